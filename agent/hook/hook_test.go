@@ -93,6 +93,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 func refuse(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("X-Request-ID", "r")
 	w.WriteHeader(status)
 	fmt.Fprintf(w, `{"error":"refused","code":%q}`, code)
 }

@@ -40,7 +40,7 @@ func (b *batches) RoundTrip(r *http.Request) (*http.Response, error) {
 	if b.away {
 		return nil, errors.New("connection refused")
 	}
-	h := http.Header{}
+	h := http.Header{"X-Request-Id": {"r"}}
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err

@@ -93,7 +93,7 @@ func (n *Notary) Refuse(action string, d Decision) {
 }
 
 func answer(r *http.Request, status int, body string) (*http.Response, error) {
-	return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	return &http.Response{StatusCode: status, Header: http.Header{"X-Request-Id": {"r"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
 // RoundTrip answers a request.

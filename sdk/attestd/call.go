@@ -145,7 +145,7 @@ func (c *Client) again(ctx context.Context, r *request, attempt func(token strin
 		if errors.As(err, &answer) {
 			answer.Retried = unknown
 		}
-		unknown = unknown || answer == nil || answer.Status >= 500
+		unknown = unknown || answer == nil || answer.Foreign || answer.Status >= 500
 		if ctx.Err() != nil {
 			return err
 		}

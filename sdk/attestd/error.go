@@ -23,6 +23,10 @@ type Error struct {
 	// Retried states that an earlier attempt of the request had no response, so that it may have
 	// had an effect.
 	Retried bool
+	// Foreign states that the response is not the service's, but that of something before it, such
+	// as a gateway's page: it lacks the service's marks, the member error and the header
+	// X-Request-ID. Nothing is decided by it: the service may or may not have had the request.
+	Foreign bool
 
 	operation string // method and route; paths may contain keys
 }
@@ -37,6 +41,9 @@ func (e *Error) Error() string {
 	}
 	if e.Code != "" {
 		text += " (" + e.Code + ")"
+	}
+	if e.Foreign {
+		text += "; that is no answer of attestd, but of something before it"
 	}
 	if e.Status >= 500 && e.RequestID != "" {
 		text += ", request " + e.RequestID
@@ -60,8 +67,7 @@ func (e *CredentialError) Unwrap() error { return e.Err }
 // maxErrorBody is the largest number of bytes read from an error response.
 const maxErrorBody = 64 << 10
 
-// readError makes an Error of a response. It ignores a body that is not the service's, for example
-// a proxy's page.
+// readError makes an Error of a response. Of one that is not the service's it ignores the body.
 func readError(operation string, answer *http.Response) *Error {
 	e := &Error{
 		Status:     answer.StatusCode,
@@ -75,9 +81,10 @@ func readError(operation string, answer *http.Response) *Error {
 	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxErrorBody))
 	if err != nil || json.Unmarshal(text, &body) != nil || body.Error == "" {
-		e.Message = http.StatusText(e.Status)
+		e.Message, e.Foreign = http.StatusText(e.Status), true
 		return e
 	}
+	e.Foreign = e.RequestID == ""
 	e.Code, e.Message, e.Pointer = body.Code, body.Error, body.Pointer
 	if body.Description != "" {
 		e.Message += ": " + body.Description

@@ -58,6 +58,9 @@ func (s *script) RoundTrip(r *http.Request) (*http.Response, error) {
 	if now.header == nil {
 		now.header = http.Header{}
 	}
+	if now.header.Get("X-Request-ID") == "" {
+		now.header.Set("X-Request-ID", "r")
+	}
 	var answer io.Reader = strings.NewReader(now.body)
 	if now.cut {
 		answer = io.MultiReader(bytes.NewReader([]byte(now.body)[:len(now.body)/2]), failing{})

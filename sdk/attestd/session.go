@@ -156,7 +156,7 @@ func (s *Session) send(ctx context.Context) (Record, error) {
 // refused it, and no attempt before was without an answer.
 func NotRecorded(err error) bool {
 	var answer *Error
-	if !errors.As(err, &answer) || answer.Retried {
+	if !errors.As(err, &answer) || answer.Retried || answer.Foreign {
 		return false
 	}
 	switch answer.Status {

@@ -48,7 +48,8 @@
 //	change     the JSON answer of the server has the value "to" at "at", a JSON Pointer; without "to", no such member
 //	answer     the request does not reach the server; the proxy answers "status", with "code", "pointer", "retryAfter"
 //	           and "body" where given,
-//	           and with Connection: close where "close" is true
+//	           and with Connection: close where "close" is true, as the service does, or without its header X-Request-ID
+//	           where "foreign" is true: something before it has answered
 //
 // All requests of a step to POST /v1/attest must carry one Idempotency-Key, or as many different
 // ones as "keys" says. A statement is its own key.

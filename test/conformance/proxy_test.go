@@ -27,6 +27,7 @@ type fault struct {
 	To         json.RawMessage
 	RetryAfter string
 	Close      bool
+	Foreign    bool
 	Millis     int
 }
 
@@ -125,6 +126,9 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fallthrough
 	case "answer":
 		w.Header().Set("Content-Type", "application/json")
+		if !now.Foreign {
+			w.Header().Set("X-Request-ID", "answered")
+		}
 		if now.RetryAfter != "" {
 			w.Header().Set("Retry-After", now.RetryAfter)
 		}

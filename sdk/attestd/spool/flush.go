@@ -103,6 +103,9 @@ func (s *Spool) Flush(ctx context.Context) error {
 	if f.mismatch != nil {
 		err = errors.Join(err, f.mismatch)
 	}
+	if f.blocked.first != nil {
+		err = errors.Join(err, f.blocked.first)
+	}
 	if len(f.apart.Refused)+f.apart.Damaged > 0 {
 		return errors.Join(err, &f.apart)
 	}
@@ -134,7 +137,21 @@ type flush struct {
 	apart   RefusedError
 	// the first answer that was of something else; what was sent then waits for the next Flush
 	mismatch *attestd.RecordMismatchError
+	blocked  blocked
 }
+
+// blocked is what something before the service has answered in its place, such as a gateway that
+// takes what stands in an attestation for an attack. That attestation waits for the next Flush, and
+// so do later ones of its session, which are recorded behind it. The others go on.
+type blocked struct {
+	first    *attestd.Error
+	sessions map[string]bool
+	pages    int // since the service has answered, each to one attestation
+}
+
+// maxPages is how many attestations in a row are answered so before a Flush ends: then the service
+// cannot be reached.
+const maxPages = 3
 
 // item is a line of a queue that is not done.
 type item struct {
@@ -227,8 +244,8 @@ func (f *flush) items(all [][]byte, done *progress, left []int, n int) (items []
 // send sends what is left of a queue until all is answered or set apart. late says that it has
 // waited for the rate limit.
 func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late bool) error {
-	wrong := map[int]bool{} // lines that were answered with another record
-	waits := func() []int { return slices.DeleteFunc(done.left(), func(line int) bool { return wrong[line] }) }
+	waiting := map[int]bool{} // lines that are left for the next Flush
+	waits := func() []int { return slices.DeleteFunc(done.left(), func(line int) bool { return waiting[line] }) }
 	for left := waits(); len(left) > 0; left = waits() {
 		room, err := f.room(len(left), late)
 		if err != nil {
@@ -238,6 +255,10 @@ func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late boo
 		if err != nil {
 			return err
 		}
+		items = slices.DeleteFunc(items, func(it item) bool {
+			waiting[it.line] = waiting[it.line] || f.blocked.sessions[sessionOf(it.Attestation)]
+			return waiting[it.line]
+		})
 		if len(items) == 0 {
 			continue
 		}
@@ -259,13 +280,16 @@ func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late boo
 			var recorded []int
 			for i, line := range gone {
 				if mismatch.Differs[i] != "" {
-					wrong[line] = true
+					waiting[line] = true
 				} else {
 					recorded = append(recorded, line)
 				}
 			}
 			done.finish(recorded)
 		case err == nil:
+			if f.blocked.pages = 0; f.blocked.first != nil { // what was blocked is behind
+				f.most = min(2*f.most, attestd.MaxBatch)
+			}
 			done.finish(gone)
 			f.backlog.sent = append(f.backlog.sent, sent{time.Now().UnixMilli(), n})
 		case answer != nil && answer.Status == http.StatusTooManyRequests && f.limited():
@@ -274,6 +298,11 @@ func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late boo
 			} else {
 				err = &LimitedError{max(answer.RetryAfter, minWait), err}
 			}
+		case isPage(answer) && n == 1 && f.blocked.pages < maxPages-1:
+			waiting[gone[0]], err = true, nil
+			f.block(items[0].Attestation, answer)
+		case isPage(answer) && n > 1:
+			f.most, err = n/2, nil
 		case !blamed(err):
 			return err // all that can be sent later, and what no attestation is to blame for
 		case (named || n == 1) && f.FreshKeys && answer.Code == attestd.KeyReused && done.keys[items[at].line] == "":
@@ -290,6 +319,33 @@ func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late boo
 		}
 	}
 	return nil
+}
+
+// isPage reports whether something before the service has refused a request in its place.
+func isPage(e *attestd.Error) bool {
+	return e != nil && e.Foreign && e.Status >= 400 && e.Status < 500 && e.Status != http.StatusRequestTimeout && e.Status != http.StatusTooManyRequests
+}
+
+// block notes that an attestation was answered with a page.
+func (f *flush) block(a attestd.Attestation, page *attestd.Error) {
+	if f.blocked.pages++; f.blocked.first == nil {
+		f.blocked.first, f.blocked.sessions = page, map[string]bool{}
+	}
+	if session := sessionOf(a); session != "" {
+		f.blocked.sessions[session] = true
+	}
+}
+
+// sessionOf names the session of an attestation; "" if it has none.
+func sessionOf(a attestd.Attestation) string {
+	if a.Statement == "" {
+		return ""
+	}
+	said, err := statement.Parse(a.Statement)
+	if err != nil || said.Session == "" {
+		return ""
+	}
+	return said.KeyID + " " + said.Session
 }
 
 // namedItem reads which item of n a refusal names, by its JSON Pointer.

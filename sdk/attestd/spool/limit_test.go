@@ -51,7 +51,7 @@ func (s *limited) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests++
-	h := http.Header{}
+	h := http.Header{"X-Request-Id": {"r"}}
 	answer := func(status int, body string) (*http.Response, error) {
 		if status >= 400 {
 			s.refused++

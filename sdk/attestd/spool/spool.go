@@ -127,7 +127,7 @@ func (s *Spool) Attest(ctx context.Context, a attestd.Attestation) (r attestd.Re
 // refused reports whether the service has refused for good, and not for now.
 func refused(err error) bool {
 	var answer *attestd.Error
-	if !errors.As(err, &answer) {
+	if !errors.As(err, &answer) || answer.Foreign {
 		return false
 	}
 	switch answer.Status {

@@ -22,13 +22,15 @@ import (
 
 // service takes batches as the real one does: all or nothing, an item whose key is known once.
 type service struct {
-	mu       sync.Mutex
-	status   int // what it answers; 0 is no answer, 201 to take
-	code     string
-	most     int             // items of a batch; a larger one is refused as a whole
-	refuses  map[string]bool // action types
-	silent   bool            // a refusal names no item
-	loses    bool            // the answer, after the batch was taken
+	mu      sync.Mutex
+	status  int // what it answers; 0 is no answer, 201 to take
+	code    string
+	most    int             // items of a batch; a larger one is refused as a whole
+	refuses map[string]bool // action types
+	silent  bool            // a refusal names no item
+	loses   bool            // the answer, after the batch was taken
+	// of a gateway, which passes a request on where the status is 0
+	page     func(body string) (status int, text string)
 	requests int
 	order    []string       // payloads as they were recorded
 	known    map[string]int // by key: how often it was sent
@@ -43,7 +45,12 @@ func (s *service) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer s.mu.Unlock()
 	s.requests++
 	answer := func(status int, body string) (*http.Response, error) {
-		return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+		return &http.Response{StatusCode: status, Header: http.Header{"X-Request-Id": {"r"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	}
+	if s.page != nil {
+		if status, page := s.page(string(text)); status != 0 {
+			return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"text/html"}}, Body: io.NopCloser(strings.NewReader(page)), Request: r}, nil
+		}
 	}
 	if s.status == 0 {
 		return nil, errors.New("connection refused")

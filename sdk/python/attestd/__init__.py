@@ -28,7 +28,7 @@ This file is made of sdk/python/parts and web/checkers/python by go generate ./w
 from __future__ import annotations
 
 import asyncio, base64, difflib, functools, hashlib, http.client, itertools, json, keyword, logging, os, random, re, secrets, socket, ssl, struct, sys, threading, time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from email.utils import parsedate_to_datetime
@@ -51,18 +51,20 @@ class AttestdError(Exception):
 
 class ServiceError(AttestdError):
     """An answer of the service that is not a success. Programs go by status and code; the codes stand in the API reference. pointer names the member of the request that is
-    refused (a JSON Pointer, or ""), request_id finds the cause in the service's log, retry_after are the seconds until a retry is welcome (0 where it does not say)."""
+    refused (a JSON Pointer, or ""), request_id finds the cause in the service's log, retry_after are the seconds until a retry is welcome (0 where it does not say). foreign says that
+    the answer is not the service's, but that of something before it, such as a gateway's page: it lacks the member error or the header X-Request-ID, and nothing is decided by it."""
 
-    def __init__(self, operation, status, reason, code="", pointer="", request_id="", retry_after=0.0):
+    def __init__(self, operation, status, reason, code="", pointer="", request_id="", retry_after=0.0, foreign=False):
         super().__init__(operation, status, reason)
         # method and route, for no path: keys stand in paths
         self.operation, self.status, self.reason = operation, status, reason
         self.code, self.pointer, self.request_id, self.retry_after = code, pointer, request_id, retry_after
         # whether an earlier attempt had no answer, so that it may have had an effect
-        self.repeated = False
+        self.repeated, self.foreign = False, foreign
 
     def __str__(self):
         where = (f" at {self.pointer}" if self.pointer else "") + (f" ({self.code})" if self.code else "")
+        where += "; that is no answer of attestd, but of something before it" if self.foreign else ""
         return f"{self.operation}: {self.status} {self.reason}{where}" + (f", request {self.request_id}" if self.status >= 500 and self.request_id else "")
 
 class ConnectionLost(AttestdError):
@@ -115,7 +117,12 @@ def _service_error(operation, status, headers, body):
     said = _object(body)
     text = lambda name: said[name] if type(said.get(name)) is str else ""
     reason = ": ".join(filter(None, [text("error") or http.client.responses.get(status, "not the answer of the service"), text("error_description")]))
-    return ServiceError(operation, status, reason, text("code"), text("pointer"), headers.get("X-Request-ID", ""), _retry_after(headers.get("Retry-After", "")))
+    request_id = headers.get("X-Request-ID", "")
+    return ServiceError(operation, status, reason, text("code"), text("pointer"), request_id, _retry_after(headers.get("Retry-After", "")), not (text("error") and request_id))
+
+def _is_page(error):
+    """Whether something before the service has refused a request in its place."""
+    return error.foreign and 400 <= error.status < 500 and error.status not in (408, 429)
 
 def _wants_nonce(error):
     """Whether a request was refused for the nonce of its proof alone (RFC 9449, section 8): nothing was done."""
@@ -708,7 +715,7 @@ class Client:
             except AttestdError as error:
                 if isinstance(error, ServiceError):
                     error.repeated = unknown
-                unknown = unknown or not isinstance(error, ServiceError) or error.status >= 500
+                unknown = unknown or not isinstance(error, ServiceError) or error.foreign or error.status >= 500
                 if token and _wants_nonce(error) and error.status == 401:
                     if told:
                         raise
@@ -1147,7 +1154,7 @@ class Spool:
         except AttestdError as error:
             if isinstance(error, RecordMismatchError):
                 self._add(prepared)
-            if not _retryable(error, True):
+            if not _retryable(error, True) and not getattr(error, "foreign", False):
                 raise
             return {"queued": True, "idempotencyKey": self._add(prepared)}
 
@@ -1167,7 +1174,7 @@ class Spool:
                     names = names[self._batch(names[: self._room()], found) :]
             except AttestdError as error:
                 cause = error
-            cause = found.mismatch or cause
+            cause = found.mismatch or cause or found.page
             if found.refused:
                 raise RefusedError(self.folder / "refused", found.refused) from cause
             if cause:
@@ -1252,7 +1259,7 @@ class Spool:
             return None
 
     def _send(self, items, found, renewed=()):
-        while items:
+        while items := [item for item in items if item.session() not in found.blocked]:
             try:
                 self.client.send_batch([item.text for item in items], patient=False)
             except RecordMismatchError as error:  # the others are recorded
@@ -1262,6 +1269,20 @@ class Spool:
                         self._remove(item.name)
                 return
             except ServiceError as error:
+                # Something before the service has answered, such as a gateway that takes it for an
+                # attack. That item waits, and so do later ones of its session.
+                if _is_page(error) and len(items) == 1 and found.pages < 2:
+                    found.page, found.pages = found.page or error, found.pages + 1
+                    if items[0].session():
+                        found.blocked.add(items[0].session())
+                    return
+                if _is_page(error) and len(items) > 1:
+                    half = (len(items) + 1) // 2
+                    self._send(items[:half], found, renewed)
+                    items = items[half:]
+                    continue
+                if error.foreign:
+                    raise
                 # A refusal that is about the credential and not about an item would empty the
                 # spool.
                 own = error.operation == OPERATIONS["attestBatch"].call and error.code != "FORBIDDEN_AGENT"
@@ -1287,6 +1308,7 @@ class Spool:
                     self._set_apart(items[at].name, str(error), found)
                     items = items[:at] + items[at + 1 :]
             else:
+                found.pages = 0
                 for item in items:
                     self._remove(item.name)
                 return
@@ -1327,6 +1349,9 @@ class Spool:
 class _Found:  # by a flush, beside what it has sent
     refused: list
     mismatch: RecordMismatchError | None = None  # the first answer that was not of what was sent
+    page: ServiceError | None = None  # the first that something before the service has given
+    pages: int = 0  # of them in a row, each to one item: after three the service cannot be reached
+    blocked: set = field(default_factory=set)  # sessions of which an item waits for that
 
 @dataclass(frozen=True)
 class _Item:
@@ -1334,6 +1359,12 @@ class _Item:
     text: str  # JSON, with the key
     key: str
     made: bool
+
+    def session(self):
+        """Whose places the item's statement has; None outside of one."""
+        statement = json.loads(self.text).get("statement")
+        claims = _part_of(statement, 1) if statement else {}
+        return (_part_of(statement, 0)["kid"], claims["sid"]) if "sid" in claims else None
 
 def _sealed(text, made):
     rest = f"{'made' if made else 'given'} {text}"
@@ -1583,7 +1614,7 @@ def _sha256(text):
 
 def _is_refused(error):
     """Whether an append certainly had no effect: the service refuses it for what it is."""
-    return isinstance(error, ServiceError) and not error.repeated and not error.operation.endswith("/v1/oauth/token") and (
+    return isinstance(error, ServiceError) and not error.repeated and not error.foreign and not error.operation.endswith("/v1/oauth/token") and (
         error.code == "STATEMENT_REUSED" or error.status in (400, 403, 413, 422) and error.code not in ("FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "COMPANY_SUSPENDED"))
 
 @dataclass(frozen=True)

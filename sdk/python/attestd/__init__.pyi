@@ -1324,7 +1324,8 @@ class ServiceError(AttestdError):
     request_id: str
     retry_after: float
     repeated: bool
-    def __init__(self, operation: str, status: int, reason: str, code: str = ..., pointer: str = ..., request_id: str = ..., retry_after: float = ...) -> None: ...
+    foreign: bool
+    def __init__(self, operation: str, status: int, reason: str, code: str = ..., pointer: str = ..., request_id: str = ..., retry_after: float = ..., foreign: bool = ...) -> None: ...
 
 class ConnectionLost(AttestdError):
     unsent: bool

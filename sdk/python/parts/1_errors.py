@@ -3,18 +3,20 @@ class AttestdError(Exception):
 
 class ServiceError(AttestdError):
     """An answer of the service that is not a success. Programs go by status and code; the codes stand in the API reference. pointer names the member of the request that is
-    refused (a JSON Pointer, or ""), request_id finds the cause in the service's log, retry_after are the seconds until a retry is welcome (0 where it does not say)."""
+    refused (a JSON Pointer, or ""), request_id finds the cause in the service's log, retry_after are the seconds until a retry is welcome (0 where it does not say). foreign says that
+    the answer is not the service's, but that of something before it, such as a gateway's page: it lacks the member error or the header X-Request-ID, and nothing is decided by it."""
 
-    def __init__(self, operation, status, reason, code="", pointer="", request_id="", retry_after=0.0):
+    def __init__(self, operation, status, reason, code="", pointer="", request_id="", retry_after=0.0, foreign=False):
         super().__init__(operation, status, reason)
         # method and route, for no path: keys stand in paths
         self.operation, self.status, self.reason = operation, status, reason
         self.code, self.pointer, self.request_id, self.retry_after = code, pointer, request_id, retry_after
         # whether an earlier attempt had no answer, so that it may have had an effect
-        self.repeated = False
+        self.repeated, self.foreign = False, foreign
 
     def __str__(self):
         where = (f" at {self.pointer}" if self.pointer else "") + (f" ({self.code})" if self.code else "")
+        where += "; that is no answer of attestd, but of something before it" if self.foreign else ""
         return f"{self.operation}: {self.status} {self.reason}{where}" + (f", request {self.request_id}" if self.status >= 500 and self.request_id else "")
 
 class ConnectionLost(AttestdError):
@@ -67,7 +69,12 @@ def _service_error(operation, status, headers, body):
     said = _object(body)
     text = lambda name: said[name] if type(said.get(name)) is str else ""
     reason = ": ".join(filter(None, [text("error") or http.client.responses.get(status, "not the answer of the service"), text("error_description")]))
-    return ServiceError(operation, status, reason, text("code"), text("pointer"), headers.get("X-Request-ID", ""), _retry_after(headers.get("Retry-After", "")))
+    request_id = headers.get("X-Request-ID", "")
+    return ServiceError(operation, status, reason, text("code"), text("pointer"), request_id, _retry_after(headers.get("Retry-After", "")), not (text("error") and request_id))
+
+def _is_page(error):
+    """Whether something before the service has refused a request in its place."""
+    return error.foreign and 400 <= error.status < 500 and error.status not in (408, 429)
 
 def _wants_nonce(error):
     """Whether a request was refused for the nonce of its proof alone (RFC 9449, section 8): nothing was done."""

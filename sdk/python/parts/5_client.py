@@ -222,7 +222,7 @@ class Client:
             except AttestdError as error:
                 if isinstance(error, ServiceError):
                     error.repeated = unknown
-                unknown = unknown or not isinstance(error, ServiceError) or error.status >= 500
+                unknown = unknown or not isinstance(error, ServiceError) or error.foreign or error.status >= 500
                 if token and _wants_nonce(error) and error.status == 401:
                     if told:
                         raise

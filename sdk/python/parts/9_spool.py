@@ -94,7 +94,7 @@ class Spool:
         except AttestdError as error:
             if isinstance(error, RecordMismatchError):
                 self._add(prepared)
-            if not _retryable(error, True):
+            if not _retryable(error, True) and not getattr(error, "foreign", False):
                 raise
             return {"queued": True, "idempotencyKey": self._add(prepared)}
 
@@ -114,7 +114,7 @@ class Spool:
                     names = names[self._batch(names[: self._room()], found) :]
             except AttestdError as error:
                 cause = error
-            cause = found.mismatch or cause
+            cause = found.mismatch or cause or found.page
             if found.refused:
                 raise RefusedError(self.folder / "refused", found.refused) from cause
             if cause:
@@ -199,7 +199,7 @@ class Spool:
             return None
 
     def _send(self, items, found, renewed=()):
-        while items:
+        while items := [item for item in items if item.session() not in found.blocked]:
             try:
                 self.client.send_batch([item.text for item in items], patient=False)
             except RecordMismatchError as error:  # the others are recorded
@@ -209,6 +209,20 @@ class Spool:
                         self._remove(item.name)
                 return
             except ServiceError as error:
+                # Something before the service has answered, such as a gateway that takes it for an
+                # attack. That item waits, and so do later ones of its session.
+                if _is_page(error) and len(items) == 1 and found.pages < 2:
+                    found.page, found.pages = found.page or error, found.pages + 1
+                    if items[0].session():
+                        found.blocked.add(items[0].session())
+                    return
+                if _is_page(error) and len(items) > 1:
+                    half = (len(items) + 1) // 2
+                    self._send(items[:half], found, renewed)
+                    items = items[half:]
+                    continue
+                if error.foreign:
+                    raise
                 # A refusal that is about the credential and not about an item would empty the
                 # spool.
                 own = error.operation == OPERATIONS["attestBatch"].call and error.code != "FORBIDDEN_AGENT"
@@ -234,6 +248,7 @@ class Spool:
                     self._set_apart(items[at].name, str(error), found)
                     items = items[:at] + items[at + 1 :]
             else:
+                found.pages = 0
                 for item in items:
                     self._remove(item.name)
                 return
@@ -274,6 +289,9 @@ class Spool:
 class _Found:  # by a flush, beside what it has sent
     refused: list
     mismatch: RecordMismatchError | None = None  # the first answer that was not of what was sent
+    page: ServiceError | None = None  # the first that something before the service has given
+    pages: int = 0  # of them in a row, each to one item: after three the service cannot be reached
+    blocked: set = field(default_factory=set)  # sessions of which an item waits for that
 
 @dataclass(frozen=True)
 class _Item:
@@ -281,6 +299,12 @@ class _Item:
     text: str  # JSON, with the key
     key: str
     made: bool
+
+    def session(self):
+        """Whose places the item's statement has; None outside of one."""
+        statement = json.loads(self.text).get("statement")
+        claims = _part_of(statement, 1) if statement else {}
+        return (_part_of(statement, 0)["kid"], claims["sid"]) if "sid" in claims else None
 
 def _sealed(text, made):
     rest = f"{'made' if made else 'given'} {text}"

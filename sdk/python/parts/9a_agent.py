@@ -235,7 +235,7 @@ def _sha256(text):
 
 def _is_refused(error):
     """Whether an append certainly had no effect: the service refuses it for what it is."""
-    return isinstance(error, ServiceError) and not error.repeated and not error.operation.endswith("/v1/oauth/token") and (
+    return isinstance(error, ServiceError) and not error.repeated and not error.foreign and not error.operation.endswith("/v1/oauth/token") and (
         error.code == "STATEMENT_REUSED" or error.status in (400, 403, 413, 422) and error.code not in ("FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "COMPANY_SUSPENDED"))
 
 @dataclass(frozen=True)

@@ -292,7 +292,7 @@ export class Client {
         return await this.#attempt(route, path, init, read, signal);
       } catch (error) {
         if (error instanceof ServiceError) error.repeated = unknown;
-        unknown ||= !(error instanceof ServiceError) || error.status >= 500;
+        unknown ||= !(error instanceof ServiceError) || error.foreign || error.status >= 500;
         if (token && wantsNonce(error) && error instanceof ServiceError && error.status === 401) {
           if (told) throw error;
           told = true;

@@ -26,8 +26,13 @@ export class ServiceError extends AttestdError {
     readonly requestId = "",
     /** Seconds until a retry is welcome, 0 where the service does not say. */
     readonly retryAfter = 0,
+    /**
+     * The answer is not the service's, but that of something before it, such as a gateway's page:
+     * it lacks the member error or the header X-Request-ID. Nothing is decided by it.
+     */
+    readonly foreign = false,
   ) {
-    super(`${operation}: ${status} ${reason}${pointer && ` at ${pointer}`}${code && ` (${code})`}${status >= 500 && requestId ? `, request ${requestId}` : ""}`);
+    super(`${operation}: ${status} ${reason}${pointer && ` at ${pointer}`}${code && ` (${code})`}${foreign ? "; that is no answer of attestd, but of something before it" : ""}${status >= 500 && requestId ? `, request ${requestId}` : ""}`);
   }
 }
 
@@ -87,6 +92,9 @@ export const REUSED = "IDEMPOTENCY_KEY_REUSED";
 /** The code of a refusal of a statement whose jti, or place, another one has. */
 export const STATEMENT_REUSED = "STATEMENT_REUSED";
 
+/** Whether something before the service has refused a request in its place. */
+export const isPage = ({ foreign, status }: ServiceError): boolean => foreign && status >= 400 && status < 500 && status !== 408 && status !== 429;
+
 /** Which item of a batch a refusal names. */
 export const placeOf = ({ pointer }: ServiceError): number | undefined => {
   const named = /^\/records\/(\d+)/.exec(pointer);
@@ -116,5 +124,6 @@ export async function serviceError(operation: string, answer: Response): Promise
   const reason = [text("error") || answer.statusText || "not the answer of the service", text("error_description")].filter(Boolean).join(": ");
   const later = answer.headers.get("Retry-After") ?? "";
   const seconds = /^\d{1,9}$/.test(later) ? Number(later) : Math.max(0, (Date.parse(later) - Date.now()) / 1000 || 0);
-  return [body, new ServiceError(operation, answer.status, reason, text("code"), text("pointer"), answer.headers.get("X-Request-ID") ?? "", seconds)];
+  const id = answer.headers.get("X-Request-ID") ?? "";
+  return [body, new ServiceError(operation, answer.status, reason, text("code"), text("pointer"), id, seconds, !text("error") || !id)];
 }

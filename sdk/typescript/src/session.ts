@@ -8,7 +8,7 @@ import type { AttestationRecord } from "./operations.js";
  * Whether an error says for certain that an append had no effect: the service has refused it, for
  * what it is and not for who sends it.
  */
-export const isRefused = (error: unknown): error is ServiceError => error instanceof ServiceError && !error.repeated && (error.code === STATEMENT_REUSED ||
+export const isRefused = (error: unknown): error is ServiceError => error instanceof ServiceError && !error.repeated && !error.foreign && (error.code === STATEMENT_REUSED ||
   [400, 403, 413, 422].includes(error.status) && !["FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "COMPANY_SUSPENDED"].includes(error.code) && !error.operation.endsWith("/v1/oauth/token"));
 
 /** Where the next statement of a session stands, and what it names. */

@@ -3,10 +3,10 @@
 import { createHash, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
-import { nameOf, OtherLogError, type Agent, type Continuation } from "./agent.js";
+import { nameOf, OtherLogError, placeIn, type Agent, type Continuation } from "./agent.js";
 import { itemOf, MAX_BATCH, prepare, rekeyed, type Attestation, type Prepared } from "./attestation.js";
 import type { Client } from "./client.js";
-import { AttestdError, placeOf, RecordMismatchError, REUSED, ServiceError, STATEMENT_REUSED } from "./errors.js";
+import { AttestdError, isPage, placeOf, RecordMismatchError, REUSED, ServiceError, STATEMENT_REUSED } from "./errors.js";
 import { onlyKnown } from "./known.js";
 import { operations, type AttestationRecord } from "./operations.js";
 import { openPlace, readRefusals, refusalFile, written, type State } from "./place.js";
@@ -43,7 +43,15 @@ interface Found {
   refused: Refused;
   /** The first answer that was not of what was sent. */
   mismatch?: RecordMismatchError;
+  /** The first answer that something before the service has given. */
+  page?: ServiceError;
+  /** How many of them in a row, each to one item: after three the service cannot be reached. */
+  pages: number;
+  /** Sessions of which an item waits for that. */
+  blocked: Set<string>;
 }
+
+const newFound = (): Found => ({ refused: [], pages: 0, blocked: new Set() });
 
 interface Item {
   name: string;
@@ -135,7 +143,7 @@ export class Spool {
       return { queued: false, record: await this.client.sendPrepared(prepared) };
     } catch (error) {
       if (error instanceof RecordMismatchError) await this.#add(prepared);
-      if (!isTemporary(error)) throw error;
+      if (!isTemporary(error) && !(error instanceof ServiceError && error.foreign)) throw error;
       return { queued: true, idempotencyKey: await this.#add(prepared) };
     }
   }
@@ -161,7 +169,7 @@ export class Spool {
       place: (now) => this.#put("sessions", name, written(now)),
       add: (text) => this.#addText(text, false),
       remove: (item) => unlink(join(this.folder, "pending", item)).catch(gone(undefined)),
-      setApart: (item, reason) => this.#setApart(item, reason, { refused: [] }),
+      setApart: (item, reason) => this.#setApart(item, reason, newFound()),
       waiting: (statement) => this.#waiting(statement),
       refused: (refusal) => this.#put("refusals", refusalFile(refusal), written(refusal)),
       refusals: (sid) => readRefusals(join(this.folder, "refusals"), kid, sid),
@@ -209,7 +217,7 @@ export class Spool {
   }
 
   async #flush(): Promise<void> {
-    const found: Found = { refused: [] };
+    const found = newFound();
     let cause: unknown;
     this.#size = -1;
     try {
@@ -217,7 +225,7 @@ export class Spool {
     } catch (error) {
       cause = error;
     }
-    cause = found.mismatch ?? cause;
+    cause = found.mismatch ?? cause ?? found.page;
     if (found.refused.length) throw new RefusedError(join(this.folder, "refused"), found.refused, cause);
     if (cause !== undefined) throw cause;
   }
@@ -288,9 +296,12 @@ export class Spool {
 
   async #send(items: Item[], found: Found, renewed = new Set<string>()): Promise<void> {
     const sent = (done: Item[]) => Promise.all(done.map(({ name }) => unlink(join(this.folder, "pending", name)).catch(gone(undefined))));
-    while (items.length) {
+    for (;;) {
+      items = items.filter(({ text }) => !found.blocked.has(sessionOf(text)));
+      if (!items.length) return;
       try {
         await this.client.sendBatch(items.map(({ text }) => text), { impatient: true });
+        found.pages = 0;
         await sent(items);
         return;
       } catch (error) {
@@ -299,7 +310,22 @@ export class Spool {
           await sent(items.filter((_, i) => !error.places.has(i)));
           return;
         }
-        if (!(error instanceof ServiceError) || ![400, 403, 413, 422].includes(error.status) && error.code !== STATEMENT_REUSED || isUnderAll(error)) throw error;
+        // Something before the service has answered, such as a gateway that takes what stands in an
+        // item for an attack. That item waits, and so do later ones of its session.
+        if (error instanceof ServiceError && isPage(error) && items.length === 1 && found.pages < 2) {
+          found.page ??= error;
+          found.pages++;
+          const session = sessionOf(items[0]!.text);
+          if (session) found.blocked.add(session);
+          return;
+        }
+        if (error instanceof ServiceError && isPage(error) && items.length > 1) {
+          const half = Math.ceil(items.length / 2);
+          await this.#send(items.slice(0, half), found, renewed);
+          items = items.slice(half);
+          continue;
+        }
+        if (!(error instanceof ServiceError) || error.foreign || ![400, 403, 413, 422].includes(error.status) && error.code !== STATEMENT_REUSED || isUnderAll(error)) throw error;
         const item = items[items.length === 1 ? 0 : placeOf(error) ?? NaN];
         if (item?.made && error.code === REUSED) {
           if (renewed.has(item.name)) throw error;
@@ -375,6 +401,13 @@ async function removeOld(folder: string, age: number): Promise<void> {
     const { mtimeMs } = await stat(left).catch(gone({ mtimeMs: Infinity }));
     if (mtimeMs < Date.now() - age) await unlink(left).catch(gone(undefined));
   }
+}
+
+/** Whose places the statement of an item has; "" outside of a session. */
+function sessionOf(item: string): string {
+  const { statement } = JSON.parse(item) as { statement?: string };
+  const place = statement ? placeIn(statement) : undefined;
+  return place ? `${place.kid} ${place.sid}` : "";
 }
 
 /** What later statements say of an item that was refused; undefined outside of a session. */
