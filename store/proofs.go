@@ -68,11 +68,12 @@ func (p *proofPace) rest(now time.Time) time.Duration {
 // extended, includes what was known of the chain before. It returns nil, a *RolledBackError after
 // which nothing is written, or the error that prevented the check. A longer head is checked by a
 // proof only after a lost connection; otherwise the goroutine of the head file makes the proof
-// later.
+// later. Without a head file a lost connection alone is a reason to check: what an intruder changes
+// meanwhile concerns one chain, of which each record is verified.
 func (h *heads) check(ctx context.Context, number int64, known pin, head *chain.Head, log *slog.Logger) error {
 	session := h.session.Load()
 	is := treeOf(head)
-	if known.to == is || known.to.Size < is.Size && known.session == session {
+	if known.to == is || known.session == session && (known.to.Size < is.Size || !h.hasFile()) {
 		return nil
 	}
 	trees := []headfile.Tree{known.to}

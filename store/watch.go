@@ -37,8 +37,10 @@ func (s *Store) watched(ctx context.Context, group *sync.WaitGroup, o RunOptions
 		}
 	}
 	if h := s.heads; h != nil {
-		w.Compare = func(ctx context.Context, before map[int64]int64) error { return h.shrunk(ctx, before, w.Log) }
 		w.Reconnected, h.wentBack = h.suspect, w.WentBack
+	}
+	if h := s.heads; h.hasFile() {
+		w.Compare = func(ctx context.Context, before map[int64]int64) error { return h.shrunk(ctx, before, w.Log) }
 	}
 	ready := make(chan struct{})
 	group.Go(func() { w.Run(ctx, func() { close(ready) }) })
