@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -98,6 +99,15 @@ func shown(db string) string {
 // typedOnly marks flags that no environment variable sets. A user states on each command line what
 // to trust, and ATTESTD_KEY already names a credential.
 const typedOnly = "typed-only"
+
+// typeOnly marks every flag that a command has by now as typed only, but for these.
+func typeOnly(cmd *cobra.Command, but ...string) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(but, f.Name) {
+			_ = cmd.Flags().SetAnnotation(f.Name, typedOnly, []string{"true"}) // the flag is there
+		}
+	})
+}
 
 func databaseFlag(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, "db", "attestd.db",

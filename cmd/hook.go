@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"attestd/agent/hook"
 	"attestd/agent/hookevent"
@@ -35,12 +38,13 @@ func hookCommand() *cobra.Command {
 		Short: "Attest an event of a coding agent, as its command hook",
 		Long: `Attest an event of a coding agent. The agent runs this command as a hook and writes the event
 as JSON to its standard input. "attestd init" writes the settings for Claude Code (with
---command), Gemini CLI and Codex. The environment is not recorded.
+--command), Gemini CLI and Codex. The environment is not recorded, and no variable sets what is
+recorded, where, and what is refused: those flags are always typed.
 
 If the server cannot be reached, the event is stored on disk and sent with a later one. The
 tool call then continues (--fail open) or is refused (--fail closed). With --require passport
 it is refused unless a valid passport of the agent has the scope tool:NAME, tool:* or *. The
-refusal is recorded.
+refusal is recorded. Both also refuse an event that the agent named by --from does not send.
 
 Exit status 2 refuses the call, with the reason on standard error and standard output. Exit
 status 1 means that an event could not be recorded; the agent continues.
@@ -56,6 +60,11 @@ A session of signed records is a session of the coding agent.
 			}
 			if h.Agent = agent; agent == "" {
 				h.Agent = string(h.Source)
+			}
+			if names := ignoredVariables(cmd); len(names) > 0 {
+				h.Alarms = append(h.Alarms, "attestd hook reads no variable for what it records and refuses; "+
+					"these are ignored, so write the flags into its command: "+strings.Join(names, ", "))
+				warnOf(errors.New(h.Alarms[0]))
 			}
 			answer, err := serveHook(cmd, h, state)
 			if _, lost := cmd.OutOrStdout().Write(append(answer.Output, '\n')); lost != nil {
@@ -82,7 +91,26 @@ A session of signed records is a session of the coding agent.
 		"when the server is unreachable, `open` allows calls and closed refuses them")
 	cmd.Flags().StringVar(&state, "state", "",
 		"`folder` of unsent records (default: one for each address and credential, in the user's state folder)")
+	// A project's settings may set variables for the hooks of its user. They may say how the server
+	// is reached. What is recorded, where, and what is refused stands in the command alone.
+	typeOnly(cmd, "url", "ca-file")
 	return cmd
+}
+
+// ignoredVariables lists the variables that would set a flag which is always typed, and was not.
+// Who set them believes that something else is recorded or refused than is.
+func ignoredVariables(cmd *cobra.Command) (names []string) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Annotations[typedOnly] == nil || f.Changed {
+			return
+		}
+		for _, name := range environmentNames(f.Name) {
+			if os.Getenv(name) != "" {
+				names = append(names, name+" (--"+f.Name+")")
+			}
+		}
+	})
+	return names
 }
 
 // newHook parses the flags of a hook. Every error is a usage error.

@@ -55,6 +55,11 @@ func (h *Hook) Answer(ctx context.Context, body []byte) (Answer, error) {
 	if err != nil {
 		return h.Unrecorded(body, fmt.Errorf("the event cannot be read: %w", err))
 	}
+	if report.Unknown && h.refuses() {
+		// Of an agent that is another one than the command names, every event would pass unseen.
+		reason := fmt.Sprintf("attestd: %s sends no such event that attestd knows, so it is refused: is --from right?", h.Source)
+		return Answer{h.Source.Deny(reason), reason}, nil
+	}
 	if len(report.Events) == 0 {
 		return h.proceed(), nil
 	}
@@ -103,12 +108,15 @@ func (h *Hook) numberEnd(e *toolcall.Event) (err error) {
 // be recorded.
 func (h *Hook) Unrecorded(body []byte, why error) (Answer, error) {
 	report, unread := h.Source.Parse(body)
-	if (h.FailClosed || h.Passport) && (report.Asks || unread != nil) {
+	if h.refuses() && (report.Asks || report.Unknown || unread != nil) {
 		reason := "attestd: this call must be recorded and cannot be, so it is refused: " + why.Error()
 		return Answer{h.Source.Deny(reason), reason}, nil
 	}
 	return h.proceed(), why
 }
+
+// refuses reports whether a call that cannot be recorded is refused.
+func (h *Hook) refuses() bool { return h.FailClosed || h.Passport }
 
 func (h *Hook) proceed() Answer {
 	if len(h.Alarms) == 0 {

@@ -43,6 +43,9 @@ type Report struct {
 	// Late says that most of the events have been reported before, in more detail. Only unreported
 	// ones are recorded.
 	Late bool
+
+	// Unknown says that this package knows no such event of the agent. It may ask for permission.
+	Unknown bool
 }
 
 // Parse parses a message to a hook, one JSON object. It rejects an object whose known members are

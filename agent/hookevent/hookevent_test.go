@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 		{hookevent.Gemini, gemini + `,"hook_event_name":"BeforeModel"}`, nil, ""},
 	} {
 		got, err := c.source.Parse([]byte(c.body))
-		var want hookevent.Report
+		want := hookevent.Report{Unknown: true}
 		if c.want != nil {
 			e := common(c.source, c.kind)
 			c.want(&e)

@@ -28,7 +28,7 @@ func (o object) claudeCode(source Source) (r Report, err error) {
 			TurnID: o.text("prompt_id"), Reason: o.text("reason"),
 		}
 	default:
-		return Report{}, nil
+		return Report{Unknown: true}, nil
 	}
 	r.Events = []toolcall.Event{e}
 	return r, nil
@@ -118,7 +118,7 @@ func (o object) gemini() (r Report, err error) {
 			TurnID: o.text("timestamp"), Reason: o.text("reason"),
 		}
 	default:
-		return Report{}, nil
+		return Report{Unknown: true}, nil
 	}
 	r.Events = []toolcall.Event{e}
 	return r, nil
