@@ -28,11 +28,21 @@ type agentConnection struct {
 	attestd.Config
 	folder   string            // of unsent records
 	identity *attestd.Identity // nil where the agent has no key on this machine
+	unusable error             // why nothing can be kept in the folder; nil if it can
 }
 
 // connectionOf finds the server and the credential for an agent: its own key, or else as connection
 // does. alarm reports keys of the agent that are not its own.
 func connectionOf(cmd *cobra.Command, agent, state string, alarm func(error)) (c agentConnection, err error) {
+	if c, err = findConnection(cmd, agent, state, alarm); err == nil {
+		err = c.unusable
+	}
+	return c, err
+}
+
+// findConnection is connectionOf for a command that does without the folder where that cannot be
+// used.
+func findConnection(cmd *cobra.Command, agent, state string, alarm func(error)) (c agentConnection, err error) {
 	path, file, err := findAgentKey(cmd, agent)
 	if err != nil {
 		return c, err
@@ -41,18 +51,18 @@ func connectionOf(cmd *cobra.Command, agent, state string, alarm func(error)) (c
 		if c.Config, err = connection(cmd); err != nil {
 			return c, err
 		}
-		c.folder, err = stateFolderOf(c.Config, state)
-		return c, err
+		c.folder, c.unusable = stateFolderOf(c.Config, state)
+		return c, nil
 	}
 	c.URL = file.URL
-	if c.folder, err = stateFolderOf(attestd.Config{URL: file.URL, Credential: attestd.Key(file.SPIFFEID)}, state); err != nil {
-		return c, err
-	}
-	if err := privateFolder(c.folder); err != nil {
-		return c, err
+	c.folder, c.unusable = stateFolderOf(attestd.Config{URL: file.URL, Credential: attestd.Key(file.SPIFFEID)}, state)
+	if c.unusable == nil {
+		c.unusable = privateFolder(c.folder)
 	}
 	who := file.Identity()
-	who.Alarm, who.TokenFile = alarm, filepath.Join(c.folder, "token")
+	if who.Alarm = alarm; c.unusable == nil {
+		who.TokenFile = filepath.Join(c.folder, "token")
+	}
 	c.identity, err = attestd.NewIdentity(who)
 	if err != nil {
 		return c, fmt.Errorf("%s: %w", path, err)

@@ -1,6 +1,7 @@
 package cmd
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -47,7 +48,9 @@ it is refused unless a valid passport of the agent has the scope tool:NAME, tool
 refusal is recorded. Both also refuse an event that the agent named by --from does not send.
 
 Exit status 2 refuses the call, with the reason on standard error and standard output. Exit
-status 1 means that an event could not be recorded; the agent continues.
+status 1 means that an event could not be recorded; the agent continues. Other failures, a wrong
+flag too, end with 2 under --fail closed and --require passport, and otherwise with 1. An answer
+takes 4 s at most.
 
 A session of signed records is a session of the coding agent.
 
@@ -164,7 +167,7 @@ func connectHook(cmd *cobra.Command, h *hook.Hook, state string) error {
 		warnOf(err)
 		h.Alarms = append(h.Alarms, err.Error())
 	}
-	at, err := connectionOf(cmd, h.Agent, state, alarm)
+	at, err := findConnection(cmd, h.Agent, state, alarm)
 	if err != nil {
 		return err
 	}
@@ -172,10 +175,8 @@ func connectHook(cmd *cobra.Command, h *hook.Hook, state string) error {
 	if h.Client, err = attestd.New(at.Config); err != nil {
 		return err
 	}
-	if h.Spool, err = spool.Open(filepath.Join(at.folder, "spool"), h.Client); err != nil {
-		return err
-	}
-	h.Spool.FreshKeys, h.Identity, h.Ends = true, at.identity, filepath.Join(at.folder, "ends")
+	h.Identity = at.identity
+	openHookFolder(h, at, alarm)
 	if h.Passport && at.identity != nil {
 		reader, err := connection(cmd) // an agent's token lists nothing
 		if err != nil {
@@ -186,7 +187,30 @@ func connectHook(cmd *cobra.Command, h *hook.Hook, state string) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// openHookFolder opens the folder of unsent records. While the server can be reached, an event is
+// recorded without it too: on a full disk, or where somebody else may write to the folder.
+func openHookFolder(h *hook.Hook, at agentConnection, alarm func(error)) {
+	h.Policy.Secret = make([]byte, 32)
+	_, _ = rand.Read(h.Policy.Secret) // it never fails
+	if at.unusable != nil {
+		h.WithoutSpool(at.unusable)
+		return
+	}
+	queue, err := spool.Open(filepath.Join(at.folder, "spool"), h.Client)
+	if err != nil {
+		h.WithoutSpool(err)
+		return
+	}
 	h.Policy.MaskKey = at.maskKey(alarm)
-	h.Policy.Secret, err = private.Secret(filepath.Join(at.folder, "hook-secret"))
-	return err
+	queue.FreshKeys, queue.Patience = true, hook.Patience
+	h.Spool, h.Ends = queue, filepath.Join(at.folder, "ends")
+	secret, err := private.Secret(filepath.Join(at.folder, "hook-secret"))
+	if err != nil {
+		h.WithoutSpool(err)
+		return
+	}
+	h.Policy.Secret = secret
 }

@@ -59,6 +59,11 @@ func Run(release, schema string) int {
 
 	root := rootCommand(versionOf(release, info), schema)
 	explainArguments(root)
+	var guard *hookGuard
+	if isHook(os.Args[1:]) {
+		ctx, guard = guardHook(ctx, os.Args[1:])
+		root.SetOut(guard)
+	}
 	running := false // errors before a command runs are usage errors
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		running = true
@@ -89,8 +94,12 @@ func Run(release, schema string) int {
 		err = fmt.Errorf("%w; if it is a CA of your own, name it with --ca-file or ATTESTD_CA_FILE", err)
 	}
 	status := exitStatus(err)
-	if status == exitUsage && running {
+	usage := status == exitUsage
+	if usage && running {
 		err = withPlaces(cmd.Flags(), err)
+	}
+	if guard != nil {
+		status = guard.statusOf()
 	}
 	why := "attestd: " + printable.Error(err)
 	// A misplaced argument may be a URL with a password.
@@ -102,7 +111,7 @@ func Run(release, schema string) int {
 	if refused := (*attestd.Error)(nil); errors.As(err, &refused) && refused.Status == http.StatusUnauthorized && refused.Code == "" {
 		why += "\n" + unauthorizedHint
 	}
-	if status == exitUsage {
+	if usage {
 		why += fmt.Sprintf("\nRun '%s --help' for usage.", cmd.CommandPath())
 	}
 	writeStderr(why + "\n")

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"attestd/internal/regular"
 	"attestd/sdk/attestd/private"
 )
 
@@ -81,15 +83,17 @@ func (e ends) goesOn(session string) error {
 // an end that is not recorded twice.
 func (e ends) change(session string, to func(count int, ended bool, at time.Time) (int, bool)) error {
 	path := e.path(session)
-	lock := flock.New(filepath.Join(e.folder, lockName), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
-	if err := lock.Lock(); err != nil {
-		return err
+	lock := flock.New(filepath.Join(e.folder, lockName), flock.SetFlag(os.O_CREATE|os.O_RDWR|regular.NoWait), flock.SetPermissions(0o600))
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
+		return fmt.Errorf("%s: %w", lock.Path(), err)
 	}
 	defer lock.Unlock()
 	var count int
 	var state string
 	var at time.Time
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path)
 	if err == nil {
 		var info fs.FileInfo
 		if info, err = os.Stat(path); err == nil {
@@ -107,8 +111,25 @@ func (e ends) change(session string, to func(count int, ended bool, at time.Time
 	if state = "open"; ended {
 		state = hasEnded
 	}
-	return os.WriteFile(path, fmt.Appendln(nil, next, state), 0o600)
+	return overwrite(path, fmt.Appendln(nil, next, state))
 }
+
+// overwrite writes a short file in its place, which needs no room where there is one already: a
+// file that is emptied first stays empty on a full disk, and the ends are counted anew.
+func overwrite(path string, text []byte) error {
+	f, err := regular.Open(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(text, 0)
+	if err == nil {
+		err = f.Truncate(int64(len(text)))
+	}
+	return errors.Join(err, f.Close())
+}
+
+// lockPoll is how often a process looks whether the lock is free.
+const lockPoll = 5 * time.Millisecond
 
 // removeOld removes files of sessions that are over for long.
 func (e ends) removeOld(now time.Time) {

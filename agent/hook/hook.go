@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ type Hook struct {
 	Passport   bool // allow a call only if a valid passport of the agent covers the tool
 	FailClosed bool // allow a call only after attestd has recorded the request
 	Client     *attestd.Client
-	Spool      *spool.Spool      // for events that cannot be sent now
+	Spool      *spool.Spool      // of what cannot be sent now; nil where no folder can be used
 	Identity   *attestd.Identity // signs the events; nil for none
 	Reader     *attestd.Client   // lists passports; nil for Client, which an agent's own cannot
 	Alarms     []string          // for the agent's user, beside an answer that lets it proceed
@@ -36,10 +37,16 @@ type Hook struct {
 	Ends string
 }
 
+// Patience is for how long a hook waits for a lock that another process holds. The spool of a Hook
+// has it, too.
+const Patience = 700 * time.Millisecond
+
 // answering is an event that is being answered.
 type answering struct {
 	*Hook
-	session *spool.Session // in which its records are signed; nil for none
+	// session is in which its records are signed; nil for none. Without one, each that is signed is
+	// of no session.
+	session *spool.Session
 }
 
 // Answer is the answer to the agent.
@@ -64,15 +71,22 @@ func (h *Hook) Answer(ctx context.Context, body []byte) (Answer, error) {
 		return h.proceed(), nil
 	}
 	a := answering{Hook: h}
-	if h.Identity != nil {
+	if h.Identity != nil && h.Spool != nil {
 		// The agent's sessions are the records'. Events without one are in one of their own.
 		if a.session, err = h.Spool.Session(h.Identity, cmp.Or(report.Events[0].SessionID, string(h.Source))); err != nil {
-			return h.Unrecorded(body, err)
+			h.WithoutSpool(err)
 		}
 	}
-	unnumbered := h.numberEnd(&report.Events[0])
-	answer, err := a.report(ctx, report)
-	return answer, errors.Join(err, unnumbered)
+	h.numberEnd(&report.Events[0])
+	return a.report(ctx, report)
+}
+
+// WithoutSpool has the user told that events are sent without the folder, and why.
+func (h *Hook) WithoutSpool(why error) {
+	alarm := "attestd cannot use its folder on this machine, so events are sent without it, and lost while the server cannot be reached: " + why.Error()
+	if !slices.ContainsFunc(h.Alarms, func(a string) bool { return strings.HasPrefix(a, "attestd cannot use its folder") }) {
+		h.Alarms = append(h.Alarms, alarm)
+	}
 }
 
 // report attests the events of a report.
@@ -86,14 +100,16 @@ func (a answering) report(ctx context.Context, report hookevent.Report) (_ Answe
 		err = a.record(ctx, a.attestation(report.Events[0]))
 	}
 	// Now the agent does not wait for permission, so there is time to send spooled events.
-	if err == nil && a.Spool.Pending() > 0 {
+	if err == nil && a.Spool != nil && a.Spool.Pending() > 0 {
 		err = a.flush(ctx)
 	}
 	return a.proceed(), err
 }
 
-// numberEnd finds out which end of its session an event is.
-func (h *Hook) numberEnd(e *toolcall.Event) (err error) {
+// numberEnd finds out which end of its session an event is. Where that cannot be, it is an end of
+// its own: one that is reported twice is rather recorded twice than lost.
+func (h *Hook) numberEnd(e *toolcall.Event) {
+	var err error
 	switch remembered := (ends{h.Ends}); {
 	case h.Ends == "" || e.SessionID == "":
 	case e.Kind == toolcall.SessionEnded:
@@ -101,7 +117,12 @@ func (h *Hook) numberEnd(e *toolcall.Event) (err error) {
 	default:
 		err = remembered.goesOn(e.SessionID)
 	}
-	return err
+	if err != nil && e.Kind == toolcall.SessionEnded {
+		e.End = int(time.Now().UnixMilli())
+	}
+	if err != nil {
+		h.WithoutSpool(err)
+	}
 }
 
 // Unrecorded answers an event that can be neither recorded nor spooled. It refuses calls that must
@@ -193,8 +214,25 @@ func (h answering) record(ctx context.Context, a attestd.Attestation) error {
 
 // enqueue spools an event. It ignores the end of ctx, which may be why there was no response.
 func (h answering) enqueue(ctx context.Context, a attestd.Attestation) error {
-	ctx = context.WithoutCancel(ctx)
-	if h.session == nil {
+	err := h.add(context.WithoutCancel(ctx), a)
+	if errors.As(err, new(*spool.FolderError)) {
+		h.WithoutSpool(err)
+		if sent := h.alone(ctx, a); sent != nil {
+			return errors.Join(err, sent)
+		}
+		return nil
+	}
+	return err
+}
+
+// add adds an event to the spool.
+func (h answering) add(ctx context.Context, a attestd.Attestation) error {
+	switch {
+	case h.Spool == nil:
+		return &spool.FolderError{Err: errors.New("there is no folder for unsent records")}
+	case h.session == nil && h.Identity != nil:
+		return &spool.FolderError{Err: errors.New("the session cannot be continued in the folder of unsent records")}
+	case h.session == nil:
 		return h.Spool.Add(ctx, a)
 	}
 	err := h.session.Add(ctx, a)
@@ -204,6 +242,19 @@ func (h answering) enqueue(ctx context.Context, a attestd.Attestation) error {
 	if errors.Is(err, spool.ErrSigned) { // an attempt to send it has added it
 		return nil
 	}
+	return err
+}
+
+// alone sends an event past the spool. Of an agent that signs it is a statement of no session,
+// because no place is used that is not on disk.
+func (h *Hook) alone(ctx context.Context, a attestd.Attestation) (err error) {
+	if h.Identity != nil {
+		h.Client.LearnLog(ctx)
+		if a, err = h.Identity.Sign(ctx, a, attestd.Place{}); err != nil {
+			return err
+		}
+	}
+	_, err = h.Client.Attest(ctx, a)
 	return err
 }
 
@@ -267,11 +318,15 @@ func (h answering) complete(ctx context.Context, events []toolcall.Event) (err e
 // once sends an event, unless its key was used.
 func (h answering) once(ctx context.Context, a attestd.Attestation) (err error) {
 	if h.session == nil {
-		_, err = h.Client.Attest(ctx, a)
-		return err
+		return h.alone(ctx, a)
 	}
-	if _, err = h.session.AttestNow(ctx, a); errors.Is(err, spool.ErrSigned) && h.Spool.Pending() == 0 {
+	_, err = h.session.AttestNow(ctx, a)
+	switch {
+	case errors.Is(err, spool.ErrSigned) && h.Spool.Pending() == 0:
 		return nil
+	case errors.As(err, new(*spool.FolderError)): // and it was not sent
+		h.WithoutSpool(err)
+		return h.alone(ctx, a)
 	}
 	return err
 }
@@ -287,7 +342,7 @@ func reused(err error) bool {
 func (h answering) attest(ctx context.Context, a attestd.Attestation) error {
 	err := h.once(ctx, a)
 	if reused(err) {
-		if a = otherKey(a); h.session == nil {
+		if a = otherKey(a); h.Identity == nil {
 			_, err = h.Client.AttestDerived(ctx, a)
 		} else {
 			err = h.once(ctx, a)

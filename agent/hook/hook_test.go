@@ -256,7 +256,10 @@ func TestUnwritableSpool(t *testing.T) {
 	h := s.hook(t)
 	s.answers(503)
 	h.Spool.Limit = 1
-	answer(t, h, event("PreToolUse", "1", ""), false, true)
+	a, err := h.Answer(t.Context(), event("PreToolUse", "1", ""))
+	if a.Denied != "" || err == nil || !strings.Contains(string(a.Output), `{"systemMessage":"attestd cannot use its folder`) {
+		t.Errorf("%s, denied %q, %v", a.Output, a.Denied, err)
+	}
 	h.FailClosed = true
 	answer(t, h, event("PreToolUse", "1", ""), true, true)
 	answer(t, h, []byte("{"), true, false)

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 
+	"attestd/internal/regular"
 	"attestd/internal/wholefile"
 	"attestd/sdk/attestd/private"
 )
@@ -31,7 +32,7 @@ const maxAgentFile = 64 << 10
 
 // ReadAgentFile reads a file with an agent's key. It refuses one that others can read or replace.
 func ReadAgentFile(path string) (AgentFile, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path, os.O_RDONLY, 0)
 	if err != nil {
 		return AgentFile{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	"attestd/crypto/dpop"
 	"attestd/crypto/jcs"
 	"attestd/crypto/jose"
+	"attestd/internal/regular"
 	"attestd/internal/wholefile"
 
 	"github.com/google/uuid"
@@ -340,7 +341,7 @@ func readToken(path string) (t storedToken) {
 	if err != nil || info.Size() > maxTokenFile {
 		return t
 	}
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path)
 	if err != nil || json.Unmarshal(text, &t) != nil || strings.ContainsFunc(t.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return storedToken{}
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"attestd/internal/regular"
 	"attestd/internal/wholefile"
 )
 
@@ -70,12 +71,12 @@ func Secret(path string) ([]byte, error) {
 	if err := Check(path); err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := create(path); err != nil {
 			return nil, err
 		}
-		text, err = os.ReadFile(path)
+		text, err = regular.Read(path)
 	}
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,9 +12,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/gofrs/flock"
 
+	"attestd/internal/regular"
 	"attestd/internal/wholefile"
 )
 
@@ -33,9 +36,36 @@ const fullAt = 1 << 20
 
 func (s *Spool) path(name string) string { return filepath.Join(s.dir, name) }
 
-func (s *Spool) lock(name string) *flock.Flock {
-	return flock.New(s.path(name), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+func (s *Spool) lock(name string) *folderLock { return s.lockAt(s.path(name)) }
+
+func (s *Spool) lockAt(path string) *folderLock {
+	flag := os.O_CREATE | os.O_RDWR | regular.NoWait
+	return &folderLock{flock.New(path, flock.SetFlag(flag), flock.SetPermissions(0o600)), s.Patience}
 }
+
+// folderLock is a lock of a folder, among processes.
+type folderLock struct {
+	*flock.Flock
+	patience time.Duration // 0 is without end
+}
+
+// Lock waits for the lock, and is ErrBusy where that takes longer than the patience.
+func (l *folderLock) Lock() error {
+	if l.patience == 0 {
+		return l.Flock.Lock()
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), l.patience)
+	defer cancel()
+	_, err := l.TryLockContext(ctx, shortPoll)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %s", ErrBusy, l.Path())
+	}
+	return err
+}
+
+// shortPoll is how often a process with little patience looks whether a lock is free. Others hold
+// it for as long as a sync takes.
+const shortPoll = 5 * time.Millisecond
 
 // appendEntries writes lines to the queue and syncs it. It returns the entries that are on disk;
 // the others know why they are not.
@@ -47,20 +77,20 @@ func (s *Spool) appendEntries(entries []*entry) (done []*entry) {
 	}
 	lock := s.lock(addLock)
 	if err := lock.Lock(); err != nil {
-		fail(entries, fmt.Errorf("spool: %w", err))
+		fail(entries, folderError(fmt.Errorf("spool: %w", err)))
 		return nil
 	}
 	defer lock.Unlock()
 	size, err := s.size()
 	if err != nil {
-		fail(entries, err)
+		fail(entries, folderError(err))
 		return nil
 	}
 	var lines []byte
 	for _, e := range entries {
 		if size += int64(len(e.line)); size > s.Limit {
 			size -= int64(len(e.line))
-			fail([]*entry{e}, fmt.Errorf("%w: %s holds %d bytes of %d", ErrFull, s.dir, size, s.Limit))
+			fail([]*entry{e}, folderError(fmt.Errorf("%w: %s holds %d bytes of %d", ErrFull, s.dir, size, s.Limit)))
 			continue
 		}
 		lines, done = append(lines, e.line...), append(done, e)
@@ -69,7 +99,7 @@ func (s *Spool) appendEntries(entries []*entry) (done []*entry) {
 		return nil
 	}
 	if err := s.appendLines(lines); err != nil {
-		fail(done, fmt.Errorf("spool: %w", err))
+		fail(done, folderError(fmt.Errorf("spool: %w", err)))
 		return nil
 	}
 	return done
@@ -93,7 +123,7 @@ func (s *Spool) appendLines(lines []byte) error {
 // syncs the file. An incomplete last line, which a process that was killed has left, is removed.
 // When it fails, the file is as it was, as far as that can be brought about.
 func appendSynced(path string, lines []byte) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	f, err := regular.Open(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
@@ -128,7 +158,7 @@ func appendOnce(path string, lines []byte) error {
 
 // tail reads the last n bytes of a file, or all where it has fewer; of none nothing.
 func tail(path string, n int) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"attestd/crypto/statement"
+	"attestd/internal/regular"
 	"attestd/sdk/attestd"
 )
 
@@ -162,7 +163,7 @@ type item struct {
 // file sends a queue and removes it.
 func (f *flush) file(ctx context.Context, number uint64) error {
 	path := f.path(sealedName(number))
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path)
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
@@ -434,7 +435,7 @@ func (s *Spool) isApart(attestation []byte) (bool, error) {
 
 // Refused returns all that was set apart since somebody removed the file of that name.
 func (s *Spool) Refused() (all []Refusal, err error) {
-	text, err := os.ReadFile(s.path(refusedAs))
+	text, err := regular.Read(s.path(refusedAs))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -456,7 +457,7 @@ func (s *Spool) Pending() int {
 	if lock.Lock() != nil {
 		return 0 // where nothing can be read, nothing can be counted
 	}
-	text, _ := os.ReadFile(s.path(current))
+	text, _ := regular.Read(s.path(current))
 	numbers, _ := s.sealed()
 	_ = lock.Unlock()
 	count := 0
@@ -466,7 +467,7 @@ func (s *Spool) Pending() int {
 		}
 	}
 	for _, n := range numbers {
-		text, _ := os.ReadFile(s.path(sealedName(n))) // it may have been sent in between
+		text, _ := regular.Read(s.path(sealedName(n))) // it may have been sent in between
 		all := lines(text)
 		if done, err := openProgress(s.path(progressName(n)), text, len(all)); err == nil {
 			for _, n := range done.left() {

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"time"
+
+	"attestd/internal/regular"
 )
 
 // limitedAs names the file of the backlog.
@@ -36,7 +38,7 @@ type sent struct {
 }
 
 func (s *Spool) backlog(now time.Time) (b backlog, err error) {
-	f, err := os.Open(s.path(limitedAs))
+	f, err := regular.Open(s.path(limitedAs), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return b, nil
 	}

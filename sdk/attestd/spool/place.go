@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"attestd/crypto/statement"
+	"attestd/internal/regular"
 	"attestd/sdk/attestd"
 )
 
@@ -164,7 +165,7 @@ func (p *places) with(id string) *place {
 
 // readPlaces reads the file of a session.
 func readPlaces(path string) (p *places, err error) {
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
@@ -266,7 +267,7 @@ func (s *Spool) formerRun(path string, own bool) (found bool, head *place, err e
 			return true, p.head(), nil
 		}
 	}
-	list, err := os.ReadFile(s.path(removedAs))
+	list, err := regular.Read(s.path(removedAs))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil, nil
 	}

@@ -8,6 +8,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"attestd/internal/regular"
 )
 
 // sentAs ends the name of the file that says which lines of a sealed queue are done.
@@ -28,7 +30,7 @@ type progress struct {
 // openProgress reads what has become of a queue with this text and number of lines.
 func openProgress(path string, queue []byte, lines int) (*progress, error) {
 	p := &progress{path: path, done: make([]bool, lines), keys: map[int]string{}, head: fmt.Sprintf("queue %d %08x", len(queue), checksum(queue))}
-	text, err := os.ReadFile(path)
+	text, err := regular.Read(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}

@@ -15,8 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gofrs/flock"
-
 	"attestd/sdk/attestd"
 )
 
@@ -138,7 +136,8 @@ func (s *Spool) placesOf(thumbprint, id string) string {
 }
 
 // Add signs an attestation at the next place of the session, and returns when it is synced to disk.
-// [ErrSigned] and [ErrKeyReused] say that its IdempotencyKey was used in the session.
+// [ErrSigned] and [ErrKeyReused] say that its IdempotencyKey was used in the session, and a
+// [FolderError] that the folder could not be used, so that it was not sent either.
 func (s *Session) Add(ctx context.Context, a attestd.Attestation) error {
 	_, err := s.add(ctx, a)
 	return err
@@ -230,8 +229,8 @@ type added struct {
 }
 
 // lock locks the session among processes, with its places as the file that is locked.
-func (s *Session) lock() (*flock.Flock, error) {
-	lock := flock.New(s.path, flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
+func (s *Session) lock() (*folderLock, error) {
+	lock := s.spool.lockAt(s.path)
 	if err := lock.Lock(); err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
@@ -244,7 +243,7 @@ func (s *Session) add(ctx context.Context, a attestd.Attestation) (added, error)
 	defer s.mu.Unlock()
 	lock, err := s.lock()
 	if err != nil {
-		return added{}, err
+		return added{}, folderError(err)
 	}
 	defer lock.Unlock()
 	for {
@@ -262,11 +261,11 @@ func (s *Session) add(ctx context.Context, a attestd.Attestation) (added, error)
 // another process has written to the file of the session meanwhile.
 func (s *Session) addLocked(ctx context.Context, a attestd.Attestation) (added, error) {
 	if err := s.spool.repair(); err != nil {
-		return added{}, err
+		return added{}, folderError(err)
 	}
 	known, err := readPlaces(s.path)
 	if err != nil {
-		return added{}, err
+		return added{}, folderError(err)
 	}
 	if a.IdempotencyKey != "" {
 		if a.IdempotencyKey, err = s.freshID(a, known); err != nil {
@@ -274,8 +273,11 @@ func (s *Session) addLocked(ctx context.Context, a attestd.Attestation) (added, 
 		}
 	}
 	next, err := s.next(known)
-	if err != nil {
+	if errors.Is(err, attestd.ErrEnded) {
 		return added{}, err
+	}
+	if err != nil {
+		return added{}, folderError(err)
 	}
 	next.End = a.Last
 	signed, err := s.identity.Sign(ctx, a, next)
@@ -290,7 +292,7 @@ func (s *Session) addLocked(ctx context.Context, a attestd.Attestation) (added, 
 	if err == nil && a.Last {
 		s.ended = at.Hash
 	}
-	return added{signed, at, line}, err
+	return added{signed, at, line}, folderError(err)
 }
 
 // next is the place after those that are used.

@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"attestd/crypto/statement"
+	"attestd/internal/regular"
 )
 
 // sentMark is the first byte of a line that was sent by who added it. No checksum begins with it.
@@ -61,7 +62,7 @@ var errPlacesChanged = errors.New("spool: the places of the session have changed
 
 // wholeSize is the size of a file's whole lines; 0 where there is no file.
 func wholeSize(path string) (int64, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
 	}
@@ -94,7 +95,7 @@ func (s *Spool) repair() error {
 
 // repairLocked is repair of a caller that holds the lock to add.
 func (s *Spool) repairLocked() error {
-	f, err := os.Open(s.path(current))
+	f, err := regular.Open(s.path(current), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -146,7 +147,7 @@ func lastStatement(f io.ReaderAt, end int64) string {
 // holds reports whether a line is still in the queue that is being added to. The caller holds the
 // lock to add.
 func (s *Spool) holds(q queued) bool {
-	f, err := os.Open(s.path(current))
+	f, err := regular.Open(s.path(current), os.O_RDONLY, 0)
 	if err != nil {
 		return false // it is being sent by a Flush
 	}
@@ -171,7 +172,7 @@ func (s *Spool) markSentLocked(q queued) {
 	if !s.holds(q) {
 		return
 	}
-	f, err := os.OpenFile(s.path(current), os.O_RDWR, 0)
+	f, err := regular.Open(s.path(current), os.O_RDWR, 0)
 	if err != nil {
 		return
 	}

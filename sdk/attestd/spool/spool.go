@@ -50,6 +50,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/private"
@@ -61,6 +62,23 @@ const DefaultLimit = 1 << 30
 // ErrFull reports that the folder has Limit bytes. Nothing was added.
 var ErrFull = errors.New("spool: full")
 
+// ErrBusy reports that another process held a lock of the folder for longer than Patience.
+var ErrBusy = errors.New("spool: another process holds a lock")
+
+// FolderError reports that the folder could not be read or written: the disk is full or read-only,
+// something else stands at the place of a file, or the lock was not to be had.
+type FolderError struct{ Err error }
+
+func (e *FolderError) Error() string { return e.Err.Error() }
+func (e *FolderError) Unwrap() error { return e.Err }
+
+func folderError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &FolderError{err}
+}
+
 // Spool is a folder of unsent attestations. It is safe for concurrent use; each process opens its
 // own Spool.
 type Spool struct {
@@ -70,6 +88,9 @@ type Spool struct {
 	// for another request, perhaps by an attacker, is then replaced by a new one. Otherwise such an
 	// attestation is refused.
 	FreshKeys bool
+
+	// Patience is how long a call waits for a lock that another process holds; 0 is without end.
+	Patience time.Duration
 
 	dir    string
 	client *attestd.Client
@@ -147,7 +168,8 @@ type entry struct {
 
 // Add returns when the attestation is synced to disk, with its idempotency key. What is added at
 // the same time by one process shares a sync. After an error it is not known whether it was added,
-// ErrFull and that of a done context aside: then it was not.
+// ErrFull, ErrBusy and that of a done context aside: then it was not. Those of the folder are a
+// [FolderError].
 func (s *Spool) Add(ctx context.Context, a attestd.Attestation) error {
 	a, err := a.Prepare()
 	if err != nil {
