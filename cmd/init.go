@@ -76,7 +76,9 @@ It shows the new admin key once and does not store it.
 With --fail closed, a call that cannot be recorded is refused.
 
 With --check, runs the installed hooks with a test call as ` + kind.Title + ` would, then reads the
-records of the call from the server and prints them.
+records of the call from the server and prints them. It runs their command once more, as if its
+program were missing, and says what becomes of the call. It fails where settings of ` + kind.Title + `
+switch hooks off; --write warns of that.
 
 With --remove, removes the hooks from the settings. If no other written settings use the keys,
 the command deletes them; it revokes the agent's key on the server, and deletes the API key there
@@ -117,7 +119,8 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 	case f.remove:
 		return f.runRemove(cmd, steps)
 	}
-	how, err := f.chooseHooks(cmd)
+	version := f.kind.Version(cmd.Context())
+	how, err := f.chooseHooks(cmd, version)
 	if err != nil {
 		return err
 	}
@@ -131,6 +134,9 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 	}
 	f.hooks.URL = c.URL()
 	steps.Print("hooks", how)
+	if lacks := f.hooks.Lacks(version); lacks != "" {
+		steps.Print("lacks", lacks)
+	}
 	if f.write {
 		if err := f.recordSettings(path, f.settings); err != nil {
 			return err
@@ -144,6 +150,9 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 			how = "written"
 		}
 		steps.Print("settings", f.settings+" "+how)
+		for _, why := range f.kind.HooksOff(f.settings) {
+			steps.Print("warning", why)
+		}
 	} else {
 		if err := f.recordSettings(path, printedSettings); err != nil {
 			return err
@@ -164,8 +173,7 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 
 // chooseHooks chooses HTTP or command hooks by the version of the agent, and returns a sentence
 // with the reason.
-func (f *initFlags) chooseHooks(cmd *cobra.Command) (how string, err error) {
-	version := f.kind.Version(cmd.Context())
+func (f *initFlags) chooseHooks(cmd *cobra.Command, version setup.Version) (how string, err error) {
 	agent := f.kind.Title + " " + string(version)
 	if version == "" {
 		agent = f.kind.Title + " of an unknown version (" + f.kind.Program + " --version prints none)"

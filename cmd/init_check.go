@@ -60,6 +60,15 @@ func (f *initFlags) runCheck(cmd *cobra.Command, s setup.Steps) error {
 	if len(records) < want {
 		return fmt.Errorf("%s has %d records of the call, want %d: the hooks in %s report to another server or company, or cannot reach it", c.URL(), len(records), want, f.settings)
 	}
+	guard, err := check.WithoutProgram(ctx, settings, version)
+	if err != nil {
+		return err
+	}
+	s.Print("missing", without(guard))
+	off := f.kind.HooksOff(f.settings)
+	for _, why := range off {
+		s.Print("off", why)
+	}
 	s.Print("shown", "the hooks in these settings reach this server, and it has signed their records")
 	s.Print("not shown", "that "+f.kind.Title+
 		" runs them. Make it call a tool, then look for the records: attestd records --order newest --limit 3")
@@ -70,5 +79,23 @@ func (f *initFlags) runCheck(cmd *cobra.Command, s setup.Steps) error {
 		s.Print("key", "HTTP hooks read ATTESTD_KEY from the environment of "+f.kind.Title+
 			", and this shell has none: start it with the last line that init prints")
 	}
+	switch {
+	case len(off) > 0:
+		return fmt.Errorf("%s may run no hooks: %s", f.kind.Title, off[0])
+	case guard.Asked && !guard.Refused:
+		return fmt.Errorf("%s goes on with calls when the program of its hooks is missing, and the hooks are to refuse what is not recorded: attestd init %s --write installs the present ones", f.kind.Title, f.kind.Source)
+	}
 	return nil
+}
+
+// without says what becomes of a call when the program of its hook is missing.
+func without(g setup.Guard) string {
+	how := "the call goes on"
+	if g.Refused {
+		how = "the call is refused"
+	}
+	if !g.Asked && !g.Refused {
+		how += ", unrecorded (--fail closed refuses it)"
+	}
+	return "without a program of the hooks " + how + ": " + g.How
 }

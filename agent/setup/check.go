@@ -39,6 +39,70 @@ type Answer struct {
 
 // Run sends the events to the hooks in settings.
 func (c Check) Run(ctx context.Context, settings []byte) (answers []Answer, err error) {
+	installed, err := c.installed(settings)
+	if err != nil {
+		return nil, err
+	}
+	for _, event := range c.Kind.Events[:2] {
+		denied, err := c.drive(ctx, installed[event], c.event(event))
+		if err != nil {
+			return answers, fmt.Errorf("the hook of %s: %w", event, err)
+		}
+		answers = append(answers, Answer{event, denied})
+		if denied != "" {
+			break
+		}
+	}
+	return answers, nil
+}
+
+// Guard is what becomes of a call whose hook has no program to run.
+type Guard struct {
+	Asked   bool // the hook asks for the refusal of calls that cannot be recorded
+	Refused bool // the call is refused
+	How     string
+}
+
+// WithoutProgram runs the command of the hook before a call as the agent does, with the name of a
+// program that is not there. There is none to run for an HTTP hook.
+func (c Check) WithoutProgram(ctx context.Context, settings []byte, version Version) (Guard, error) {
+	installed, err := c.installed(settings)
+	if err != nil {
+		return Guard{}, err
+	}
+	h := installed[c.Kind.Events[0]]
+	if h.Type == "http" {
+		return Guard{Asked: h.OnFailure != "", Refused: h.OnFailure != "", How: "its hooks need no program"}, nil
+	}
+	program := eachWord.FindString(h.Command)
+	gone := h
+	gone.Command = missingProgram(program) + strings.TrimPrefix(h.Command, program)
+	_, denied, err := c.command(ctx, gone, c.event(c.Kind.Events[0]))
+	g := Guard{Asked: strings.Contains(h.Command, " --fail closed") || strings.Contains(h.Command, " --require passport")}
+	switch {
+	case denied != "":
+		g.Refused, g.How = true, "its command ends with 2"
+	case h.OnFailure == onFailureBlock && version.AtLeast(OnFailureBlocks):
+		g.Refused, g.How = true, "onFailure is block"
+	case err == nil:
+		g.How = "its command ends with 0"
+	default:
+		g.How = "its command ends with " + strings.SplitN(err.Error(), ":", 2)[0]
+	}
+	return g, nil
+}
+
+// missingProgram returns a word of a shell that names no program, in place of one that does.
+func missingProgram(word string) string {
+	name, quoted := strings.CutSuffix(word, "'")
+	if name += "-that-is-missing"; quoted {
+		name += "'"
+	}
+	return name
+}
+
+// installed returns the hook of attestd for each event, which are all of the form that init writes.
+func (c Check) installed(settings []byte) (map[string]hook, error) {
 	_, hooks, err := parseHooks(settings)
 	if err != nil {
 		return nil, err
@@ -57,17 +121,7 @@ func (c Check) Run(ctx context.Context, settings []byte) (answers []Answer, err 
 		}
 		installed[event] = found[0]
 	}
-	for _, event := range c.Kind.Events[:2] {
-		denied, err := c.drive(ctx, installed[event], c.event(event))
-		if err != nil {
-			return answers, fmt.Errorf("the hook of %s: %w", event, err)
-		}
-		answers = append(answers, Answer{event, denied})
-		if denied != "" {
-			break
-		}
-	}
-	return answers, nil
+	return installed, nil
 }
 
 // ours returns attestd's hooks among the groups of an event.

@@ -19,7 +19,9 @@ type Kind struct {
 	Title   string
 	Program string // command that starts it
 	HTTP    bool   // it supports HTTP hooks
-	Trust   string // what its user must do before it runs hooks; "" for nothing
+	// OnFailure says that its settings can have it refuse a call whose hook fails
+	OnFailure bool
+	Trust     string // what its user must do before it runs hooks; "" for nothing
 	// Events are the reported events. The hook of the first runs before a call and can refuse it;
 	// the hook of the second runs after a call.
 	Events []string
@@ -29,14 +31,16 @@ type Kind struct {
 	folder  string // of its settings: below the home folder, or below the project's
 	project bool
 	file    string
+
+	folderVariable string // of the environment: the folder of the user's settings; "" for none
 }
 
 // Kinds lists the supported agents.
 var Kinds = []Kind{
 	{
-		Source: hookevent.ClaudeCode, Title: "Claude Code", Program: "claude", HTTP: true,
+		Source: hookevent.ClaudeCode, Title: "Claude Code", Program: "claude", HTTP: true, OnFailure: true,
 		Events:  []string{"PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "SessionEnd"},
-		matcher: "*", unit: 1, folder: ".claude", project: true, file: "settings.json",
+		matcher: "*", unit: 1, folder: ".claude", project: true, file: "settings.json", folderVariable: "CLAUDE_CONFIG_DIR",
 	},
 	{
 		Source: hookevent.Gemini, Title: "Gemini CLI", Program: "gemini",
@@ -47,7 +51,7 @@ var Kinds = []Kind{
 		Source: hookevent.Codex, Title: "Codex", Program: "codex",
 		Trust:   "Codex does not run a hook before you trust it, and shows no warning: start codex, type /hooks, and trust the hooks of attestd; repeat this after each change of the hooks",
 		Events:  []string{"PreToolUse", "PostToolUse"},
-		matcher: ".*", unit: 1, folder: ".codex", file: "hooks.json",
+		matcher: ".*", unit: 1, folder: ".codex", file: "hooks.json", folderVariable: "CODEX_HOME",
 	},
 }
 
@@ -74,7 +78,7 @@ func (k Kind) SettingsFile() (string, error) {
 	if k.project {
 		return k.Settings(), nil
 	}
-	if own := os.Getenv("CODEX_HOME"); k.Source == hookevent.Codex && own != "" {
+	if own := os.Getenv(k.folderVariable); k.folderVariable != "" && own != "" {
 		return filepath.Join(own, k.file), nil
 	}
 	home, err := os.UserHomeDir()
@@ -130,3 +134,7 @@ func (v Version) AtLeast(other Version) bool {
 // HTTPRefuses is the first tested version of Claude Code that refuses a call when an HTTP hook gets
 // no response. 2.1.197 continues with the call.
 const HTTPRefuses Version = "2.1.330"
+
+// OnFailureBlocks is the first version of Claude Code that refuses a call when a hook that says so
+// hangs or fails. Older ones ignore what the hook says.
+const OnFailureBlocks Version = "2.1.295"

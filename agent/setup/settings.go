@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -55,16 +56,58 @@ func (h Hooks) group(event string) []byte {
 		Type: "http", URL: h.address(), Timeout: timeout * kind.unit,
 		Headers: map[string]string{"Authorization": "Bearer $ATTESTD_KEY"}, AllowedEnvVars: []string{"ATTESTD_KEY"},
 	}
-	if (h.FailClosed || h.Passport) && event == kind.Events[0] {
-		of.OnFailure = "block"
-	}
 	if h.Command != "" {
 		of = hook{Type: "command", Command: h.command(), Timeout: timeout * kind.unit}
+	}
+	// The hook must not be the only one who can refuse: it may be gone, or hang.
+	if h.Refuses() && event == kind.Events[0] {
+		if kind.OnFailure {
+			of.OnFailure = onFailureBlock
+		}
+		if of.Type == "command" && !isWindows {
+			of.Command += orBlock
+		}
 	}
 	return marshal(struct {
 		Matcher string `json:"matcher"`
 		Hooks   []hook `json:"hooks"`
 	}{kind.matcher, []hook{of}})
+}
+
+// onFailureBlock has Claude Code refuse a call when its hook cannot be started, hangs or fails.
+const onFailureBlock = "block"
+
+// orBlock ends a command, in a shell, which then refuses a call also where its program is missing,
+// cannot be run or is killed.
+const orBlock = " || exit 2"
+
+// isWindows says that agents run a command in a shell of its own there, in which orBlock may be an
+// error.
+const isWindows = runtime.GOOS == "windows"
+
+// Refuses reports whether the hooks refuse a call that cannot be recorded.
+func (h Hooks) Refuses() bool { return h.FailClosed || h.Passport }
+
+// Lacks says what the agent does all the same when these hooks ask for a refusal and cannot answer;
+// "" for nothing.
+func (h Hooks) Lacks(version Version) string {
+	kind := kindOf(h.Source)
+	hangs := fmt.Sprintf("has no setting for a hook that does not answer in %d s: it goes on with the call. attestd hook answers in 4 s, unless its program hangs before that", timeout)
+	missing := " A missing program lets calls pass too: on Windows the command has no second part that would refuse them"
+	switch {
+	case !h.Refuses() || kind.OnFailure && version.AtLeast(OnFailureBlocks):
+		return ""
+	case kind.OnFailure && h.Command == "":
+		return "" // such hooks were chosen because the version is known to refuse
+	case kind.OnFailure && version == "":
+		hangs = "of an unknown version may be older than " + string(OnFailureBlocks) + ", and then " + hangs
+	case kind.OnFailure:
+		hangs = string(version) + " is older than " + string(OnFailureBlocks) + ", and " + hangs
+	}
+	if isWindows {
+		hangs += "." + missing
+	}
+	return kind.Title + " " + hangs
 }
 
 func (h Hooks) address() string {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -95,8 +96,51 @@ func TestSettings(t *testing.T) {
 	}
 	http.Command, http.Redact = "/opt/a b/attestd", "input"
 	for event, e := range of(http) {
-		if want := (entry{"command", "", "'/opt/a b/attestd' hook --agent bot --url http://127.0.0.1:8080 --redact input --fail closed", "", nil}); !reflect.DeepEqual(e, want) {
+		want := entry{"command", "", "'/opt/a b/attestd' hook --agent bot --url http://127.0.0.1:8080 --redact input --fail closed", "", nil}
+		if event == "PreToolUse" {
+			want.OnFailure = "block"
+			if runtime.GOOS != "windows" {
+				want.Command += " || exit 2" // also where the program is gone
+			}
+		}
+		if !reflect.DeepEqual(e, want) {
 			t.Errorf("%s: %+v", event, e)
+		}
+	}
+	http.FailClosed = false // then a hook refuses nothing
+	for event, e := range of(http) {
+		if e.OnFailure != "" || strings.Contains(e.Command, "exit") {
+			t.Errorf("%s: %+v", event, e)
+		}
+	}
+}
+
+// Where a refusal is asked for, what the agent lacks for it is said: of each version of Claude Code
+// that goes on when a hook hangs, and of the agents that have no setting against it.
+func TestLacks(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("more is lacking there")
+	}
+	for _, c := range []struct {
+		source  hookevent.Source
+		version setup.Version
+		want    string
+	}{
+		{hookevent.ClaudeCode, "2.1.295", ""},
+		{hookevent.ClaudeCode, "2.1.294", "Claude Code 2.1.294 is older than 2.1.295, and has no setting for a hook that does not answer in 5 s: it goes on with the call."},
+		{hookevent.ClaudeCode, "", "Claude Code of an unknown version may be older"},
+		{hookevent.Gemini, "0.61.0", "Gemini CLI has no setting for a hook that does not answer"},
+		{hookevent.Codex, "0.169.0", "Codex has no setting for a hook that does not answer"},
+	} {
+		h := setup.Hooks{Source: c.source, Command: "attestd"}
+		if got := h.Lacks(c.version); got != "" {
+			t.Errorf("%s: %s, of hooks that refuse nothing", c.source, got)
+		}
+		for _, h := range []setup.Hooks{{Source: c.source, Command: "attestd", FailClosed: true}, {Source: c.source, Command: "attestd", Passport: true}} {
+			if got := h.Lacks(c.version); !strings.HasPrefix(got, c.want) || (got == "") != (c.want == "") {
+				t.Errorf("%s %s: %q, want %q", c.source, c.version, got, c.want)
+			}
 		}
 	}
 }

@@ -25,10 +25,11 @@ var (
 func (c Check) trusted(h hook) error {
 	server := h.URL
 	if h.Type != "http" {
-		if !commandForm.MatchString(h.Command) {
+		command := strings.TrimSuffix(h.Command, orBlock)
+		if !commandForm.MatchString(command) {
 			return fmt.Errorf("init does not write such a command, so it was not run: %s", h.Command)
 		}
-		words := eachWord.FindAllString(h.Command, -1)
+		words := eachWord.FindAllString(command, -1)
 		for i, word := range words {
 			if strings.HasPrefix(word, "'") {
 				words[i] = strings.ReplaceAll(word[1:len(word)-1], `'\''`, "'")
