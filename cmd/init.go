@@ -1,9 +1,7 @@
 package cmd
 
 import (
-	"os"
-	"os/exec"
-	"strings"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -15,12 +13,24 @@ import (
 )
 
 func initCommand() *cobra.Command {
+	var install bool
 	cmd := &cobra.Command{
 		Use:   "init AGENT",
 		Short: "Record the tool calls of a coding agent on this machine",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !install {
+				return cmd.Help()
+			}
+			how, err := installProgram()
+			if err == nil {
+				printable.Fprintf(cmd.OutOrStdout(), "%-10s %s\n", "program", how)
+			}
+			return err
+		},
 	}
+	installFlag(cmd, &install)
+	_ = cmd.Flags().SetAnnotation("install", typedOnly, []string{"true"}) // the flag is there
 	for _, kind := range setup.Kinds {
 		cmd.AddCommand(initAgentCommand(kind))
 	}
@@ -36,7 +46,7 @@ type initFlags struct {
 	company, settings string
 	write, command    bool
 	check, remove     bool
-	unsigned          bool
+	unsigned, install bool
 	identity          *attestd.Identity // with which the hooks sign; nil for none
 	trusted           [][2]string       // setting of the connection file for private CAs
 }
@@ -73,6 +83,7 @@ stored key, the command registers a company if the server is on this machine and
 It shows the new admin key once and does not store it.
 
 ` + how + `
+With --install, first copies this program to ~/.local/bin, and the hooks run that copy.
 With --fail closed, a call that cannot be recorded is refused.
 
 With --check, runs the installed hooks with a test call as ` + kind.Title + ` would, then reads the
@@ -99,9 +110,10 @@ Records and the registered agent remain.`,
 	cmd.Flags().StringVar(&f.hooks.Redact, "redact", "", "record only the hash of `input,output` or one of them")
 	cmd.Flags().StringVar(&f.fail, "fail", "open", "for calls that cannot be recorded: `open` allows them, closed refuses them")
 	cmd.Flags().StringVar(&f.company, "company", "local", "`ID` of the company to register when there is no key")
+	installFlag(cmd, &f.install)
 	cmd.Flags().BoolVar(&f.check, "check", false, "run the installed hooks with a test call and show its records")
 	cmd.Flags().BoolVar(&f.remove, "remove", false, "remove what init has written")
-	for _, name := range []string{"check", "remove"} {
+	for _, name := range []string{"check", "remove", "install"} {
 		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"}) // the flag is there
 	}
 	return cmd
@@ -118,6 +130,13 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 		return f.runCheck(cmd, steps)
 	case f.remove:
 		return f.runRemove(cmd, steps)
+	}
+	if f.install {
+		how, err := installProgram()
+		if err != nil {
+			return err
+		}
+		steps.Print("program", how)
 	}
 	version := f.kind.Version(cmd.Context())
 	how, err := f.chooseHooks(cmd, version)
@@ -136,6 +155,9 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 	steps.Print("hooks", how)
 	if lacks := f.hooks.Lacks(version); lacks != "" {
 		steps.Print("lacks", lacks)
+	}
+	for _, why := range f.warnings() {
+		steps.Print("warning", why)
 	}
 	if f.write {
 		if err := f.recordSettings(path, f.settings); err != nil {
@@ -180,7 +202,7 @@ func (f *initFlags) chooseHooks(cmd *cobra.Command, version setup.Version) (how 
 	}
 	flag := cmd.Flag("command")
 	if !f.unsigned {
-		f.hooks.Command, err = ownProgram()
+		f.hooks.Command, err = ownProgram(f.install)
 		return "command hooks that sign, for " + agent, err
 	}
 	strict := f.kind.HTTP && (f.hooks.FailClosed || f.hooks.Passport) && !version.AtLeast(setup.HTTPRefuses)
@@ -195,14 +217,14 @@ func (f *initFlags) chooseHooks(cmd *cobra.Command, version setup.Version) (how 
 	if !f.command {
 		return "HTTP hooks, for " + agent, nil
 	}
-	f.hooks.Command, err = ownProgram()
+	f.hooks.Command, err = ownProgram(f.install)
 	return "command hooks, for " + agent + why, err
 }
 
 // validate returns usage errors, before the command has any effect.
 func (f *initFlags) validate(cmd *cobra.Command) error {
-	if f.check && f.remove || f.write && (f.check || f.remove) {
-		return usagef("--write, --check and --remove exclude each other")
+	if f.check && f.remove || (f.write || f.install) && (f.check || f.remove) {
+		return usagef("--write, --check and --remove exclude each other, and --install is not for the last two")
 	}
 	if flag := cmd.Flag("command"); !f.unsigned && flag != nil && flag.Changed && !f.command {
 		return usagef("HTTP hooks cannot sign: --command=false needs --unsigned")
@@ -224,27 +246,28 @@ func (f *initFlags) validate(cmd *cobra.Command) error {
 	if f.hooks.FailClosed, err = parseFail(f.fail); err != nil {
 		return err
 	}
-	if f.settings == "" {
-		f.settings, err = f.kind.SettingsFile()
+	if f.settings != "" {
+		return nil
+	}
+	f.settings, err = f.kind.SettingsFile()
+	if former := f.kind.SharedFile(); (f.check || f.remove) && former != "" && !setup.HasHooks(f.settings) && setup.HasHooks(former) {
+		f.settings = former // where an earlier version has put them
 	}
 	return err
 }
 
-// ownProgram returns the name of this program if a shell finds it by that name, else its path.
-func ownProgram() (string, error) {
-	own, err := os.Executable()
-	if err != nil {
-		return "", err
+// warnings says what is wrong with where the hooks are, and with where their program is.
+func (f *initFlags) warnings() (list []string) {
+	if f.hooks.Command != "" {
+		list = append(list, programWarnings(f.install)...)
 	}
-	if strings.Contains(own, "go-build") {
-		return "", usagef("command hooks need an installed program, and \"go run\" deletes this one: go build -o attestd .")
+	if f.kind.IsShared(f.settings) && filepath.IsAbs(f.hooks.Command) {
+		list = append(list, f.settings+" is shared by the users of the project, and the hooks have the path of a program of yours: "+
+			"leave --settings out, or put attestd into PATH")
 	}
-	if found, err := exec.LookPath("attestd"); err == nil {
-		there, err := os.Stat(found)
-		here, err2 := os.Stat(own)
-		if err == nil && err2 == nil && os.SameFile(there, here) {
-			return "attestd", nil
-		}
+	if former := f.kind.SharedFile(); former != "" && filepath.Clean(f.settings) != former && setup.HasHooks(former) {
+		list = append(list, former+" has hooks of attestd too, which every user of the project gets; remove them with: attestd init "+
+			string(f.kind.Source)+" --remove --settings "+former)
 	}
-	return own, nil
+	return list
 }

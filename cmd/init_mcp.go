@@ -82,13 +82,16 @@ func (f *initMCPFlags) run(cmd *cobra.Command) error {
 	if f.remove {
 		return f.restore(say, settings, name, store, stored)
 	}
-	program, err := ownProgram()
+	program, err := ownProgram(false)
 	if err != nil {
 		return err
 	}
 	rewritten, changes, skipped, err := setup.Servers{Program: program, Agent: f.agent, FailClosed: closed}.Rewrite(settings)
 	if err != nil {
 		return errors.New(f.settings + " was not changed: " + err.Error())
+	}
+	for _, why := range programWarnings(false) {
+		say("warning", why)
 	}
 	for _, why := range skipped {
 		say("left", why)

@@ -143,7 +143,7 @@ func TestInitQuotesForShells(t *testing.T) {
 			var settings struct {
 				Hooks map[string][]struct{ Hooks []struct{ Command string } }
 			}
-			text, err := os.ReadFile(filepath.Join(folder, ".claude", "settings.json"))
+			text, err := os.ReadFile(filepath.Join(folder, ".claude", "settings.local.json"))
 			must(t, err)
 			must(t, json.Unmarshal(text, &settings))
 			if got := run(settings.Hooks["PreToolUse"][0].Hooks[0].Command); strings.TrimSpace(got) != "{}" {

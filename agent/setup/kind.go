@@ -31,6 +31,7 @@ type Kind struct {
 	folder  string // of its settings: below the home folder, or below the project's
 	project bool
 	file    string
+	shared  string // the file of a project that its users share; "" for none
 
 	folderVariable string // of the environment: the folder of the user's settings; "" for none
 }
@@ -40,7 +41,8 @@ var Kinds = []Kind{
 	{
 		Source: hookevent.ClaudeCode, Title: "Claude Code", Program: "claude", HTTP: true, OnFailure: true,
 		Events:  []string{"PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "SessionEnd"},
-		matcher: "*", unit: 1, folder: ".claude", project: true, file: "settings.json", folderVariable: "CLAUDE_CONFIG_DIR",
+		matcher: "*", unit: 1, folder: ".claude", project: true, file: "settings.local.json", shared: "settings.json",
+		folderVariable: "CLAUDE_CONFIG_DIR",
 	},
 	{
 		Source: hookevent.Gemini, Title: "Gemini CLI", Program: "gemini",
@@ -86,6 +88,35 @@ func (k Kind) SettingsFile() (string, error) {
 		return "", fmt.Errorf("no home folder for %s: set HOME, or give --settings", k.Settings())
 	}
 	return filepath.Join(home, k.folder, k.file), nil
+}
+
+// SharedFile returns the path of the settings that the users of a project share, which are no place
+// for the path of one user's program; "" for none. Earlier versions of init wrote there.
+func (k Kind) SharedFile() string {
+	if k.shared == "" {
+		return ""
+	}
+	return filepath.Join(k.folder, k.shared)
+}
+
+// IsShared reports whether settings are those that the users of a project share.
+func (k Kind) IsShared(settings string) bool {
+	if k.shared == "" || filepath.Base(settings) != k.shared || filepath.Base(filepath.Dir(settings)) != k.folder {
+		return false
+	}
+	path, err := filepath.Abs(settings)
+	home, err2 := os.UserHomeDir()
+	return err != nil || err2 != nil || filepath.Dir(filepath.Dir(path)) != filepath.Clean(home)
+}
+
+// HasHooks reports whether a settings file has hooks of attestd.
+func HasHooks(file string) bool {
+	text, err := readSettings(file)
+	if err != nil {
+		return false
+	}
+	_, found, err := Remove(text)
+	return err == nil && found
 }
 
 // Version is a program's version, such as "2.1.330".

@@ -93,7 +93,7 @@ func (d *desk) ran(mark string) {
 	}
 }
 
-func (d *desk) settings() string { return filepath.Join(d.project, ".claude", "settings.json") }
+func (d *desk) settings() string { return filepath.Join(d.project, ".claude", "settings.local.json") }
 
 // serve starts the server, which must not run.
 func (d *desk) serve() {

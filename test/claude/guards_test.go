@@ -89,7 +89,7 @@ func TestGuardOfClaudeCode(t *testing.T) {
 	d.ran(mark)
 	d.refuses(run)
 
-	local := filepath.Join(d.project, ".claude", "settings.local.json")
+	local := filepath.Join(d.project, ".claude", "settings.json")
 	must(t, os.WriteFile(local, []byte(`{"disableAllHooks":true}`), 0o600))
 	said = d.start("attestd init claude-code --check || echo status $?")
 	if !strings.Contains(said, "disableAllHooks") || !strings.Contains(said, "status 1") {
