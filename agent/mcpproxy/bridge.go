@@ -170,7 +170,7 @@ func revisionOf(params []byte) (revision string) {
 
 // nameOf returns what a request is about, which HTTP requests name in a header since 2026-07-28.
 func nameOf(m message) (name string) {
-	member := map[string]string{"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}[m.method]
+	member := map[string]string{toolsCall: "name", "prompts/get": "name", "resources/read": "uri"}[m.method]
 	if member != "" {
 		_, _, _ = members(m.params, map[string]func([]byte){member: func(v []byte) { name = text(v) }})
 	}

@@ -54,7 +54,7 @@ func (p *Proxy) filter(line []byte, arrived time.Time) (on []byte, outcomes []en
 	messages, batch, err := readLine(line)
 	if err != nil {
 		p.warn("a line of the server is withheld: %v", err)
-		return withheldLine(), nil
+		return withheldLine(err), nil
 	}
 	instead, outcomes := p.judge(0, messages, batch, arrived)
 	if instead == nil {

@@ -189,9 +189,9 @@ func (x *exchange) relayJSON(d *departure, resp *http.Response) {
 	if err != nil {
 		x.warn("a response of the server is withheld: %v", err)
 		x.recordFailed(d.calls, toolcall.Event{
-			Kind: toolcall.Failed, Error: "attestd withheld the server's response: it is not JSON", Output: textOf(body),
+			Kind: toolcall.Failed, Error: "attestd withheld the server's response: " + unreadBecause(err), Output: textOf(body),
 		})
-		x.respond(http.StatusBadGateway, jsonType, withheldLine())
+		x.respond(http.StatusBadGateway, jsonType, withheldLine(err))
 		return
 	}
 	instead, outcomes := p.judge(x.number, messages, batch, arrived)

@@ -38,6 +38,9 @@ func TestGatewayRefusesRequests(t *testing.T) {
 		{400, "POST", aCall, []string{"Mcp-Method", "tools/call", "Mcp-Name", "y"}},
 		{400, "POST", aCall, []string{"Mcp-Session-Id", "a\u00e9"}},
 		{400, "POST", `{"id":true,"method":"ping"}`, nil},
+		{400, "POST", "[[" + aCall + "]]", nil},
+		{400, "POST", "[]", nil},
+		{400, "POST", `{"params":` + aCall + `}`, nil},
 	} {
 		resp := g.do(c.method, c.body, c.headers...)
 		if body, _ := io.ReadAll(resp.Body); resp.StatusCode != c.status {
@@ -102,7 +105,7 @@ func TestGatewayRecordsFailures(t *testing.T) {
 		told, failed string
 	}{
 		{"both", 200, nil, `{"id":1,"result":{"a":"TOLD"},"error":{"code":1,"message":"x"}}`, 200, withheldResult, "attestd withheld the server's response: it has a result and an error"},
-		{"not JSON", 200, nil, `{"id":1,"result":TOLD}`, 502, string(withheldLine()), "attestd withheld the server's response: it is not JSON"},
+		{"not JSON", 200, nil, `{"id":1,"result":TOLD}`, 502, string(withheldLine(nil)), "attestd withheld the server's response: it is not JSON"},
 		{"another ID", 200, nil, `{"id":2,"result":{"a":"TOLD"}}`, 200, unasked, "the server ended its response before it answered"},
 		{"a page", 200, []string{"Content-Type", "text/html"}, `TOLD`, 502, "attestd mcp: the server's response is neither JSON nor a stream of events\n", "the server answered HTTP 200"},
 		{"an error", 503, []string{"Content-Type", "text/plain"}, `busy`, 503, "busy", "the server answered HTTP 503"},
@@ -110,7 +113,7 @@ func TestGatewayRecordsFailures(t *testing.T) {
 		{"redirect", 307, []string{"Location", "https://elsewhere.example/mcp?secret=1"}, "", 502, "attestd mcp: the server could not be reached: the server redirects to https://elsewhere.example/mcp, which the proxy does not follow: name it with --upstream\n", "the server could not be reached: the server redirects to https://elsewhere.example/mcp, which the proxy does not follow: name it with --upstream"},
 		{"compressed", 200, []string{"Content-Encoding", "gzip"}, "x", 502, "attestd mcp: the server could not be reached: the server compressed its response although it was asked not to (\"gzip\")\n", "the server could not be reached: the server compressed its response although it was asked not to (\"gzip\")"},
 		{"accepted", 202, nil, "", 202, "", "the server accepted the request, and its answer did not come"},
-		{"truncated stream", 200, []string{"Content-Type", "text/event-stream"}, "data: {\"id\":1,\"result\":", 200, "data: " + strings.TrimSpace(string(withheldLine())) + "\n\n", "the server ended its response before it answered"},
+		{"truncated stream", 200, []string{"Content-Type", "text/event-stream"}, "data: {\"id\":1,\"result\":", 200, "data: " + strings.TrimSpace(string(withheldLine(nil))) + "\n\n", "the server ended its response before it answered"},
 		{"stream without an answer", 200, []string{"Content-Type", "text/event-stream"}, "id: 1\ndata:\n\n", 200, "id: 1\ndata: \n\n", "the server ended its response before it answered"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -248,7 +248,7 @@ func TestGatewayStreams(t *testing.T) {
 		{"event: message\r\ndata: {\"method\":\r\ndata:\"notifications/x\"}\r\nid: 2\r\n\r\n", "event: message\nid: 2\ndata: {\"method\": \"notifications/x\"}\n\n"},
 		{"data: {\"method\":\"n\",\"params\":{\"t\":\"a\u2028b\"}}\n\n", "data: {\"method\":\"n\",\"params\":{\"t\":\"a\\u2028b\"}}\n\n"},
 		{"unknown: 1\nevent: a\u0085b\ndata: {\"id\":1,\"result\":{}}\n\n", "data: {\"id\":1,\"result\":{}}\n\n"},
-		{"data: x\n\n", "data: " + strings.TrimSpace(string(withheldLine())) + "\n\n"},
+		{"data: x\n\n", "data: " + strings.TrimSpace(string(withheldLine(nil))) + "\n\n"},
 		{"event: odd\ndata: {\"id\":1,\"result\":{}}\n\n", "event: odd\ndata: " + unasked + "\n\n"},
 	} {
 		next <- c[0]

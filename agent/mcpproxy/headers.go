@@ -17,7 +17,7 @@ func headerFlaw(h http.Header, messages []message, batch bool) string {
 		return "Mcp-Method and Mcp-Name are for one message"
 	case len(methods) == 1 && methods[0] != messages[0].method:
 		return "Mcp-Method differs from the body"
-	case len(names) == 1 && messages[0].method == "tools/call" && headerText(names[0]) != readToolCall(messages[0].params).name:
+	case len(names) == 1 && messages[0].method == toolsCall && headerText(names[0]) != readToolCall(messages[0].params).name:
 		return "Mcp-Name differs from the body"
 	}
 	return ""

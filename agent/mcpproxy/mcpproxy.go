@@ -28,8 +28,10 @@
 // the ID of an open request; a call when 10,000 others are open; and an ambiguous call, which two
 // parsers could read differently, such as one with a carriage return inside its line. If a client's
 // line is not JSON or has more than 1,000 messages, the proxy returns the error that a server would
-// return. A line over the length limit ends the session. The proxy replaces a server's line with an
-// error if it is ambiguous, answers no open request or is not JSON. A replaced response to a call
+// return, and so it does for what is no object with a method, a result or an error, such as a batch
+// inside a batch, for an empty batch, and for a method that resembles tools/call. A line over the
+// length limit ends the session. The proxy replaces a server's line with an error if it is
+// ambiguous, is no message, answers no open request or is not JSON. A replaced response to a call
 // is recorded whole as tool.failed.
 //
 // # Memory

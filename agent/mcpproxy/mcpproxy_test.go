@@ -26,7 +26,6 @@ func TestLinesAreUnchanged(t *testing.T) {
 		`{"jsonrpc":"2.0","id":3,"result":{"content":[],"isError":false,"unknown":{"deep":[[[[]]]]}}}`,
 		`{"id":5,"method":"tools/call","params":{"name":"big","arguments":{"text":"` + strings.Repeat("0123456789abcdef", 8<<16) + `"}}}`,
 		`{"method":"tools/call","params":{"name":"nobody answers this"}}`,
-		`[]`, `7`, `"text"`, `{}`, `null`,
 	}
 	s := start(t, Config{})
 	for _, line := range lines {
@@ -110,6 +109,63 @@ func TestAmbiguousRequestsAreRefused(t *testing.T) {
 	}
 	s.end()
 	equal(t, s.record.lines(t, false), []string{"requested y 2", "denied y 2 it has a duplicate member"})
+}
+
+// What is no object with a method, a result or an error is forwarded in neither direction: a
+// lenient reader may find a call in it, such as one that descends into nested batches. So is a
+// method that such a reader may take for tools/call. Each has an answer, but for notifications.
+func TestWhatIsNoMessageIsRefused(t *testing.T) {
+	t.Parallel()
+	const call = `{"id":1,"method":"tools/call","params":{"name":"x"}}`
+	unread := func(why string) string {
+		return `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request: ` + why + `"}}`
+	}
+	withheld := func(why string) string {
+		return `{"jsonrpc":"2.0","id":null,"error":{"code":-32603,"message":"attestd withheld the server's response: ` + why + `"}}`
+	}
+	none, neither, empty, like := "it is no JSON object", "it is neither a request nor a response", "a batch without a message", "its method resembles tools/call"
+	for _, c := range []struct {
+		line, why string
+		batch     bool
+	}{
+		{"[[" + call + "]]", none, true},
+		{"[[[" + call + "]]]", none, true},
+		{`["tools/call"]`, none, true},
+		{`[null]`, none, true},
+		{`7`, none, false}, {`"text"`, none, false}, {`null`, none, false}, {`true`, none, false},
+		{`{}`, neither, false}, {`{"id":null}`, neither, false}, {`{"params":{"name":"x"}}`, neither, false},
+		{`{"messages":[` + call + `]}`, neither, false},
+		{`[{}]`, neither, true},
+		{`[]`, empty, false}, {` [ ] `, empty, false},
+	} {
+		s := start(t, Config{FailClosed: true, Gate: only("good"), Warn: func(string) {}})
+		refused, replaced := unread(c.why), withheld(c.why)
+		if c.batch {
+			refused, replaced = "["+refused+"]", "["+replaced+"]"
+		}
+		if c.why == empty {
+			replaced = strings.TrimSpace(string(withheldLine(errEmptyBatch)))
+		}
+		send(t, s.client, c.line)
+		gets(t, s.toClient, refused)
+		send(t, s.server, c.line)
+		gets(t, s.toClient, replaced)
+		s.ask(`{"method":"notifications/next"}`) // and nothing before it
+		s.end()
+		equal(t, s.record.lines(t, false), nil)
+	}
+	// part of a batch: the rest of it goes on
+	s := start(t, Config{Warn: func(string) {}})
+	send(t, s.client, `[[`+call+`],{"id":2,"method":"ping"}]`)
+	gets(t, s.toServer, `[{"id":2,"method":"ping"}]`)
+	gets(t, s.toClient, "["+unread(none)+"]")
+	for _, method := range []string{"Tools/Call", "tools/call ", `\u0000tools/call`, `tools/call\ud800`, `\ufefftools/call`, `tool\u017f/call`, "TOOLS/CALL"} {
+		send(t, s.client, `{"id":3,"method":"`+method+`","params":{"name":"x"}}`)
+		gets(t, s.toClient, strings.Replace(unread(like), "null", "3", 1))
+		send(t, s.client, `{"method":"`+method+`","params":{"name":"x"}}`)
+	}
+	s.ask(`{"id":4,"method":"tools/list"}`)
+	s.end()
 }
 
 // A call is forwarded only after its record is durable. Later lines wait, which preserves their

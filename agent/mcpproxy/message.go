@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -37,12 +38,17 @@ const (
 	flawBoth           = "it is both a request and a response"
 	flawOutcomes       = "it has a result and an error"
 	flawNeither        = "it is neither a request nor a response"
+	flawNoObject       = "it is no JSON object"
+	flawCall           = "its method resembles tools/call"
 )
 
 // maxBatch bounds the messages in one line.
 const maxBatch = 1000
 
-var errBatch = errors.New("more than 1000 messages in a line")
+var (
+	errBatch      = errors.New("more than 1000 messages in a line")
+	errEmptyBatch = errors.New("a batch without a message")
+)
 
 // readLine parses a line: one message, or an array of messages, which revisions before 2025-06-18
 // allow. It accepts escapes of lone surrogates, because servers execute such calls. A line that is
@@ -103,7 +109,10 @@ func readMessages(line []byte) (messages []message, batch bool, err error) {
 		messages = append(messages, m)
 	}
 	_, err = d.ReadToken()
-	return messages, true, errors.Join(err, atEnd(d))
+	if err = errors.Join(err, atEnd(d)); err == nil && len(messages) == 0 {
+		err = errEmptyBatch
+	}
+	return messages, true, err
 }
 
 func atEnd(d *jsontext.Decoder) error {
@@ -113,8 +122,13 @@ func atEnd(d *jsontext.Decoder) error {
 	return nil
 }
 
-// read parses the members of m.raw. A value that is not an object has none.
+// read parses the members of m.raw. A value that is not an object is no message: a reader that
+// descends into nested arrays would find calls there.
 func (m *message) read() error {
+	if m.raw[0] != '{' {
+		m.flaw = flawNoObject
+		return nil
+	}
 	methodIsText := true
 	seen, duplicate, err := members(m.raw, map[string]func([]byte){
 		"method": func(v []byte) { m.method, methodIsText = text(v), v[0] == '"' },
@@ -141,10 +155,26 @@ func (m *message) read() error {
 		m.flaw = flawOutcomes
 	case seen["method"] && m.hasID && m.id == nil:
 		m.flaw = flawID
-	case m.hasID && !seen["method"] && !m.outcome:
+	case !seen["method"] && !m.outcome:
 		m.flaw = flawNeither
+	case m.method != toolsCall && resembles(m.method, toolsCall):
+		m.flaw = flawCall
 	}
 	return err
+}
+
+// toolsCall is the method of the calls that are recorded.
+const toolsCall = "tools/call"
+
+// resembles reports whether a lenient reader could take a text for a name: one that ignores case,
+// spaces, and characters that are invisible or malformed.
+func resembles(text, name string) bool {
+	return strings.EqualFold(name, strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsGraphic(r) || unicode.IsSpace(r) || unicode.IsMark(r) {
+			return -1
+		}
+		return r
+	}, text))
 }
 
 // members calls the functions in wanted with the values of an object's members. seen has the wanted

@@ -32,9 +32,17 @@ func withheld(c *call, id []byte, why string) []byte {
 	return failure(id, c.modern, text)
 }
 
-// withheldLine replaces a server's line that cannot be parsed.
-func withheldLine() []byte {
-	return withEnd(answer(nil, `"error":{"code":-32603,"message":"attestd withheld a line of the server: it is not JSON"}`))
+// withheldLine replaces a server's line that is no message.
+func withheldLine(err error) []byte {
+	return withEnd(answer(nil, `"error":{"code":-32603,"message":"attestd withheld a line of the server: `+unreadBecause(err)+`"}`))
+}
+
+// unreadBecause says why a line is no message.
+func unreadBecause(err error) string {
+	if errors.Is(err, errBatch) || errors.Is(err, errEmptyBatch) {
+		return err.Error()
+	}
+	return "it is not JSON"
 }
 
 // invalid is the response to an ambiguous request.
@@ -45,8 +53,8 @@ func invalid(id []byte, flaw string) []byte {
 // unreadable is the response to a line that cannot be parsed, and so has no ID.
 func unreadable(err error) []byte {
 	code, why := -32700, "Parse error: the line is not JSON"
-	if errors.Is(err, errBatch) {
-		code, why = -32600, "Invalid Request: "+errBatch.Error()
+	if errors.Is(err, errBatch) || errors.Is(err, errEmptyBatch) {
+		code, why = -32600, "Invalid Request: "+err.Error()
 	}
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, why)
 }

@@ -74,7 +74,7 @@ func (p *Proxy) filterEvent(exchange uint64, ev *event, arrived time.Time) (outc
 		}
 	}
 	p.warn("an event of the server is withheld: %v", err)
-	line := withheldLine()
+	line := withheldLine(err)
 	ev.data = line[:len(line)-1]
 	return nil
 }

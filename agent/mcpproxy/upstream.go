@@ -99,7 +99,7 @@ func (p *Proxy) admit(ctx context.Context, d *departure, line []byte, messages [
 	var undecided sync.WaitGroup
 	calling := false
 	for i, m := range messages {
-		if m.method != "tools/call" {
+		if m.method != toolsCall {
 			if why := p.trackOther(d, m); why != nil {
 				answers[i] = invalid(p.answerable(d.exchange, m), why.Error())
 				p.warn("a message of the client is refused: %v", why)
@@ -186,13 +186,13 @@ func (p *Proxy) answerable(exchange uint64, m message) []byte {
 }
 
 // assemble sets the line to forward and the answer. It removes refused messages from a batch and
-// leaves the others unchanged, byte for byte.
+// leaves the others unchanged, byte for byte. A refused notification has no answer.
 func (d *departure) assemble(line []byte, messages []message, batch bool, answers [][]byte) {
 	var left [][]byte
 	for i, m := range messages {
 		if answers[i] == nil {
 			left = append(left, m.raw)
-		} else if m.hasID {
+		} else if m.hasID || m.flaw == flawNeither || m.flaw == flawNoObject {
 			d.answers = append(d.answers, answers[i])
 		}
 	}
