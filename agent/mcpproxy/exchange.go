@@ -57,6 +57,7 @@ func (x *exchange) post() {
 		x.respond(http.StatusBadRequest, jsonType, unreadable(err))
 		return
 	}
+	refuseConfused(messages)
 	if flaw := headerFlaw(x.r.Header, messages, batch); flaw != "" {
 		x.respond(http.StatusBadRequest, jsonType, mismatch(messages[0].id, flaw))
 		return

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -387,6 +388,79 @@ func TestRemoteAddress(t *testing.T) {
 	}
 	if _, err := NewRemote("http://mcp.example.com/mcp", true); err != nil {
 		t.Error(err)
+	}
+}
+
+// A call whose connection breaks is sent once, whatever its client says of repeating it: net/http
+// repeats a request with an Idempotency-Key by itself, and the second one would run unrecorded.
+func TestCallIsSentOnce(t *testing.T) {
+	t.Parallel()
+	var arrived atomic.Int64
+	g := startGateway(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), "ping") { // its connection is used again
+			answers("application/json", `{"id":0,"result":{}}`)(w, r)
+			return
+		}
+		arrived.Add(1)
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			conn.Close()
+		}
+	}), nil)
+	for n, name := range []string{"Idempotency-Key", "X-Idempotency-Key", "X-Other"} {
+		g.says(g.post(`{"id":0,"method":"ping"}`), 200, `{"id":0,"result":{}}`)
+		if resp := g.post(aCall, name, "k"); resp.StatusCode != http.StatusBadGateway {
+			t.Errorf("%s: HTTP %d", name, resp.StatusCode)
+		}
+		if got := arrived.Load(); got != int64(n+1) {
+			t.Errorf("%s: %d calls arrived, want %d", name, got, n+1)
+		}
+	}
+	g.end()
+	n := map[string]int{}
+	for _, r := range g.record.all(t) {
+		n[r.Action]++
+	}
+	if n["tool.requested"] != 3 || n["tool.failed"] != 3 {
+		t.Errorf("%v", n)
+	}
+}
+
+// Names of headers that CGI and WSGI make into those that the proxy checks do not go on: there
+// every character but letters and digits becomes an underscore.
+func TestHeadersOfOtherSpelling(t *testing.T) {
+	t.Parallel()
+	got := make(chan http.Header, 1)
+	g := startGateway(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Clone()
+		answers("application/json", `{"id":1,"result":{}}`)(w, r)
+	}), nil)
+	conn := dial(t, strings.TrimPrefix(strings.TrimSuffix(g.url, "/mcp"), "http://"))
+	names := []string{"Mcp_Method", "MCP_NAME", "mcp.method", "Mcp!Name", "X_Forwarded_For", "Authorization_", "Content_Type", "Transfer_Encoding",
+		"Cookie~", "X_Http_Method_Override", "X_Mine", "X-Mine"}
+	fmt.Fprintf(conn, "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1:%s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", g.Port, len(aCall))
+	for _, name := range names {
+		fmt.Fprintf(conn, "%s: other\r\n", name)
+	}
+	fmt.Fprintf(conn, "\r\n%s", aCall)
+	h := <-got
+	for name := range h {
+		if strings.ContainsAny(name, "_.!~") {
+			t.Errorf("the server received %s", name)
+		}
+	}
+	if h.Get("X-Mine") != "other" {
+		t.Errorf("%v", h)
+	}
+	remote, err := NewRemote("https://mcp.example.com/mcp", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, ok := range map[string]bool{"Mcp_Session_Id": false, "content.length": false, "X_Api_Key": true, "Authorization": true} {
+		if err := remote.AddHeader(name, "x"); (err == nil) != ok {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

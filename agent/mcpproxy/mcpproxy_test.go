@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -166,6 +167,37 @@ func TestWhatIsNoMessageIsRefused(t *testing.T) {
 	}
 	s.ask(`{"id":4,"method":"tools/list"}`)
 	s.end()
+}
+
+// A request whose ID two readers could take for that of another one is refused: they hold numbers
+// in doubles, where 0 and -0 and integers beyond 2^53 are one. Its error has no ID, which could be
+// taken for that of the other one. Integers within the bounds, and texts, are IDs.
+func TestIDsThatReadersConfuse(t *testing.T) {
+	t.Parallel()
+	s := start(t, Config{Warn: func(string) {}})
+	for _, id := range []string{"-0", "-0.0", "-0.5", "0.00001", "1e0", "1.5", "9007199254740992.0", "9007199254740992", "-9007199254740992", "9007199254740993", "1e999", "18446744073709551616"} {
+		for _, method := range []string{"tools/call", "ping", "tasks/result"} {
+			send(t, s.client, `{"id":`+id+`,"method":"`+method+`","params":{"name":"x"}}`)
+			gets(t, s.toClient, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Invalid Request: its ID is no integer between -(2^53-1) and 2^53-1"}}`)
+		}
+	}
+	for _, id := range []string{"0", "-1", "9007199254740991", "-9007199254740991", `"9007199254740993"`, `"-0"`} {
+		s.ask(`{"id":` + id + `,"method":"tools/call","params":{"name":"x"}}`)
+		s.reply(`{"id":` + id + `,"result":{}}`)
+	}
+	// no outcome stands under another call
+	s.ask(`{"id":0,"method":"tools/call","params":{"name":"zero"}}`)
+	send(t, s.server, `{"id":-0,"result":{}}`)
+	gets(t, s.toClient, unasked)
+	s.reply(`{"id":0,"result":{}}`)
+	s.end()
+	n := map[string]int{}
+	for _, r := range s.record.all(t) {
+		n[r.Action]++
+	}
+	if want := map[string]int{"tool.requested": 19, "tool.denied": 12, "tool.completed": 7}; !maps.Equal(n, want) {
+		t.Errorf("%v, want %v", n, want)
+	}
 }
 
 // A call is forwarded only after its record is durable. Later lines wait, which preserves their

@@ -2,8 +2,10 @@ package mcpproxy
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -20,6 +22,8 @@ type message struct {
 	result []byte // a response has result or fault
 	fault  []byte
 	hasID  bool // of any type
+	// confused says that readers could take its ID for another one's.
+	confused bool
 
 	// flaw says why two parsers could read the message differently, or is "".
 	flaw string
@@ -34,6 +38,7 @@ const (
 	flawDuplicate      = "it has a duplicate member"
 	flawCarriageReturn = "its line contains a carriage return"
 	flawID             = "its ID is neither a string nor a number"
+	flawConfused       = "its ID is no integer between -(2^53-1) and 2^53-1"
 	flawMethod         = "its method is not a string"
 	flawBoth           = "it is both a request and a response"
 	flawOutcomes       = "it has a result and an error"
@@ -132,7 +137,7 @@ func (m *message) read() error {
 	methodIsText := true
 	seen, duplicate, err := members(m.raw, map[string]func([]byte){
 		"method": func(v []byte) { m.method, methodIsText = text(v), v[0] == '"' },
-		"id":     func(v []byte) { m.id = identifier(v) },
+		"id":     func(v []byte) { m.id, m.confused = identifier(v), !isDistinct(v) },
 		"params": func(v []byte) { m.params = v },
 		"result": func(v []byte) { m.result = v },
 		"error":  func(v []byte) { m.fault = v },
@@ -161,6 +166,29 @@ func (m *message) read() error {
 		m.flaw = flawCall
 	}
 	return err
+}
+
+// refuseConfused gives the client's requests a flaw whose IDs readers could confuse, so that no
+// outcome stands under another call. They lose the ID, because the client could take an error with
+// it for the response to another request.
+func refuseConfused(messages []message) {
+	for i := range messages {
+		if m := &messages[i]; m.method != "" && m.confused {
+			m.id, m.flaw = nil, cmp.Or(m.flaw, flawConfused)
+		}
+	}
+}
+
+// isDistinct reports whether every reader tells an ID from all others: a text, or an integer that a
+// double represents, also with a fraction of zeros, and not -0. Values of other types have a flaw
+// of their own.
+func isDistinct(id []byte) bool {
+	if id[0] != '-' && (id[0] < '0' || id[0] > '9') {
+		return true
+	}
+	digits, fraction, _ := strings.Cut(string(id), ".")
+	n, err := strconv.ParseInt(digits, 10, 64)
+	return err == nil && n < 1<<53 && n > -1<<53 && digits != "-0" && strings.Trim(fraction, "0") == ""
 }
 
 // toolsCall is the method of the calls that are recorded.

@@ -68,10 +68,11 @@ func (r *Remote) Trust(roots *x509.CertPool) {
 func (r *Remote) AddHeader(name, value string) error {
 	isControl := func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }
 	canonical := http.CanonicalHeaderKey(name)
+	read := http.CanonicalHeaderKey(readName(name))
 	switch {
 	case name == "" || strings.ContainsFunc(name, func(c rune) bool { return !isTokenRune(c) }):
 		return fmt.Errorf("%.100q is not the name of a header", name)
-	case canonical != "Authorization" && refusedHeaders[canonical] || strings.HasPrefix(canonical, "Mcp-"):
+	case canonical != "Authorization" && refusedHeaders[read] || strings.HasPrefix(read, "Mcp-"):
 		return fmt.Errorf("the header %s belongs to the protocol", canonical)
 	case strings.ContainsFunc(value, isControl):
 		return fmt.Errorf("the value of the header %s has a control character", canonical)
@@ -122,6 +123,9 @@ func (r *Remote) forwardedHeader(from http.Header) http.Header {
 	to := make(http.Header, len(from))
 	named := strings.Split(strings.Join(from["Connection"], ","), ",") // belong to the connection
 	for name, values := range from {
+		if name != readName(name) { // it could replace one that was checked
+			continue
+		}
 		if refusedHeaders[name] && (name != "Authorization" || !r.PassAuthorization) || hasAnyPrefix(name, refusedPrefixes) {
 			continue
 		}
@@ -133,6 +137,17 @@ func (r *Remote) forwardedHeader(from http.Header) http.Header {
 		}
 	}
 	return to
+}
+
+// readName returns the name as which a server behind CGI or WSGI reads a header's: both make each
+// character that is no letter and no digit an underscore.
+func readName(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, name)
 }
 
 func hasAnyPrefix(s string, prefixes []string) bool {
@@ -190,8 +205,10 @@ func (r *Remote) once(ctx context.Context, method string, header http.Header, bo
 	if err != nil {
 		return nil, err
 	}
-	if body == nil {
-		req.Body, req.GetBody = nil, nil
+	// net/http would send a request again whose connection broke, where the client names it by an
+	// Idempotency-Key: a call would run twice and be recorded once. It cannot without GetBody.
+	if req.GetBody = nil; body == nil {
+		req.Body = nil
 	}
 	req.Header = header.Clone()
 	if body != nil {

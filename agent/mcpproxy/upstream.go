@@ -89,6 +89,7 @@ func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
 		close(d.decided)
 		return
 	}
+	refuseConfused(messages)
 	p.admit(ctx, d, line, messages, batch)
 }
 
