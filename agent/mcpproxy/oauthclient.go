@@ -1,13 +1,15 @@
 package mcpproxy
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
-	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
 
 	"attestd/agent/localhttp"
 )
@@ -53,25 +55,37 @@ func (c OAuthClient) listen() (net.Listener, *url.URL, error) {
 	return listener, &redirect, err
 }
 
-// configure sets how a handler identifies itself to the authorization server.
-func (c OAuthClient) configure(h *auth.AuthorizationCodeHandlerConfig) {
-	if c.ID == "" {
-		h.DynamicClientRegistrationConfig = &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
-			ClientName: "attestd", RedirectURIs: []string{h.RedirectURL}, TokenEndpointAuthMethod: "none",
-			GrantTypes: []string{"authorization_code", "refresh_token"}, ResponseTypes: []string{"code"},
-		}}
-		return
+// configure returns how a client identifies itself to the authorization server. Without a
+// registered one it registers one.
+func (c OAuthClient) configure(ctx context.Context, d *discovery, s serverMetadata, redirect string) (*oauth2.Config, error) {
+	config := &oauth2.Config{
+		ClientID: c.ID, ClientSecret: c.Secret, RedirectURL: redirect,
+		// a client without a secret names itself in the body
+		Endpoint: oauth2.Endpoint{AuthURL: s.AuthorizationEndpoint, TokenURL: s.TokenEndpoint, AuthStyle: oauth2.AuthStyleInParams},
 	}
-	h.PreregisteredClient = &oauthex.ClientCredentials{ClientID: c.ID, Issuer: c.Issuer}
-	if c.Secret != "" {
-		h.PreregisteredClient.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: c.Secret}
-		return
+	switch {
+	case c.Issuer != "" && !sameIssuer(c.Issuer, s.Issuer):
+		return nil, fmt.Errorf("authorization server issuer %q does not match pre-registered credentials issuer %q", s.Issuer, c.Issuer)
+	case c.ID != "":
+		if c.Secret != "" && !slices.Contains(s.AuthMethods, "client_secret_post") {
+			config.Endpoint.AuthStyle = oauth2.AuthStyleAutoDetect
+			if slices.Contains(s.AuthMethods, "client_secret_basic") {
+				config.Endpoint.AuthStyle = oauth2.AuthStyleInHeader
+			}
+		}
+		return config, nil
+	case s.RegistrationEndpoint == "":
+		return nil, errors.New("the authorization server registers no clients by itself: register one and name it with --client-id")
 	}
-	document, err := url.Parse(c.ID)
-	// the library compares no issuer for a document
-	if err == nil && c.Issuer == "" && document.Scheme == "https" && document.Host != "" && strings.Trim(document.Path, "/") != "" {
-		h.ClientIDMetadataDocumentConfig = &auth.ClientIDMetadataDocumentConfig{URL: c.ID}
+	got, err := d.register(ctx, s.RegistrationEndpoint, redirect)
+	if err != nil {
+		return nil, fmt.Errorf("%w (where clients cannot register themselves, register one and name it with --client-id)", err)
 	}
+	config.ClientID, config.ClientSecret = got.ClientID, got.ClientSecret
+	if got.ClientSecret != "" && got.AuthMethod != "client_secret_post" && got.AuthMethod != "none" {
+		config.Endpoint.AuthStyle = oauth2.AuthStyleInHeader // the default of RFC 7591 section 2
+	}
+	return config, nil
 }
 
 // owns reports whether a grant was given to this client, by its authorization server.

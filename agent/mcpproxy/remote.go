@@ -93,6 +93,7 @@ func (r *Remote) SetSignIn(s *SignIn) error {
 	if r.isExposed() {
 		return errors.New("a credential is not sent over http to another machine")
 	}
+	s.upstream = r.URL
 	r.signIn = s
 	return nil
 }

@@ -3,15 +3,16 @@ package mcpproxy
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/auth"
 	"golang.org/x/oauth2"
 
 	"attestd/agent/localhttp"
@@ -32,7 +33,8 @@ type SignIn struct {
 	Save func(text string) error
 	// Browse shows the user an address.
 	Browse func(address string)
-	Client *http.Client // for requests to the authorization server
+
+	upstream *url.URL // set with Remote.SetSignIn
 
 	mu     sync.Mutex // held while the user signs in
 	failed time.Time
@@ -42,12 +44,9 @@ type SignIn struct {
 	tokens oauth2.TokenSource // nil for none
 }
 
-// NewSignIn returns a SignIn for servers that are reached without a redirect.
+// NewSignIn returns a SignIn.
 func NewSignIn(load func() (string, error), save func(string) error, browse func(string)) *SignIn {
-	return &SignIn{Load: load, Save: save, Browse: browse, Client: &http.Client{
-		Timeout:       oauthTime,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	return &SignIn{Load: load, Save: save, Browse: browse}
 }
 
 // grant is what is stored of a sign-in: all that a new token needs, but for a secret that is read
@@ -72,11 +71,11 @@ func (s *SignIn) token() (string, error) {
 		}
 		var g grant
 		s.loaded = true
-		if text != "" && json.Unmarshal([]byte(text), &g) == nil && g.Token != nil && s.OAuth.owns(g) {
+		if text != "" && json.Unmarshal([]byte(text), &g) == nil && g.Token != nil && s.OAuth.owns(g) && checkTokenType(g.Token.TokenType) == nil {
 			if s.OAuth.ID != "" {
 				g.ClientSecret = s.OAuth.Secret
 			}
-			s.tokens = s.renewing(&oauth2.Config{
+			s.tokens = s.renewing(newDiscovery(s.upstream, s.OAuth.Issuer), &oauth2.Config{
 				ClientID: g.ClientID, ClientSecret: g.ClientSecret, Endpoint: oauth2.Endpoint{TokenURL: g.TokenURL, AuthStyle: g.AuthStyle},
 			}, g.Token)
 		}
@@ -93,9 +92,8 @@ func (s *SignIn) token() (string, error) {
 }
 
 // renewing returns a source of tokens that stores each new one.
-func (s *SignIn) renewing(c *oauth2.Config, first *oauth2.Token) oauth2.TokenSource {
-	ctx := context.WithValue(context.Background(), oauth2.HTTPClient, s.Client)
-	return &storing{sign: s, config: c, last: first.AccessToken, source: c.TokenSource(ctx, first)}
+func (s *SignIn) renewing(d *discovery, c *oauth2.Config, first *oauth2.Token) oauth2.TokenSource {
+	return &storing{sign: s, config: c, last: first.AccessToken, source: c.TokenSource(d.forTokens(context.Background()), first)}
 }
 
 type storing struct {
@@ -160,6 +158,7 @@ func (s *SignIn) authorize(ctx context.Context, resp *http.Response) error {
 
 // flow signs in.
 func (s *SignIn) flow(ctx context.Context, resp *http.Response) error {
+	defer drained(resp)
 	listener, redirect, err := s.OAuth.listen()
 	if err != nil {
 		return err
@@ -169,52 +168,76 @@ func (s *SignIn) flow(ctx context.Context, resp *http.Response) error {
 		MaxHeaderBytes: 64 << 10}
 	go func() { _ = server.Serve(listener) }() // until Close
 	defer server.Close()
-	var got oauth2.TokenSource
-	asked := false
-	config := &auth.AuthorizationCodeHandlerConfig{
-		RedirectURL: redirect.String(), RequestRefreshToken: true, AcceptUnadvertisedIss: true, Client: s.Client,
-		AuthorizationCodeFetcher: func(ctx context.Context, args *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
-			at, err := url.Parse(args.URL)
-			if err != nil || at.Scheme != "https" && !localhttp.IsLoopback(at.Hostname()) {
-				return nil, errors.New("the authorization server's address is not https")
-			}
-			asked = true
-			back.expect(at.Query().Get("state"))
-			s.Browse(args.URL)
-			select {
-			case r := <-back.result:
-				return r.AuthorizationResult, r.err
-			case <-ctx.Done():
-				return nil, errors.New("nobody has signed in")
-			}
-		},
-		NewTokenSource: func(_ context.Context, c *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
-			got = s.renewing(c, t)
-			return got, s.store(c, t)
-		},
+	return s.signIn(ctx, resp, redirect.String(), back)
+}
+
+// signIn has the user sign in, and stores the tokens.
+func (s *SignIn) signIn(ctx context.Context, resp *http.Response, redirect string, back *callback) error {
+	named, scopes, code := challengeOf(resp)
+	if resp.StatusCode == http.StatusForbidden && code != "insufficient_scope" {
+		return nil // the request is sent again, and its response forwarded
 	}
-	s.OAuth.configure(config)
-	handler, err := auth.NewAuthorizationCodeHandler(config)
+	d := newDiscovery(resp.Request.URL, s.OAuth.Issuer)
+	resource, server, err := d.find(ctx, named)
 	if err != nil {
 		return err
 	}
-	if err := handler.Authorize(ctx, resp.Request, resp); err != nil {
-		var refused *oauth2.RetrieveError
-		if errors.As(err, &refused) { // its text has the response, which may hold secrets
-			return fmt.Errorf("the authorization server refused the code: %.100q", refused.ErrorCode)
-		}
-		err = plainError(err)
-		if !asked && s.OAuth.ID == "" {
-			err = fmt.Errorf("%w (where clients cannot register themselves, register one and name it with --client-id)", err)
-		}
+	config, err := s.OAuth.configure(ctx, d, server, redirect)
+	if err != nil {
 		return err
 	}
-	if got != nil {
-		s.source.Lock()
-		defer s.source.Unlock()
-		s.tokens, s.loaded = got, true
+	if config.Scopes = scopes; len(scopes) == 0 {
+		config.Scopes = resource.Scopes
 	}
+	if slices.Contains(server.Scopes, offline) && !slices.Contains(config.Scopes, offline) {
+		config.Scopes = append(slices.Clip(config.Scopes), offline)
+	}
+	verifier, state := oauth2.GenerateVerifier(), rand.Text()
+	forResource := oauth2.SetAuthURLParam("resource", resource.Resource)
+	address := config.AuthCodeURL(state, oauth2.S256ChallengeOption(verifier), forResource)
+	if err := d.check(address); err != nil { // nothing else is opened in a browser
+		return err
+	}
+	back.expect(state)
+	s.Browse(address)
+	var result callbackResult
+	select {
+	case result = <-back.result:
+	case <-ctx.Done():
+		return errors.New("nobody has signed in")
+	}
+	switch { // RFC 9207
+	case result.err != nil:
+		return result.err
+	case result.issuer == "" && server.SendsIssuer, result.issuer != "" && !sameIssuer(result.issuer, server.Issuer):
+		return fmt.Errorf("the answer to the sign-in is of the authorization server %.200q, and not of %.200q", result.issuer, server.Issuer)
+	}
+	token, err := config.Exchange(d.forTokens(ctx), result.code, oauth2.VerifierOption(verifier), forResource)
+	var refused *oauth2.RetrieveError
+	switch {
+	case errors.As(err, &refused): // its text has the response, which may hold secrets
+		return fmt.Errorf("the authorization server refused the code: %.100q", refused.ErrorCode)
+	case err != nil:
+		return plainError(err)
+	}
+	got := s.renewing(d, config, token)
+	if err := s.store(config, token); err != nil {
+		return err
+	}
+	s.source.Lock()
+	defer s.source.Unlock()
+	s.tokens, s.loaded = got, true
 	return nil
+}
+
+// offline is the scope of OpenID Connect for tokens that can be renewed.
+const offline = "offline_access"
+
+// forTokens returns a context with the client for requests of tokens.
+func (d *discovery) forTokens(ctx context.Context) context.Context {
+	client := *d.client
+	client.Transport = tokenAnswers{client.Transport}
+	return context.WithValue(ctx, oauth2.HTTPClient, &client)
 }
 
 // callback receives the browser after the user has signed in.
@@ -227,8 +250,8 @@ type callback struct {
 }
 
 type callbackResult struct {
-	*auth.AuthorizationResult
-	err error
+	code, issuer string
+	err          error
 }
 
 func newCallback(path string) *callback {
@@ -251,10 +274,9 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	c.state = ""
-	result := callbackResult{AuthorizationResult: &auth.AuthorizationResult{Code: q.Get("code"), State: q.Get("state"),
-		Iss: q.Get("iss")}}
+	result := callbackResult{code: q.Get("code"), issuer: q.Get("iss")}
 	text := "Signed in. You can close this page."
-	if q.Get("code") == "" {
+	if result.code == "" {
 		result.err = fmt.Errorf("the authorization server refused the sign-in: %.100q", q.Get("error"))
 		text = "The sign-in was refused. You can close this page."
 	}
