@@ -47,10 +47,24 @@ func (b *bridge) post(m *bridged) {
 			b.answer(m, "the server's response could not be read: "+plainError(err).Error(), "")
 			return
 		}
-		b.forward(m, body)
-		b.answer(m, errIncomplete.Error(), "")
+		if _, _, err := readBody(body); err != nil {
+			b.answer(m, "the server's response is withheld: "+unreadBecause(err), string(body[:min(len(body), maxOpaque)]))
+		} else {
+			b.forward(m, body)
+			b.answer(m, errIncomplete.Error(), "")
+		}
+	case resp.StatusCode == http.StatusAccepted:
+		// What the server's own stream brings later answers no open request.
+		b.answer(m, notComing, "")
+	case resp.StatusCode/100 == 2 && len(m.pending) > 0:
+		body, err := readAll(resp.Body, maxOpaque, nil)
+		if err != nil {
+			body = nil
+		}
+		b.warn("a response of the server is withheld: HTTP %d, and its type is %.60q", resp.StatusCode, mediaType(resp.Header))
+		b.answer(m, notMessages, string(body))
 	case resp.StatusCode/100 == 2:
-		// the responses, if any, come by the server's own stream
+		// a message that is no request has no answer
 	default:
 		b.refused(m, resp)
 	}
@@ -88,7 +102,7 @@ func (b *bridge) forward(m *bridged, data []byte) {
 	if messages, _, err := readBody(line); err == nil {
 		for _, one := range messages {
 			if one.outcome && one.id != nil && m != nil {
-				delete(m.pending, string(one.id))
+				b.answers(m, one.id)
 			}
 			if m != nil && m.session && one.result != nil {
 				_, _, _ = members(one.result, map[string]func([]byte){"protocolVersion": func(v []byte) {
@@ -102,6 +116,17 @@ func (b *bridge) forward(m *bridged, data []byte) {
 	b.outMu.Lock()
 	defer b.outMu.Unlock()
 	_, _ = b.out.Write(withEnd(line)) // an error: the client has gone
+}
+
+// answers removes the request that a response is for from those without one. Some servers respond
+// with an ID of the other type, as calls.answered knows.
+func (b *bridge) answers(m *bridged, id []byte) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, isOpen := b.open[string(id)]; !isOpen {
+		delete(m.pending, string(otherIDType(id)))
+	}
+	delete(m.pending, string(id))
 }
 
 // answer answers requests without a response with an error, but for those that the client has

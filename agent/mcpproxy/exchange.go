@@ -1,10 +1,12 @@
 package mcpproxy
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -109,6 +111,8 @@ func statusOf(answers [][]byte) int {
 const (
 	unreachable = "the server could not be reached: "
 	notRead     = "the server's response could not be read: "
+	notComing   = "the server accepted the request, and its answer did not come"
+	notMessages = "the server's response is neither JSON nor a stream of events"
 )
 
 // fail answers for a server that has not.
@@ -166,13 +170,9 @@ func (x *exchange) relay(d *departure, resp *http.Response) {
 		}
 	case resp.StatusCode == http.StatusAccepted:
 		x.Remote.returnHeader(x.w.Header(), resp.Header)
-		why := "the server accepted the request, and its answer did not come"
-		if unanswered := x.session.proxy.calls.abandon(d.calls, why, x.id != "", time.Now()); len(unanswered) > 0 {
-			for _, c := range unanswered {
-				x.session.proxy.recordUnanswered(c, why)
-			}
-		}
-		x.w.WriteHeader(http.StatusAccepted)
+		answers, record := x.abandon(d, notComing, false)
+		x.respond(http.StatusBadGateway, jsonType, d.compose(nil, append(answers, d.answers...)))
+		record()
 	default:
 		x.relayOpaque(d, resp)
 	}
@@ -199,21 +199,30 @@ func (x *exchange) relayJSON(d *departure, resp *http.Response) {
 	if instead != nil {
 		body = instead
 	}
-	if len(d.answers) > 0 { // of a batch
-		parts := d.answers
-		if inner := strings.TrimSpace(string(body)); !batch {
-			parts = append([][]byte{body}, parts...)
-		} else if inner = strings.TrimSpace(inner[1 : len(inner)-1]); inner != "" {
-			parts = append([][]byte{[]byte(inner)}, parts...)
+	answers, record := x.abandon(d, x.reason().Error(), false)
+	if answers = append(answers, d.answers...); len(answers) > 0 {
+		inner := [][]byte{body}
+		if batch {
+			text := bytes.TrimSpace(body)
+			inner[0] = bytes.TrimSpace(text[1 : len(text)-1])
 		}
-		body = list(parts)
+		body = d.compose(inner, answers)
 	}
 	x.Remote.returnHeader(x.w.Header(), resp.Header)
 	x.respond(http.StatusOK, jsonType, body)
 	for _, o := range outcomes {
 		p.outcome(o)
 	}
-	x.abandon(d, false)
+	record()
+}
+
+// compose returns the body that has the server's messages and the proxy's answers. To a single
+// request it is the answer alone, because a client reads one message there.
+func (d *departure) compose(messages, answers [][]byte) []byte {
+	if !d.batch && len(answers) > 0 {
+		return answers[0]
+	}
+	return list(slices.Concat(messages, answers))
 }
 
 // relayOpaque forwards a response that is an error of HTTP. It ends the requests.
@@ -234,8 +243,7 @@ func (x *exchange) relayOpaque(d *departure, resp *http.Response) {
 	x.recordFailed(d.calls, e)
 	if status/100 == 2 && x.r.Method != http.MethodDelete {
 		x.warn("a response of the server is withheld: its type is %.60q", kind)
-		http.Error(x.w, "attestd mcp: the server's response is neither JSON nor a stream of events",
-			http.StatusBadGateway)
+		http.Error(x.w, "attestd mcp: "+notMessages, http.StatusBadGateway)
 		return
 	}
 	if status == http.StatusUnauthorized && !x.Remote.PassAuthorization {
@@ -264,11 +272,17 @@ func (x *exchange) respond(status int, kind string, body []byte) {
 	x.gone = err != nil
 }
 
-// abandon ends the wait for what the response has not answered.
-func (x *exchange) abandon(d *departure, resumable bool) {
-	why := x.reason().Error()
-	for _, c := range x.session.proxy.calls.abandon(d.calls, why, resumable, time.Now()) {
-		x.session.proxy.recordUnanswered(c, why)
+// abandon ends the wait for what the response has not answered. It returns the errors that answer
+// these requests, so that each has an answer, and a function that records them.
+func (x *exchange) abandon(d *departure, why string, resumable bool) (answers [][]byte, record func()) {
+	open := x.session.proxy.calls.abandon(d.calls, why, resumable, time.Now())
+	for _, c := range open {
+		answers = append(answers, unanswered(d.ids[slices.Index(d.calls, c)], why))
+	}
+	return answers, func() {
+		for _, c := range open {
+			x.session.proxy.recordUnanswered(c, why)
+		}
 	}
 }
 

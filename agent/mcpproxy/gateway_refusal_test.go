@@ -97,6 +97,8 @@ func TestGatewayRefusesCalls(t *testing.T) {
 // not reach the client where it could be read in two ways.
 func TestGatewayRecordsFailures(t *testing.T) {
 	const withheldResult = `{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"attestd withheld the server's response: it has a result and an error"}],"isError":true}}`
+	const incomplete = `{"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"the server ended its response before it answered"}}`
+	const incompleteEvent = "event: message\ndata: " + incomplete + "\n\n"
 	for _, c := range []struct {
 		name         string
 		status       int
@@ -107,15 +109,15 @@ func TestGatewayRecordsFailures(t *testing.T) {
 	}{
 		{"both", 200, nil, `{"id":1,"result":{"a":"TOLD"},"error":{"code":1,"message":"x"}}`, 200, withheldResult, "attestd withheld the server's response: it has a result and an error"},
 		{"not JSON", 200, nil, `{"id":1,"result":TOLD}`, 502, string(withheldLine(nil)), "attestd withheld the server's response: it is not JSON"},
-		{"another ID", 200, nil, `{"id":2,"result":{"a":"TOLD"}}`, 200, unasked, "the server ended its response before it answered"},
+		{"another ID", 200, nil, `{"id":2,"result":{"a":"TOLD"}}`, 200, incomplete, "the server ended its response before it answered"},
 		{"a page", 200, []string{"Content-Type", "text/html"}, `TOLD`, 502, "attestd mcp: the server's response is neither JSON nor a stream of events\n", "the server answered HTTP 200"},
 		{"an error", 503, []string{"Content-Type", "text/plain"}, `busy`, 503, "busy", "the server answered HTTP 503"},
 		{"no credential", 401, []string{"Www-Authenticate", "Bearer"}, `{"error":"TOLD"}`, 401, `{"error":"TOLD"}`, "the server answered HTTP 401"},
 		{"redirect", 307, []string{"Location", "https://elsewhere.example/mcp?secret=1"}, "", 502, "attestd mcp: the server could not be reached: the server redirects to https://elsewhere.example/mcp, which the proxy does not follow: name it with --upstream\n", "the server could not be reached: the server redirects to https://elsewhere.example/mcp, which the proxy does not follow: name it with --upstream"},
 		{"compressed", 200, []string{"Content-Encoding", "gzip"}, "x", 502, "attestd mcp: the server could not be reached: the server compressed its response although it was asked not to (\"gzip\")\n", "the server could not be reached: the server compressed its response although it was asked not to (\"gzip\")"},
-		{"accepted", 202, nil, "", 202, "", "the server accepted the request, and its answer did not come"},
-		{"truncated stream", 200, []string{"Content-Type", "text/event-stream"}, "data: {\"id\":1,\"result\":", 200, "data: " + strings.TrimSpace(string(withheldLine(nil))) + "\n\n", "the server ended its response before it answered"},
-		{"stream without an answer", 200, []string{"Content-Type", "text/event-stream"}, "id: 1\ndata:\n\n", 200, "id: 1\ndata: \n\n", "the server ended its response before it answered"},
+		{"accepted", 202, nil, "", 502, strings.Replace(incomplete, errIncomplete.Error(), notComing, 1), "the server accepted the request, and its answer did not come"},
+		{"truncated stream", 200, []string{"Content-Type", "text/event-stream"}, "data: {\"id\":1,\"result\":", 200, "data: " + strings.TrimSpace(string(withheldLine(nil))) + "\n\n" + incompleteEvent, "the server ended its response before it answered"},
+		{"stream without an answer", 200, []string{"Content-Type", "text/event-stream"}, "id: 1\ndata:\n\n", 200, "id: 1\ndata: \n\n" + incompleteEvent, "the server ended its response before it answered"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -182,7 +184,10 @@ func TestGatewaySession(t *testing.T) {
 	// without an event ID the response cannot be resumed
 	second := g.post(strings.Replace(aCall, `"id":1`, `"id":2`, 1), session...)
 	close(<-streams)
-	g.says(second, 200, "")
+	g.says(second, 200, `event: message
+data: {"jsonrpc":"2.0","id":2,"error":{"code":-32000,"message":"the server ended its response before it answered"}}
+
+`)
 
 	// open while the session ends
 	third := g.post(strings.Replace(aCall, `"id":1`, `"id":3`, 1), session...)
@@ -282,7 +287,10 @@ func TestGatewayBounds(t *testing.T) {
 	}
 	g.says(g.post(aCall, "X-Kind", "application/json"), 502,
 		"attestd mcp: the server's response could not be read: a message is too long: over 10000 bytes\n")
-	g.says(g.post(aCall, "X-Kind", "text/event-stream"), 200, "")
+	g.says(g.post(aCall, "X-Kind", "text/event-stream"), 200, `event: message
+data: {"jsonrpc":"2.0","id":1,"error":{"code":-32000,"message":"the server ended its response before it answered"}}
+
+`)
 	g.end()
 	if n := len(g.record.all(t)); n != 4 {
 		t.Errorf("%d records", n)

@@ -59,6 +59,12 @@ func unreadable(err error) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, why)
 }
 
+// unanswered is the response to a request that its server has not answered.
+func unanswered(id []byte, why string) []byte {
+	text, _ := json.Marshal(why) // a string has no error
+	return answer(id, `"error":{"code":-32000,"message":`+string(text)+`}`)
+}
+
 // answer is a response with that ID; nil becomes null.
 func answer(id []byte, outcome string) []byte {
 	if id == nil {

@@ -39,7 +39,13 @@ func (x *exchange) stream(d *departure, resp *http.Response) {
 		}
 		x.budget.release()
 	}
-	x.abandon(d, resumable && x.id != "")
+	answers, record := x.abandon(d, x.reason().Error(), resumable && x.id != "")
+	for _, a := range answers {
+		if !x.gone {
+			x.write((&event{name: "message", data: a}).bytes())
+		}
+	}
+	record()
 }
 
 // write sends bytes of a stream to the client at once.

@@ -25,7 +25,12 @@ type departure struct {
 	answer   []byte   // the proxy's own response to the client, or nil
 	answers  [][]byte // the responses in answer
 	calls    []*call  // the requests in line
+	ids      [][]byte // of the calls
+	batch    bool     // the client has sent an array
 }
+
+// opens adds a request that is forwarded, unless it is forgotten.
+func (d *departure) opens(c *call, id []byte) { d.calls, d.ids = append(d.calls, c), append(d.ids, id) }
 
 // upstream forwards lines from the client to the server until the client ends. Calls are recorded
 // concurrently and forwarded in order.
@@ -96,6 +101,7 @@ func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
 // admit decides which of a line's messages to forward. It returns when their calls are open, and
 // closes d.decided when they are recorded.
 func (p *Proxy) admit(ctx context.Context, d *departure, line []byte, messages []message, batch bool) {
+	d.batch = batch
 	answers := make([][]byte, len(messages)) // to refused messages
 	var undecided sync.WaitGroup
 	calling := false
@@ -116,7 +122,8 @@ func (p *Proxy) admit(ctx context.Context, d *departure, line []byte, messages [
 		if flaw := cmp.Or(m.flaw, t.flaw); flaw != "" && why == nil {
 			why = errors.New(flaw)
 		}
-		d.calls, calling = append(d.calls, c), true
+		d.opens(c, m.id)
+		calling = true
 		// made here and not in the goroutine, because it needs a deep stack
 		requested := p.attestation(c, toolcall.Event{Kind: toolcall.Requested, Input: t.arguments})
 		undecided.Go(func() {
@@ -172,7 +179,7 @@ func (p *Proxy) trackOther(d *departure, m message) error {
 	}
 	c, err := p.calls.track(d.exchange, m.id, request, task, time.Now())
 	if err == nil {
-		d.calls = append(d.calls, c)
+		d.opens(c, m.id)
 	}
 	return err
 }
