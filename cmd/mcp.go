@@ -27,8 +27,9 @@ type mcpFlags struct {
 	remote                             remoteFlags
 }
 
-func mcpCommand() *cobra.Command {
-	var f mcpFlags
+func mcpCommand() *cobra.Command { return new(mcpFlags).command() }
+
+func (f *mcpFlags) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp [flags] -- COMMAND [ARGUMENT…]",
 		Short: "Run an MCP server and attest each call of its tools",
@@ -79,6 +80,21 @@ A session of signed records is one connection of a client.
 	return cmd
 }
 
+// acceptsMCP returns why `attestd mcp` would not start with these arguments, the first of which is
+// its name, and these variables.
+func acceptsMCP(args []string, environment map[string]string) error {
+	var f mcpFlags
+	cmd := f.command()
+	if err := cmd.ParseFlags(args[1:]); err != nil {
+		return err
+	}
+	if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
+		return err
+	}
+	_, err := f.remote.remote(func(name string) string { return environment[name] })
+	return err
+}
+
 func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
 	closed, err := parseFail(f.fail)
 	if err != nil {
@@ -91,7 +107,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.passport.check(); err != nil {
 		return err
 	}
-	remote, err := f.remote.remote()
+	remote, err := f.remote.remote(os.Getenv)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -85,8 +84,9 @@ func checkLoopback(listen, why string) error {
 	return nil
 }
 
-// remote returns the server that --upstream names, or nil.
-func (f *remoteFlags) remote() (*mcpproxy.Remote, error) {
+// remote returns the server that --upstream names, or nil. Its credentials are the values of
+// variables, which lookup returns.
+func (f *remoteFlags) remote(lookup func(variable string) string) (*mcpproxy.Remote, error) {
 	if f.upstream == "" {
 		return nil, nil
 	}
@@ -97,7 +97,7 @@ func (f *remoteFlags) remote() (*mcpproxy.Remote, error) {
 	r.Trust(trustedRoots())
 	r.PassAuthorization = f.passAuthorization
 	if f.bearerEnv != "" {
-		if err := addFromEnvironment(r, "Authorization", f.bearerEnv, "Bearer "); err != nil {
+		if err := addFromEnvironment(r, "Authorization", f.bearerEnv, "Bearer ", lookup); err != nil {
 			return nil, usagef("--bearer-env: %v", err)
 		}
 	}
@@ -106,7 +106,7 @@ func (f *remoteFlags) remote() (*mcpproxy.Remote, error) {
 		if !ok {
 			return nil, usagef("--header-env must be Header=variable, such as X-Api-Key=EXAMPLE_KEY")
 		}
-		if err := addFromEnvironment(r, name, variable, ""); err != nil {
+		if err := addFromEnvironment(r, name, variable, "", lookup); err != nil {
 			return nil, usagef("--header-env: %v", err)
 		}
 	}
@@ -126,8 +126,8 @@ func (f *remoteFlags) remote() (*mcpproxy.Remote, error) {
 }
 
 // addFromEnvironment has each request carry a header with the value of a variable.
-func addFromEnvironment(r *mcpproxy.Remote, name, variable, before string) error {
-	value := strings.TrimSpace(os.Getenv(variable))
+func addFromEnvironment(r *mcpproxy.Remote, name, variable, before string, lookup func(string) string) error {
+	value := strings.TrimSpace(lookup(variable))
 	if value == "" {
 		return fmt.Errorf("the variable %.100q is not set", variable)
 	}

@@ -2,14 +2,17 @@ package setup
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -20,8 +23,20 @@ import (
 type Servers struct {
 	Program    string // the command
 	Agent      string
+	URL        string // of the service; "" for the one that the command finds by itself
 	FailClosed bool
+	// Accepts returns why `attestd mcp` would not start with these arguments and variables; nil
+	// checks nothing.
+	Accepts func(args []string, environment map[string]string) error
 }
+
+// passive are the members of an entry that concern the client alone, and stay.
+var passive = []string{
+	"alwaysAllow", "alwaysLoad", "autoApprove", "description", "disabled", "disabledTools", "enabledTools", "excludeTools", "includeTools", "timeout", "trust",
+}
+
+// carried are the members that become arguments and variables of `attestd mcp`.
+var carried = []string{"type", "url", "serverUrl", "httpUrl", "headers", "oauth", "env"}
 
 // Server is a change of one server's entry in settings. Was and Now are its bytes.
 type Server struct {
@@ -35,8 +50,17 @@ type Server struct {
 // over HTTP. skipped has a sentence for each other one. Everything else stays as it is, byte for
 // byte.
 func (s Servers) Rewrite(settings []byte) (rewritten []byte, changes []Server, skipped []string, err error) {
+	gemini := false
+	if _, err := eachServer(settings, func(_ string, entry []byte) []byte {
+		if o, err := parse(entry); err == nil && len(o.get("httpUrl", "")) > 0 {
+			gemini = true // no other client has this member
+		}
+		return entry
+	}); err != nil {
+		return nil, nil, nil, err
+	}
 	rewritten, err = eachServer(settings, func(name string, entry []byte) []byte {
-		now, why, bad := s.rewrite(name, entry)
+		now, why, bad := s.rewrite(name, entry, gemini)
 		switch {
 		case bad != nil:
 			skipped = append(skipped, fmt.Sprintf("%s: %v", name, bad))
@@ -118,15 +142,22 @@ func eachServer(settings []byte, change func(name string, entry []byte) []byte) 
 	return append(out, settings[copied:]...), nil
 }
 
-// rewrite returns the entry that runs `attestd mcp`, or why there is none.
-func (s Servers) rewrite(name string, entry []byte) (now []byte, why string, err error) {
+// rewrite returns the entry that runs `attestd mcp`, or why there is none. In Gemini CLI's settings
+// url is of the transport HTTP+SSE, where no type says otherwise.
+func (s Servers) rewrite(name string, entry []byte, gemini bool) (now []byte, why string, err error) {
 	o, err := parse(entry)
 	if err != nil {
 		return nil, "", err
 	}
+	if _, is := running(name, o); is {
+		return nil, "it runs attestd mcp already", nil
+	}
 	var kind, address string
 	for _, member := range []string{"url", "serverUrl", "httpUrl"} {
 		if value := o.get(member, ""); len(value) > 0 {
+			if address != "" {
+				return nil, "it has two addresses", nil
+			}
 			if err := json.Unmarshal(value, &address); err != nil {
 				return nil, "", fmt.Errorf("its %s is no text", member)
 			}
@@ -139,10 +170,17 @@ func (s Servers) rewrite(name string, entry []byte) (now []byte, why string, err
 	if value := o.get("type", ""); len(value) > 0 {
 		_ = json.Unmarshal(value, &kind) // another value is refused below
 	}
+	for _, m := range o.members {
+		if !slices.Contains(passive, m.name) && !slices.Contains(carried, m.name) {
+			return nil, fmt.Sprintf("attestd mcp does not carry its member %.60q over: write its command yourself", m.name), nil
+		}
+	}
 	at, err := url.Parse(address)
 	switch {
 	case err != nil:
 		return nil, "", errors.New("its address is malformed")
+	case gemini && kind == "" && len(o.get("url", "")) > 0:
+		return nil, "its url is of the transport HTTP+SSE in Gemini CLI, which is not supported: if the server speaks streamable HTTP, name it with httpUrl", nil
 	case kind == "sse" || kind == "" && strings.HasSuffix(at.Path, "/sse"):
 		return nil, "it uses the transport HTTP+SSE of 2024-11-05, which is not supported", nil
 	case !slices.Contains([]string{"", "http", "streamable-http", "streamableHttp", "streamable_http"}, kind):
@@ -151,6 +189,9 @@ func (s Servers) rewrite(name string, entry []byte) (now []byte, why string, err
 		return nil, "its address may hold a secret, which the list of processes would show", nil
 	}
 	args := []string{"mcp", "--agent", s.Agent, "--server", name}
+	if s.URL != "" {
+		args = append(args, "--url", s.URL)
+	}
 	if s.FailClosed {
 		args = append(args, "--fail", "closed")
 	}
@@ -168,6 +209,9 @@ func (s Servers) rewrite(name string, entry []byte) (now []byte, why string, err
 			return nil, why, err
 		}
 	}
+	if why := s.refuses(args, environment); why != "" {
+		return nil, why, nil
+	}
 	if len(o.get("type", "")) > 0 {
 		o.set("type", marshal("stdio"))
 	}
@@ -181,6 +225,81 @@ func (s Servers) rewrite(name string, entry []byte) (now []byte, why string, err
 	}
 	return o.bytes(), "", nil
 }
+
+// refuses says why `attestd mcp` would not start, or returns "".
+func (s Servers) refuses(args []string, environment object) string {
+	if s.Accepts == nil {
+		return ""
+	}
+	variables := map[string]string{}
+	for _, m := range environment.members {
+		var value string
+		if err := json.Unmarshal(m.value, &value); err != nil {
+			return fmt.Sprintf("its variable %.60q is no text", m.name)
+		}
+		variables[m.name] = value
+	}
+	if err := s.Accepts(args, variables); err != nil {
+		return "attestd mcp would not start: " + err.Error()
+	}
+	return ""
+}
+
+// Running is an entry that runs `attestd mcp`.
+type Running struct {
+	Name    string
+	Command string
+	Args    []string
+	Env     map[string]string
+}
+
+// Runs returns the entries of settings that run `attestd mcp`.
+func Runs(settings []byte) (list []Running, err error) {
+	_, err = eachServer(settings, func(name string, entry []byte) []byte {
+		if o, err := parse(entry); err == nil {
+			if r, is := running(name, o); is {
+				list = append(list, r)
+			}
+		}
+		return entry
+	})
+	return list, err
+}
+
+func running(name string, o object) (r Running, is bool) {
+	r.Name = name
+	if json.Unmarshal(o.get("command", `""`), &r.Command) != nil || json.Unmarshal(o.get("args", "[]"), &r.Args) != nil ||
+		json.Unmarshal(o.get("env", "{}"), &r.Env) != nil || len(r.Args) == 0 || r.Args[0] != "mcp" {
+		return r, false
+	}
+	program := r.Command[strings.LastIndexAny(r.Command, `/\`)+1:]
+	return r, strings.HasPrefix(program, "attestd")
+}
+
+// Probe starts `attestd mcp` as the client does, and sends it a call that it refuses and records:
+// one with a duplicate member, which reaches no server. It returns when the process has ended.
+func (r Running) Probe(ctx context.Context, call string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, r.Command, r.Args...)
+	cmd.Env = os.Environ()
+	for name, value := range r.Env {
+		cmd.Env = append(cmd.Env, name+"="+os.ExpandEnv(value)) // as clients do
+	}
+	var stderr bytes.Buffer
+	cmd.Stdin = strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":"tools/call","params":{"name":%[2]q,"name":%[2]q}}`+"\n", call, checkTool))
+	cmd.Stderr, cmd.WaitDelay = &stderr, time.Second
+	answer, err := cmd.Output()
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w: %.500s", r.Name, err, strings.TrimSpace(stderr.String()))
+	case !bytes.Contains(answer, []byte("attestd refused this call")):
+		return fmt.Errorf("%s: not the answer of attestd mcp: %.200q %.500s", r.Name, answer, strings.TrimSpace(stderr.String()))
+	}
+	return nil
+}
+
+const probeTime = 30 * time.Second
 
 // addHeaders has headers come from the environment, because the list of processes shows arguments.
 func addHeaders(headers []byte, args *[]string, environment *object) error {
@@ -208,8 +327,14 @@ func addOAuthClient(entry []byte, args *[]string) (why string, err error) {
 		CallbackPort int    `json:"callbackPort"`
 		RedirectURI  string `json:"redirectUri"`
 	}
-	if err := json.Unmarshal(entry, &client); err != nil {
+	o, bad := parse(entry)
+	if err := errors.Join(bad, json.Unmarshal(entry, &client)); err != nil {
 		return "", errors.New("its oauth is not understood")
+	}
+	for _, m := range o.members {
+		if !slices.Contains([]string{"enabled", "clientId", "clientSecret", "callbackPort", "redirectUri"}, m.name) {
+			return fmt.Sprintf("attestd mcp does not carry the member %.60q of its oauth over: write its command yourself", m.name), nil
+		}
 	}
 	switch {
 	case client.ClientSecret != "":

@@ -1,6 +1,8 @@
 package setup
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -73,5 +75,51 @@ func TestServersKeepTheirOAuthClient(t *testing.T) {
 		} else if !strings.HasSuffix(string(rewritten), want+"}}") {
 			t.Errorf("%s: %s", entry, rewritten)
 		}
+	}
+}
+
+// An entry with a member that attestd mcp does not carry over stays as it is, and is named: without
+// it the server would be used otherwise than before. So does one with which it would not start.
+func TestEntriesThatAreNotUnderstoodStay(t *testing.T) {
+	t.Parallel()
+	s := Servers{Program: "attestd", Agent: "claude", Accepts: func(args []string, environment map[string]string) error {
+		if slices.Contains(args, "https://refused.example/mcp") || environment["ATTESTD_HEADER_1"] == "refused" {
+			return errors.New("it says why")
+		}
+		return nil
+	}}
+	for entry, want := range map[string]string{
+		`{"type":"http","url":"https://a.example/mcp","headersHelper":"/opt/x"}`:                 `"headersHelper"`,
+		`{"httpUrl":"https://a.example/mcp","authProviderType":"google_credentials"}`:            `"authProviderType"`,
+		`{"url":"https://a.example/mcp","Headers":{"Authorization":"x"}}`:                        `"Headers"`,
+		`{"url":"https://a.example/mcp","auth":{}}`:                                              `"auth"`,
+		`{"httpUrl":"https://a.example/mcp","oauth":{"clientId":"a","scopes":["x"]}}`:            `"scopes" of its oauth`,
+		`{"httpUrl":"https://a.example/mcp","url":"https://a.example/sse"}`:                      "two addresses",
+		`{"type":"sse","url":"https://a.example/mcp"}`:                                           "HTTP+SSE",
+		`{"type":"ws","url":"wss://a.example/mcp"}`:                                              "not known",
+		`{"url":"https://refused.example/mcp"}`:                                                  "it says why",
+		`{"url":"https://a.example/mcp","headers":{"X":"refused"}}`:                              "it says why",
+		`{"command":"/usr/bin/attestd","args":["mcp","--upstream","https://a.example/mcp"]}`:     "already",
+		`{"type":"http","url":"https://a.example/mcp","timeout":1,"trust":true,"description":1}`: "",
+	} {
+		settings := `{"mcpServers":{"a":` + entry + `}}`
+		rewritten, changes, skipped, err := s.Rewrite([]byte(settings))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want == "" {
+			if len(changes) != 1 || !strings.Contains(string(rewritten), `"timeout":1,"trust":true,"description":1`) {
+				t.Errorf("%s: %s, %q", entry, rewritten, skipped)
+			}
+			continue
+		}
+		if string(rewritten) != settings || len(changes) > 0 || len(skipped) != 1 || !strings.Contains(skipped[0], "a: ") || !strings.Contains(skipped[0], want) {
+			t.Errorf("%s: %s, %q, want %s", entry, rewritten, skipped, want)
+		}
+	}
+	// in the settings of Gemini CLI, which alone know httpUrl, url is of HTTP+SSE
+	_, changes, skipped, err := s.Rewrite([]byte(`{"mcpServers":{"a":{"url":"https://a.example/x"},"b":{"httpUrl":"https://b.example/mcp"},"c":{"type":"http","url":"https://c.example/mcp"}}}`))
+	if err != nil || len(changes) != 2 || len(skipped) != 1 || !strings.Contains(skipped[0], "a: its url") {
+		t.Errorf("%v, %q, %v", changes, skipped, err)
 	}
 }

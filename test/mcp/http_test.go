@@ -281,7 +281,8 @@ func TestHTTPInit(t *testing.T) {
 	p := &proxied{ClientSession: session}
 	p.says(t, "echo", "one", "one")
 	must(t, p.Close())
-	if list := s.verified(); len(list) != 2 || list[0].Agent != "bot" || list[0].Server != "tools" {
+	// the first one is that of the set-up, which has read it back
+	if list := s.verified(); len(list) != 3 || list[0].Action != "agent.watched" || list[1].Agent != "bot" || list[1].Server != "tools" {
 		t.Errorf("%+v", list)
 	}
 	initMCP("--remove")
