@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,11 +59,14 @@ func (d *desk) refuses(run func(), goesOn ...string) {
 	d.t.Helper()
 	mark := filepath.Join(d.project, "mark")
 	for name, spoil := range d.faults() {
+		if slices.Contains(goesOn, name) && !testenv.Night() {
+			continue // it takes a minute
+		}
 		repair := spoil()
 		run()
 		repair()
 		_, err := os.Stat(mark)
-		if ran := err == nil; ran != strings.Contains(strings.Join(goesOn, ","), name) {
+		if ran := err == nil; ran != slices.Contains(goesOn, name) {
 			d.t.Errorf("with a program that is %s the call is made: %v", name, ran)
 		}
 		if err := os.Remove(mark); err != nil && !errors.Is(err, fs.ErrNotExist) {
