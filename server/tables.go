@@ -151,6 +151,7 @@ func (w *tableWatch) lookOut(ctx context.Context) {
 	var ended time.Time    // of the last comparison of all
 	var took time.Duration // of that
 	var webhooks store.WebhookWatch
+	var agreed attempt
 	recorded := map[int64]int64{}
 	demanded := time.Now()
 	every := time.NewTicker(w.look)
@@ -165,7 +166,7 @@ func (w *tableWatch) lookOut(ctx context.Context) {
 		_ = w.store.Tables.Look(ctx) // a file that cannot be written is reported elsewhere
 		err := w.store.Tables.CheckIdentity(ctx)
 		if w.store.MultiWriter() {
-			err = errors.Join(err, w.store.Tables.CheckWebhooks(ctx, &webhooks), w.agree(ctx))
+			err = errors.Join(err, w.store.Tables.CheckWebhooks(ctx, &webhooks), w.agree(ctx, &agreed))
 			w.compareRecorded(ctx, recorded)
 			if !w.store.Tables.RowsAreSigned() && time.Since(demanded) >= demandEvery {
 				demanded = time.Now()
@@ -183,9 +184,21 @@ func (w *tableWatch) lookOut(ctx context.Context) {
 	}
 }
 
+// attempt is when something was tried last, and how long that took.
+type attempt struct {
+	ended time.Time
+	took  time.Duration
+}
+
 // agree records which settings the database has, in the logs of companies that a server of an older
-// version has registered.
-func (w *tableWatch) agree(ctx context.Context) error {
+// version has registered. Where that cannot be, because somebody has changed the settings, it takes
+// no more than a tenth of a core.
+func (w *tableWatch) agree(ctx context.Context, last *attempt) error {
+	if time.Since(last.ended) < 9*last.took {
+		return nil
+	}
+	began := time.Now()
+	defer func() { *last = attempt{time.Now(), time.Since(began)} }()
 	return w.store.AgreeSettings(ctx, func(ctx context.Context) error {
 		return w.compare(ctx, store.Installation, func(context.Context, int64) error { return nil })
 	})
