@@ -95,6 +95,8 @@ var hosts = map[string]string{
 	"agent/localhttp/localhttp.go public.Host":     "a URL",
 	"agent/localhttp/localhttp.go u.Host":          "a URL",
 	"agent/mcpserver/resource.go at.Host":          "a URL",
+	"agent/mcpproxy/discovery.go d.upstream.Host":  "a URL",
+	"agent/mcpproxy/discovery.go issuer.Host":      "a URL",
 	"agent/mcpproxy/remote.go u.Host":              "a URL",
 	"agent/mcpproxy/remote.go to.Host":             "a URL",
 	"agent/mcpproxy/remote.go \"Host\"":            "headers that are not handed on",
