@@ -78,6 +78,7 @@ func (l *limited) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if status != http.StatusCreated {
 		l.refusals[status]++
 	}
+	w.Header().Set("X-Request-ID", "limited")
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(answer) // to a client that may be gone
 }
