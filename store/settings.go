@@ -236,13 +236,15 @@ func (s *Store) agree(ctx context.Context, trust map[string]string, key []byte) 
 // changed is recorded nowhere.
 func (s *Store) AgreeSettings(ctx context.Context, verify func(context.Context) error) error {
 	isNew, differs := false, false
+	var last int64
 	err := s.read(ctx, func(c *conn) error {
 		agreed, err := agreedTo(c)
 		if err != nil {
 			return err
 		}
-		events, last, err := s.unlikeStored(c, agreed)
-		isNew, differs = last > agreed, len(events) > 0
+		var differ []unlike
+		differ, last, err = s.unlikeStored(c, agreed)
+		isNew, differs = last > agreed, len(differ) > 0
 		return err
 	})
 	if err == nil && differs {
@@ -258,6 +260,9 @@ func (s *Store) AgreeSettings(ctx context.Context, verify func(context.Context) 
 		}
 		if changed, err := s.unlikeLogged(w, installation(), stored); err != nil || len(changed) > 0 {
 			return nil, err
+		}
+		if !differs { // what has come since is compared, and the log verified, by the next call
+			return nil, replaceAgreed(w, last+1)
 		}
 		return s.agreeSome(w)
 	})

@@ -181,7 +181,7 @@ func asValue(t *testing.T, kind, text string) string {
 	case "output":
 		return `{"stdout":` + string(quoted) + `,"stderr":""}`
 	case "file":
-		return `{"file_path":"/work/x","content":` + string(quoted) + `}`
+		return `{"file_path":"/srv/x","content":` + string(quoted) + `}`
 	case "json":
 		if !json.Valid([]byte(text)) {
 			t.Fatalf("no JSON: %s", text)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -53,17 +54,17 @@ func Build(ctx context.Context, binary string) error {
 	if err != nil {
 		return err
 	}
-	build := exec.CommandContext(ctx, "go", "-C", root, "build", "-o", binary, ".")
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build attestd: %w\n%s", err, out)
-	}
-	return nil
+	return build(ctx, root, binary)
 }
 
 // BuildRelease builds the attestd of a source tree as a release.
 func BuildRelease(ctx context.Context, source, binary, release string) error {
-	build := exec.CommandContext(ctx, "go", "-C", source, "build", "-ldflags", "-X main.release="+release, "-o", binary, ".")
-	if out, err := build.CombinedOutput(); err != nil {
+	return build(ctx, source, binary, "-ldflags", "-X main.release="+release)
+}
+
+func build(ctx context.Context, source, binary string, flags ...string) error {
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"-C", source, "build", "-o", binary}, flags, []string{"."})...)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build attestd of %s: %w\n%s", source, err, out)
 	}
 	return nil

@@ -40,7 +40,7 @@ type Rolled struct {
 
 const (
 	rollingServers = 2
-	rollingCallers = 4 // for each of the first companies
+	rollingCallers = 4 // for each company
 )
 
 // Run carries the upgrade out under load. It returns an error where an acknowledged record is not
@@ -53,7 +53,7 @@ func (r Rolling) Run(ctx context.Context, dir string) (done Rolled, err error) {
 	}
 	defer func() { err = errors.Join(err, sink.close()) }()
 	l := &rollingLoad{sent: map[string]int{}, acknowledged: map[string]int64{}}
-	defer func() { err = errors.Join(err, l.stop()) }()
+	defer func() { _ = l.stop() }() // what failed has ended a phase
 	var running []*Service
 	defer func() {
 		for _, s := range running {
@@ -155,7 +155,6 @@ func (r Rolling) Run(ctx context.Context, dir string) (done Rolled, err error) {
 // rollingLoad appends to companies by way of the servers that run.
 type rollingLoad struct {
 	callers sync.WaitGroup
-	ended   bool
 
 	mu           sync.Mutex
 	servers      []*Service
@@ -196,7 +195,7 @@ func (l *rollingLoad) any(r Request, status int, dest any) error {
 	}
 }
 
-// register registers a company with an agent. The first ones get callers.
+// register registers a company with an agent, and begins to append to it.
 func (l *rollingLoad) register(id string) error {
 	var made struct{ APIKey string }
 	if err := l.any(Request{Method: "POST", Path: "/v1/companies", Body: fmt.Sprintf(`{"companyId":%q}`, id)}, 201, &made); err != nil {
@@ -282,10 +281,6 @@ func (l *rollingLoad) count() int {
 
 // stop waits for the callers, and returns what failed.
 func (l *rollingLoad) stop() error {
-	if l.ended {
-		return nil
-	}
-	l.ended = true
 	l.mu.Lock()
 	l.stopping = true
 	l.mu.Unlock()

@@ -156,16 +156,18 @@ func (s *Session) send(ctx context.Context) (Record, error) {
 // refused it, and no attempt before was without an answer.
 func NotRecorded(err error) bool {
 	var answer *Error
-	if !errors.As(err, &answer) || answer.Retried || answer.Foreign {
-		return false
-	}
-	switch answer.Status {
+	return errors.As(err, &answer) && !answer.Retried && answer.Refuses()
+}
+
+// Refuses reports whether the service refuses this very request for good, and not for now.
+func (e *Error) Refuses() bool {
+	switch e.Status {
 	case 408, 429:
 		return false
 	case 409:
-		return answer.Code == StatementReused
+		return !e.Foreign && e.Code == StatementReused
 	}
-	return answer.Status >= 400 && answer.Status < 500
+	return !e.Foreign && e.Status >= 400 && e.Status < 500
 }
 
 // maxRefusalCode is how many characters the code of a refusal may have in a statement.

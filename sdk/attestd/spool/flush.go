@@ -256,10 +256,12 @@ func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late boo
 		if err != nil {
 			return err
 		}
-		items = slices.DeleteFunc(items, func(it item) bool {
-			waiting[it.line] = waiting[it.line] || f.blocked.sessions[sessionOf(it.Attestation)]
-			return waiting[it.line]
-		})
+		if len(f.blocked.sessions) > 0 {
+			items = slices.DeleteFunc(items, func(it item) bool {
+				waiting[it.line] = f.blocked.sessions[sessionOf(it.Attestation)]
+				return waiting[it.line]
+			})
+		}
 		if len(items) == 0 {
 			continue
 		}

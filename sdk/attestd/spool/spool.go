@@ -46,7 +46,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -148,16 +147,7 @@ func (s *Spool) Attest(ctx context.Context, a attestd.Attestation) (r attestd.Re
 // refused reports whether the service has refused for good, and not for now.
 func refused(err error) bool {
 	var answer *attestd.Error
-	if !errors.As(err, &answer) || answer.Foreign {
-		return false
-	}
-	switch answer.Status {
-	case http.StatusRequestTimeout, http.StatusTooManyRequests:
-		return false
-	case http.StatusConflict:
-		return answer.Code == attestd.StatementReused
-	}
-	return answer.Status >= 400 && answer.Status < 500
+	return errors.As(err, &answer) && answer.Refuses()
 }
 
 // entry is a line on its way to the disk.

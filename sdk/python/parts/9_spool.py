@@ -199,7 +199,11 @@ class Spool:
             return None
 
     def _send(self, items, found, renewed=()):
-        while items := [item for item in items if item.session() not in found.blocked]:
+        while items:
+            if found.blocked:
+                items = [item for item in items if item.session() not in found.blocked]
+                if not items:
+                    return
             try:
                 self.client.send_batch([item.text for item in items], patient=False)
             except RecordMismatchError as error:  # the others are recorded

@@ -296,8 +296,8 @@ export class Spool {
 
   async #send(items: Item[], found: Found, renewed = new Set<string>()): Promise<void> {
     const sent = (done: Item[]) => Promise.all(done.map(({ name }) => unlink(join(this.folder, "pending", name)).catch(gone(undefined))));
-    for (;;) {
-      items = items.filter(({ text }) => !found.blocked.has(sessionOf(text)));
+    while (items.length) {
+      if (found.blocked.size) items = items.filter(({ text }) => !found.blocked.has(sessionOf(text)));
       if (!items.length) return;
       try {
         await this.client.sendBatch(items.map(({ text }) => text), { impatient: true });
