@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/store"
 	"attestd/store/admin"
@@ -29,10 +30,10 @@ behind, the command is refused (exit status 5).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if reason == "" {
-				return usagef("--reason is required")
+				return cli.Usagef("--reason is required")
 			}
 			if store.IsPostgres(db) && heads == "" {
-				return usagef("--heads is required with a PostgreSQL database")
+				return cli.Usagef("--heads is required with a PostgreSQL database")
 			}
 			if err := refuseOlder(cmd.Context(), db); err != nil {
 				return err

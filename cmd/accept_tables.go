@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/store"
 	"attestd/store/admin"
@@ -32,10 +33,10 @@ the command is refused (exit status 5).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if company == "" {
-				return usagef("--company is required")
+				return cli.Usagef("--company is required")
 			}
 			if reason == "" {
-				return usagef("--reason is required")
+				return cli.Usagef("--reason is required")
 			}
 			if err := refuseOlder(cmd.Context(), db); err != nil {
 				return err

@@ -14,6 +14,7 @@ import (
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/lines"
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/server/local"
 	"attestd/store"
@@ -51,15 +52,15 @@ and --prune alone.
 The archive contains everything that agents recorded. Protect it as you protect the database.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			at, ok := parseInstant(before, time.Now())
+			at, ok := cli.ParseInstant(before, time.Now())
 			if company != "" && prunes && before == "" && out == "" {
 				return f.finishPruning(cmd, company, asJSON)
 			}
 			switch {
 			case company == "" || before == "" || out == "":
-				return usagef("--company, --before and --out are required")
+				return cli.Usagef("--company, --before and --out are required")
 			case !ok:
-				return usagef("--before must be a time in RFC 3339, or one relative to now such as 90d, got %q", before)
+				return cli.Usagef("--before must be a time in RFC 3339, or one relative to now such as 90d, got %q", before)
 			}
 			made, err := f.archive(cmd.Context(), local.Archive{CompanyID: company, Before: chain.FormatTime(at)}, out, force)
 			if err != nil {
@@ -128,14 +129,14 @@ func (f *operatorFlags) archive(ctx context.Context, a local.Archive, out string
 		return made, err
 	}
 	defer s.Close()
-	report, finish := progress()
+	report, finish := cli.Progress()
 	v, size, err := admin.Archive(ctx, s, frame, out, admin.ArchiveOptions{Replace: force, Progress: report})
 	finish()
 	if err != nil {
 		return made, err
 	}
 	if v.Outcome != evidence.Holds {
-		return made, exitError{exitInvalid, fmt.Errorf("no archive was made, because it does not hold when it is read back: %s: %s", v.Code, v.Reason)}
+		return made, cli.ExitError{Status: cli.ExitInvalid, Err: fmt.Errorf("no archive was made, because it does not hold when it is read back: %s: %s", v.Code, v.Reason)}
 	}
 	made = archived{CompanyID: frame.CompanyID, Before: frame.Before, File: out, Size: size, SHA256: v.Archive.SHA256, Key: frame.Signer}
 	for _, l := range frame.Logs {

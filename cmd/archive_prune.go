@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/server/local"
 )
@@ -15,7 +16,7 @@ import (
 // actions in an archive, whose file whoever has the database reads first, or without one those of
 // which that was begun.
 func (f *operatorFlags) prune(ctx context.Context, company, archive string) (done local.Pruned, err error) {
-	report, finish := progress()
+	report, finish := cli.Progress()
 	defer finish()
 	p := local.Prune{CompanyID: company}
 	err = f.change(ctx, func(o operations) error {

@@ -8,6 +8,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/store/admin"
 	"attestd/store/admin/backups"
@@ -38,18 +39,18 @@ protect the database.`,
 				return err
 			}
 			if len(args) == 0 && flags.to == "" {
-				return usagef("accepts 1 arg(s), received 0: give OUT, or --backup-to")
+				return cli.Usagef("accepts 1 arg(s), received 0: give OUT, or --backup-to")
 			}
 			if len(args) == 1 && flags.to != "" {
-				return usagef("give either OUT or --backup-to, and not both")
+				return cli.Usagef("give either OUT or --backup-to, and not both")
 			}
 			if len(args) == 1 && len(flags.recipients) > 0 {
-				return usagef("--backup-recipient requires --backup-to; OUT is never encrypted")
+				return cli.Usagef("--backup-recipient requires --backup-to; OUT is never encrypted")
 			}
 			if flags.to != "" {
 				return flags.makeOne(cmd, db, heads, version, schema, supervised, asJSON)
 			}
-			report, finish := progress()
+			report, finish := cli.Progress()
 			err := admin.Backup(cmd.Context(), db, args[0], schema, report)
 			finish()
 			if err == nil {
@@ -62,7 +63,7 @@ protect the database.`,
 	flags.add(cmd)
 	cmd.Flags().IntVar(&flags.keep, "backup-keep", 0, "`number` of newest backups to keep in --backup-to; 0 keeps all")
 	cmd.Flags().StringVar(&heads, "heads", "", "head `file` to compare the database with before a backup in --backup-to")
-	cmd.Flag("heads").Annotations = map[string][]string{typedOnly: {"yes"}}
+	cmd.Flag("heads").Annotations = map[string][]string{cli.TypedOnly: {"yes"}}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the manifest of a backup in --backup-to as JSON")
 	cmd.Flags().BoolVar(&supervised, "supervised", false, "end when standard input ends")
 	_ = cmd.Flags().MarkHidden("supervised") // it cannot fail for a flag that exists
@@ -90,7 +91,7 @@ func (f backupFlags) makeOne(cmd *cobra.Command, db, heads, version, schema stri
 		}()
 	}
 	if f.keep < 0 {
-		return usagef("--backup-keep must be at least 0, got %d", f.keep)
+		return cli.Usagef("--backup-keep must be at least 0, got %d", f.keep)
 	}
 	place, err := f.place()
 	if err != nil {
@@ -103,7 +104,7 @@ func (f backupFlags) makeOne(cmd *cobra.Command, db, heads, version, schema stri
 	o.Program, o.Heads = "attestd/"+version, heads
 	lowerPriority(politePriority)
 	o.Copied = func() { lowerPriority(idlePriority) }
-	report, finish := progress()
+	report, finish := cli.Progress()
 	o.Progress = report
 	made, err := backups.Make(ctx, db, place, o)
 	finish()

@@ -14,6 +14,7 @@ import (
 	"github.com/minio/minio-go/v7/pkg/credentials"
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/store"
 	"attestd/store/admin/backups"
@@ -27,7 +28,7 @@ type s3Flags struct {
 }
 
 func (f *s3Flags) add(cmd *cobra.Command) {
-	f.caFile = caFileFlag(cmd)
+	f.caFile = cli.CaFileFlag(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.endpoint, "backup-s3-endpoint", "", "`URL` of a service with the API of S3 (default: AWS)")
 	flags.StringVar(&f.region, "backup-s3-region", "", "`region` of the bucket (default: AWS_REGION, or what the service says)")
@@ -38,7 +39,7 @@ func (f *s3Flags) add(cmd *cobra.Command) {
 // options returns the options of a bucket. The credentials are those of the environment or of the
 // usual file.
 func (f s3Flags) options() (o backups.BucketOptions, err error) {
-	o = backups.BucketOptions{Endpoint: f.endpoint, PathStyle: f.pathStyle, AllowHTTP: f.allowHTTP, Lock: backups.LockOff, Now: time.Now, Roots: trustedRoots(),
+	o = backups.BucketOptions{Endpoint: f.endpoint, PathStyle: f.pathStyle, AllowHTTP: f.allowHTTP, Lock: backups.LockOff, Now: time.Now, Roots: cli.TrustedRoots(),
 		Region: cmp.Or(f.region, os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))}
 	file := &credentials.FileAWSCredentials{}
 	for _, provider := range []credentials.Provider{&credentials.EnvAWS{}, file} {
@@ -63,11 +64,11 @@ func checkCredentialsFile(path string) error {
 	switch {
 	case err != nil:
 		return nil
-	case isExposed(path, info):
-		return usagef("others may read the credentials in %s; chmod 600 %s", path, printable.ShellWord(path))
+	case cli.IsExposed(path, info):
+		return cli.Usagef("others may read the credentials in %s; chmod 600 %s", path, printable.ShellWord(path))
 	}
-	if err := checkRights(path, info); err != nil {
-		return usageError{err}
+	if err := cli.CheckRights(path, info); err != nil {
+		return cli.UsageError{Err: err}
 	}
 	return nil
 }
@@ -104,7 +105,7 @@ func (f *backupFlags) add(cmd *cobra.Command) {
 // place opens the place of backups.
 func (f backupFlags) place() (backups.Place, error) {
 	if f.to == "" {
-		return nil, usagef("--backup-to must name a folder, or s3://bucket/prefix")
+		return nil, cli.Usagef("--backup-to must name a folder, or s3://bucket/prefix")
 	}
 	if !strings.Contains(f.to, "://") {
 		return backups.OpenFolder(f.to)
@@ -117,10 +118,10 @@ func (f backupFlags) place() (backups.Place, error) {
 	switch o.Lock {
 	case backups.LockAuto, backups.LockGovernance, backups.LockCompliance, backups.LockOff:
 	default:
-		return nil, usagef("--backup-lock must be auto, governance, compliance or off, got %q", f.lock)
+		return nil, cli.Usagef("--backup-lock must be auto, governance, compliance or off, got %q", f.lock)
 	}
 	if o.Lock != backups.LockOff && (f.lockFor < time.Hour || f.lockFor > 100*365*24*time.Hour) {
-		return nil, usagef("--backup-lock-for must be an hour to 100 years, got %s", f.lockFor)
+		return nil, cli.Usagef("--backup-lock-for must be an hour to 100 years, got %s", f.lockFor)
 	}
 	return backups.OpenBucket(f.to, o)
 }
@@ -131,12 +132,12 @@ func (f backupFlags) options(schema string) (o backups.Options, err error) {
 	if f.rate != "off" {
 		rate, err := humanize.ParseBytes(f.rate)
 		if err != nil || rate < 64<<10 || rate > 1<<40 {
-			return o, usagef("--backup-rate must be a size from 64KiB to 1TiB, or off, got %q", f.rate)
+			return o, cli.Usagef("--backup-rate must be a size from 64KiB to 1TiB, or off, got %q", f.rate)
 		}
 		o.Rate = int64(rate)
 	}
 	if o.Recipients, err = backups.ParseRecipients(f.recipients); err != nil {
-		return o, usageError{fmt.Errorf("--backup-recipient: %w", err)}
+		return o, cli.UsageError{Err: fmt.Errorf("--backup-recipient: %w", err)}
 	}
 	if o.Identities, err = readIdentities("--backup-identity", f.identity); err != nil {
 		return o, err
@@ -151,15 +152,15 @@ func readIdentities(flag, path string) ([]age.Identity, error) {
 	if path == "" {
 		return nil, nil
 	}
-	text, err := readSecret(path, maxIdentities, func(fs.FileInfo) error {
+	text, err := cli.ReadSecret(path, maxIdentities, func(fs.FileInfo) error {
 		return fmt.Errorf("others may read %s; chmod 600 %s", path, printable.ShellWord(path))
 	})
 	if err != nil {
-		return nil, usagef("%s: %v", flag, err)
+		return nil, cli.Usagef("%s: %v", flag, err)
 	}
 	found, err := backups.ParseIdentities(text)
 	if err != nil {
-		return nil, usagef("%s: %s: %v", flag, path, err)
+		return nil, cli.Usagef("%s: %s: %v", flag, path, err)
 	}
 	return found, nil
 }

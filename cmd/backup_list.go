@@ -8,6 +8,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/store"
 	"attestd/store/admin/backups"
@@ -39,7 +40,7 @@ Exit status 4 when a backup does not fit its manifest.`,
 				switch {
 				case l.Err != nil:
 					state = "wrong: " + l.Err.Error()
-					err = exitError{status: exitInvalid, error: errors.New("a backup is not what its manifest says")}
+					err = cli.ExitError{Status: cli.ExitInvalid, Err: errors.New("a backup is not what its manifest says")}
 				case l.Done():
 					state = "done"
 				}
@@ -88,7 +89,7 @@ Exit status 4 when a chain does not verify, and 8 when something else is wrong.`
 				return err
 			}
 			defer remove()
-			report, finish := progress()
+			report, finish := cli.Progress()
 			defer finish()
 			o.Progress = report
 			for _, l := range chosen {
@@ -127,7 +128,7 @@ func choose(ctx context.Context, place backups.Place, names []string, all bool) 
 			}
 		}
 		if !found {
-			return nil, errors.Join(store.ErrNotFound, usagef("there is no backup %s in %s", name, place))
+			return nil, errors.Join(store.ErrNotFound, cli.Usagef("there is no backup %s in %s", name, place))
 		}
 	}
 	if len(names) > 0 {

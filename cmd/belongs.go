@@ -4,6 +4,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"attestd/cmd/cli"
 )
 
 // checkBelongs refuses a flag with a prefix that has another value than its default while the one
@@ -14,7 +16,7 @@ func checkBelongs(flags *pflag.FlagSet, prefix, to string) (err error) {
 	}
 	flags.Visit(func(f *pflag.Flag) {
 		if err == nil && f.Name != to && strings.HasPrefix(f.Name, prefix) && f.Value.String() != f.DefValue {
-			err = usagef("--%s does nothing without --%s", f.Name, to)
+			err = cli.Usagef("--%s does nothing without --%s", f.Name, to)
 		}
 	})
 	return err

@@ -8,6 +8,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/server/local"
 )
@@ -110,7 +111,7 @@ func decisionCommand(schema, use, short, long string, decide func(operations, co
 		Use: use, Short: short, Long: long, Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if d.CompanyID = args[0]; d.Reason == "" {
-				return usagef("--reason is required")
+				return cli.Usagef("--reason is required")
 			}
 			return f.change(cmd.Context(), func(o operations) error {
 				c, err := decide(o, cmd.Context(), d)
@@ -142,7 +143,7 @@ a revocation, is always possible.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if q.CompanyID = args[0]; q.Reason == "" {
-				return usagef("--reason is required")
+				return cli.Usagef("--reason is required")
 			}
 			if q.MaxRecords, err = parseQuota("--max-records", records, parseQuotaNumber); err != nil {
 				return err
@@ -166,7 +167,7 @@ a revocation, is always possible.`,
 	cmd.Flags().StringVar(&bytes, "max-bytes", ofServer, "largest `size` of the payloads in each log, or 0, or server")
 	// ATTESTD_MAX_RECORDS and ATTESTD_MAX_BYTES are the quotas of a server.
 	for _, name := range []string{"max-records", "max-bytes"} {
-		cmd.Flag(name).Annotations = map[string][]string{typedOnly: {"yes"}}
+		cmd.Flag(name).Annotations = map[string][]string{cli.TypedOnly: {"yes"}}
 	}
 	return cmd
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 )
 
@@ -34,12 +35,12 @@ also reads the files that the settings name: run it before a restart or a reload
 		Args:        cobra.NoArgs,
 		Annotations: map[string]string{readsNoPipes: "yes"},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			unknown, err := checkEnvironment(cmd, os.Environ())
+			unknown, err := cli.CheckEnvironment(cmd, os.Environ())
 			if err != nil {
 				return err
 			}
 			for _, name := range unknown {
-				printError("attestd: %s\n", unknownVariable(name))
+				cli.PrintError("attestd: %s\n", cli.UnknownVariable(name))
 			}
 			if checkOnly {
 				return f.check(cmd.Flags())
@@ -65,7 +66,7 @@ also reads the files that the settings name: run it before a restart or a reload
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	cmd.Flags().BoolVar(&checkOnly, "check", false, "print nothing, and read the files that the settings name")
 	for _, name := range []string{"json", "check"} {
-		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"})
+		_ = cmd.Flags().SetAnnotation(name, cli.TypedOnly, []string{"true"})
 	}
 	return cmd
 }
@@ -122,22 +123,11 @@ func shownSettings(flags *pflag.FlagSet) (all []shownSetting) {
 			return
 		}
 		s := shownSetting{Setting: f.Name, Reload: f.Annotations[reloads] != nil}
-		s.From, s.At = originOfFlag(f)
+		s.From, s.At = cli.OriginOfFlag(f)
 		s.Value, s.Hidden = shownValue(f)
 		all = append(all, s)
 	})
 	return all
-}
-
-// originOfFlag returns what has set a flag, and where.
-func originOfFlag(f *pflag.Flag) (from, at string) {
-	switch by := f.Annotations[origin]; {
-	case !f.Changed:
-		return "default", ""
-	case len(by) == 2:
-		return by[0], by[1]
-	}
-	return "flag", ""
 }
 
 // secretsOfURL are the parts of a URL that may have a secret: a user's, and a query.

@@ -2,9 +2,12 @@ package cmd
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+
+	"attestd/cmd/cli"
 )
 
 // A variable that is a misspelt setting of serve is refused with the right name. Other unknown ones
@@ -37,14 +40,14 @@ func TestMisspeltVariables(t *testing.T) {
 		"ATTESTD_PORT_8080_TCP": "", "ATTESTD_PORT_8080_TCP_PROTO": "", "ATTESTD_PORT_8080_TCP_PORT": "", "ATTESTD_PORT_8080_TCP_ADDR": "",
 		"ATTESTD_WEB_SERVICE_HOST": "", "ATTESTD_WEB_PORT_53_UDP_ADDR": "",
 	} {
-		unknown, err := checkEnvironment(serve, []string{name + "=" + cmp.Or(values[name], "hush"), "ATTESTD_LISTN=", "HOME=/x"})
+		unknown, err := cli.CheckEnvironment(serve, []string{name + "=" + cmp.Or(values[name], "hush"), "ATTESTD_LISTN=", "HOME=/x"})
 		got := ""
 		switch {
 		case err != nil:
 			_, meant, _ := strings.Cut(err.Error(), "did you mean ")
 			meant, _, _ = strings.Cut(meant, "?")
 			got = "refused " + meant
-			if strings.Contains(err.Error(), "hush") || exitStatus(err) != exitUsage {
+			if strings.Contains(err.Error(), "hush") || !errors.As(err, new(cli.UsageError)) {
 				t.Errorf("%s: %v", name, err)
 			}
 		case slices.Equal(unknown, []string{name}):
@@ -63,13 +66,13 @@ func TestKnownVariables(t *testing.T) {
 	t.Parallel()
 	serve, _, _ := Commands().Find([]string{"serve"})
 	var all []string
-	for _, c := range allCommands(Commands()) {
-		for _, name := range variables(c.Flags()) {
+	for _, c := range cli.AllCommands(Commands()) {
+		for _, name := range cli.Variables(c.Flags()) {
 			all = append(all, name+"=1")
 		}
 	}
 	all = append(all, "ATTESTD_TEST_DB=postgres")
-	unknown, err := checkEnvironment(serve, all)
+	unknown, err := cli.CheckEnvironment(serve, all)
 	if err != nil || len(unknown) > 0 || len(all) < 200 {
 		t.Errorf("%d variables: %v, %v", len(all), unknown, err)
 	}

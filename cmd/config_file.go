@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/internal/spelling"
 	"attestd/store"
@@ -35,14 +35,8 @@ const (
 	mostMistakes, mostOfName = 10, 64
 )
 
-// origin annotates a flag that is set, and not by the command line: by what (originEnvironment or
-// originFile), and the variable or the line.
-const (
-	origin            = "origin"
-	originEnvironment = "environment"
-	originFile        = "file"
-	configRead        = "config-read" // annotates --config: the path of the file that was read
-)
+// configRead annotates --config: the path of the file that was read.
+const configRead = "config-read"
 
 func configFlag(cmd *cobra.Command) {
 	cmd.Flags().String("config", "", "`file` of settings (default: "+configName+" beside the database file, where that exists)")
@@ -50,7 +44,7 @@ func configFlag(cmd *cobra.Command) {
 
 // isSetting reports whether a configuration file may set a flag.
 func isSetting(f *pflag.Flag) bool {
-	return f.Name != "help" && f.Name != "config" && f.Annotations[typedOnly] == nil
+	return f.Name != "help" && f.Name != "config" && f.Annotations[cli.TypedOnly] == nil
 }
 
 func settingNames(flags *pflag.FlagSet) (names []string) {
@@ -74,11 +68,11 @@ func fromFile(flags *pflag.FlagSet) error {
 		return nil
 	}
 	if err != nil {
-		return usageError{fmt.Errorf("configuration file: %w", err)}
+		return cli.UsageError{Err: fmt.Errorf("configuration file: %w", err)}
 	}
 	settings, err := parseConfig(text)
 	if err != nil {
-		return usageError{inFile(path, err)}
+		return cli.UsageError{Err: inFile(path, err)}
 	}
 	var all []error
 	for _, s := range settings {
@@ -90,7 +84,7 @@ func fromFile(flags *pflag.FlagSet) error {
 		all = append(all[:mostMistakes], fmt.Errorf("%s: and %d more", path, more))
 	}
 	if len(all) > 0 {
-		return usageError{errors.Join(all...)}
+		return cli.UsageError{Err: errors.Join(all...)}
 	}
 	return flags.SetAnnotation("config", configRead, []string{path})
 }
@@ -116,7 +110,7 @@ func configPath(flags *pflag.FlagSet) (path string, named bool) {
 
 // readConfigFile reads a configuration file, whose settings give rights.
 func readConfigFile(path string, named bool) ([]byte, fs.FileInfo, error) {
-	f, info, err := openRights(path, false)
+	f, info, err := cli.OpenRights(path, false)
 	if err != nil && !named && !errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w; it is read because it is beside the database: --config names another, and --config= none", err)
 	}
@@ -220,39 +214,17 @@ func (s fileSetting) set(flags *pflag.FlagSet, path string, info fs.FileInfo, na
 	if s.name == "master-key-command" && !named {
 		return errors.New("master-key-command runs a program, so that its file must be named with --config")
 	}
-	if text, ok := s.value.(string); ok && s.name == "db" && shown(text) != text && isExposed(path, info) {
+	if text, ok := s.value.(string); ok && s.name == "db" && shown(text) != text && cli.IsExposed(path, info) {
 		return fmt.Errorf("the password in db can be read by others; chmod 600 %s", printable.ShellWord(path))
 	}
 	if f.Changed {
-		return check(f, s.value)
+		return checkValue(f, s.value)
 	}
 	if err := assign(f, s.value); err != nil {
 		return err
 	}
 	f.Changed = true
-	return flags.SetAnnotation(f.Name, origin, []string{originFile, path + ":" + strconv.Itoa(s.line)})
-}
-
-var flagInText = regexp.MustCompile(`--([a-z0-9-]+)`)
-
-// withPlaces adds to an error where the flags come from that it names and nobody has typed.
-func withPlaces(flags *pflag.FlagSet, err error) error {
-	var places []string
-	for _, m := range flagInText.FindAllStringSubmatch(err.Error(), -1) {
-		f := flags.Lookup(m[1])
-		if f == nil {
-			continue
-		}
-		if by, at := originOfFlag(f); at != "" {
-			if place := fmt.Sprintf("%s is set by the %s %s", f.Name, by, at); !slices.Contains(places, place) {
-				places = append(places, place)
-			}
-		}
-	}
-	if len(places) == 0 {
-		return err
-	}
-	return fmt.Errorf("%w (%s)", err, strings.Join(places, ", "))
+	return flags.SetAnnotation(f.Name, cli.Origin, []string{cli.OriginFile, path + ":" + strconv.Itoa(s.line)})
 }
 
 func (s fileSetting) unknown(names []string) error {
@@ -265,19 +237,13 @@ func (s fileSetting) unknown(names []string) error {
 	if table, ok := s.value.(map[string]any); ok {
 		what = fmt.Sprintf("%q is a table, and settings have none", shortened)
 		for _, key := range slices.Sorted(maps.Keys(table)) {
-			if meant = spelling.Nearest(plainSetting(s.name+"."+key), names); meant != "" {
+			if meant = spelling.Nearest(cli.PlainSetting(s.name+"."+key), names); meant != "" {
 				break
 			}
 		}
 	}
-	if meant = cmp.Or(meant, spelling.Nearest(plainSetting(s.name), names)); meant == "" {
+	if meant = cmp.Or(meant, spelling.Nearest(cli.PlainSetting(s.name), names)); meant == "" {
 		return errors.New(what + "; attestd config lists all")
 	}
 	return errors.New(what + "; did you mean " + meant + "?")
-}
-
-// plainSetting returns a misspelt name in the form of a flag's name.
-func plainSetting(name string) string {
-	name = strings.NewReplacer("_", "-", ".", "-", " ", "-").Replace(strings.ToLower(name))
-	return strings.TrimPrefix(strings.TrimLeft(name, "-"), "attestd-")
 }

@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/internal/testenv"
 )
@@ -95,15 +97,15 @@ func TestEverySettingHasItsPrecedence(t *testing.T) {
 					t.Fatal(err)
 				}
 				f := cmd.Flag(name)
-				by, where := originOfFlag(f)
+				by, where := cli.OriginOfFlag(f)
 				if f.Value.String() != value(want) || by != from || where != at || !f.Changed {
 					t.Errorf("%s from %s %s, want %s from %s %s", f.Value, by, where, value(want), from, at)
 				}
 			}
-			expect(typed[0], originFile, path+":3")
-			for _, variable := range environmentNames(name) {
+			expect(typed[0], cli.OriginFile, path+":3")
+			for _, variable := range cli.EnvironmentNames(name) {
 				t.Setenv(variable, typed[1])
-				expect(typed[1], originEnvironment, variable)
+				expect(typed[1], cli.OriginEnvironment, variable)
 				expect(typed[2], "flag", "", "--"+name+"="+typed[2])
 				t.Setenv(variable, "")
 			}
@@ -159,7 +161,7 @@ func TestMisspeltSettingsAreRefused(t *testing.T) {
 	} {
 		path := writeConfig(t, text+"\n")
 		_, err := readServe(t, "--config", path)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) || exitStatus(err) != exitUsage {
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) || !errors.As(err, new(cli.UsageError)) {
 			t.Errorf("%.60q: %v, want %s", text, err, want)
 		}
 		if err != nil && strings.Contains(err.Error(), "secret") {
@@ -207,7 +209,7 @@ func TestConfigurationFileOfManyMistakes(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			_, err := readServe(t, "--config", writeConfig(t, c.text))
-			if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 16<<10 || exitStatus(err) != exitUsage {
+			if err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 16<<10 || !errors.As(err, new(cli.UsageError)) {
 				t.Errorf("%.1000v, want %s", err, c.want)
 			}
 		})

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// check checks a value for a flag that has another one.
-func check(f *pflag.Flag, value any) error {
+// checkValue checks a value for a flag that has another one.
+func checkValue(f *pflag.Flag, value any) error {
 	_, err := asText(f, value)
 	return err
 }

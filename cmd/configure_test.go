@@ -14,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"attestd/cmd/cli"
 )
 
 const configurePage = "../docs/configure.md"
@@ -143,11 +145,11 @@ func flagCell(f *pflag.Flag) string {
 }
 
 func variableCell(f *pflag.Flag) string {
-	if f.Annotations[typedOnly] != nil {
+	if f.Annotations[cli.TypedOnly] != nil {
 		return "none: it is always typed"
 	}
 	var names []string
-	for _, name := range environmentNames(f.Name) {
+	for _, name := range cli.EnvironmentNames(f.Name) {
 		names = append(names, "`"+name+"`")
 	}
 	return strings.Join(names, ", ")

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/term"
 
 	"attestd/chain"
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/sdk/attestd"
 	"attestd/web"
@@ -33,16 +34,16 @@ func demoCommand() *cobra.Command {
 		Long: `Register a company on a server and fill it: four agents that open a ticket, write code, review it and
 deploy it, with a delegation, passports, and calls that failed or were denied. The command prints
 the company's API key and the fingerprint of its signing key, with which the console can be opened.
-The server is that of --url, ATTESTD_URL, or ` + defaultURL + `. It must allow to register a company.
+The server is that of --url, ATTESTD_URL, or ` + cli.DefaultURL + `. It must allow to register a company.
 No record is ever deleted, so choose a server that you can throw away.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d := demo{base: strings.TrimSuffix(cmd.Flag("url").Value.String(), "/"), kept: map[string]string{"company": company}}
 			if d.base == "" {
-				d.base = defaultURL
+				d.base = cli.DefaultURL
 			}
 			if _, err := attestd.New(attestd.Config{URL: d.base}); err != nil {
-				return usageError{err}
+				return cli.UsageError{Err: err}
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), demoTimeout)
 			defer cancel()
@@ -56,7 +57,7 @@ No record is ever deleted, so choose a server that you can throw away.`,
 			return nil
 		},
 	}
-	urlFlag(cmd)
+	cli.URLFlag(cmd)
 	cmd.Flags().StringVar(&company, "company", "demo", "`ID` of the company to register")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object with companyId, apiKey, fingerprint and console")
 	return cmd

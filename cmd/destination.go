@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/server/export"
 )
 
@@ -20,9 +21,6 @@ type destinationFlags struct {
 	to, file, address, form, format  string
 	caFile, cert, certKey, tokenFile string
 }
-
-// maxCAFile bounds a file with certificates, in bytes.
-const maxCAFile = 8 << 20
 
 func (f *destinationFlags) add(cmd *cobra.Command, prefix string) {
 	f.prefix = prefix
@@ -58,16 +56,16 @@ func (f *destinationFlags) name(flag string) string { return "--" + f.prefix + f
 // open returns the destination, and the least time between two deliveries.
 func (f *destinationFlags) open() (export.Destination, time.Duration, error) {
 	if f.format != "lines" && f.format != "ocsf" {
-		return nil, 0, usagef("%s must be lines or ocsf, got %q", f.name("format"), f.format)
+		return nil, 0, cli.Usagef("%s must be lines or ocsf, got %q", f.name("format"), f.format)
 	}
 	if (f.file != "") != (f.to == "file") {
-		return nil, 0, usagef("%s file and %s PATH go together", f.name("to"), f.name("file"))
+		return nil, 0, cli.Usagef("%s file and %s PATH go together", f.name("to"), f.name("file"))
 	}
 	if (f.address != "") != (f.to == "syslog" || f.to == "https") {
-		return nil, 0, usagef("%s is for %s syslog or https, which need it", f.name("address"), f.name("to"))
+		return nil, 0, cli.Usagef("%s is for %s syslog or https, which need it", f.name("address"), f.name("to"))
 	}
 	if f.to != "https" && (f.form != export.FormLines || f.tokenFile != "") {
-		return nil, 0, usagef("%s and %s are for %s https", f.name("form"), f.name("token-file"), f.name("to"))
+		return nil, 0, cli.Usagef("%s and %s are for %s https", f.name("form"), f.name("token-file"), f.name("to"))
 	}
 	if f.to == "file" {
 		return export.NewFile(f.file), 100 * time.Millisecond, nil
@@ -80,7 +78,7 @@ func (f *destinationFlags) open() (export.Destination, time.Duration, error) {
 	case "syslog":
 		d, err := export.NewSyslog(f.address, config)
 		if err != nil {
-			return nil, 0, usagef("%s: %v", f.name("address"), err)
+			return nil, 0, cli.Usagef("%s: %v", f.name("address"), err)
 		}
 		return d, time.Second, nil
 	case "https":
@@ -90,11 +88,11 @@ func (f *destinationFlags) open() (export.Destination, time.Duration, error) {
 		}
 		d, err := export.NewHTTPS(f.address, f.form, token, config)
 		if err != nil {
-			return nil, 0, usagef("%s: %v", f.name("address"), err)
+			return nil, 0, cli.Usagef("%s: %v", f.name("address"), err)
 		}
 		return d, 200 * time.Millisecond, nil
 	}
-	return nil, 0, usagef("%s must be file, syslog or https, got %q", f.name("to"), f.to)
+	return nil, 0, cli.Usagef("%s must be file, syslog or https, got %q", f.name("to"), f.to)
 }
 
 // token reads the token of a receiver. It may be empty.
@@ -102,7 +100,7 @@ func (f *destinationFlags) token() (string, error) {
 	if f.tokenFile == "" {
 		return os.Getenv("ATTESTD_EXPORT_TOKEN"), nil
 	}
-	text, err := readPrivate(f.tokenFile)
+	text, err := cli.ReadPrivate(f.tokenFile)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", f.name("token-file"), err)
 	}
@@ -115,32 +113,32 @@ func (f *destinationFlags) token() (string, error) {
 
 // tls returns how receivers are verified.
 func (f *destinationFlags) tls() (*tls.Config, error) {
-	config := &tls.Config{RootCAs: trustedRoots()}
+	config := &tls.Config{RootCAs: cli.TrustedRoots()}
 	if f.caFile != "" {
-		text, err := readRights(f.caFile, maxCAFile)
+		text, err := cli.ReadRights(f.caFile, cli.MaxCAFile)
 		if err != nil {
 			return nil, fmt.Errorf("--%s: %w", f.caFlag(), err)
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(text) {
-			return nil, usagef("--%s: there is no certificate in %s", f.caFlag(), f.caFile)
+			return nil, cli.Usagef("--%s: there is no certificate in %s", f.caFlag(), f.caFile)
 		}
 	}
 	if (f.cert == "") != (f.certKey == "") {
-		return nil, usagef("%s and %s go together", f.name("cert"), f.name("cert-key"))
+		return nil, cli.Usagef("%s and %s go together", f.name("cert"), f.name("cert-key"))
 	}
 	if f.cert != "" {
-		key, err := readPrivate(f.certKey)
+		key, err := cli.ReadPrivate(f.certKey)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.name("cert-key"), err)
 		}
-		chain, err := readBounded(f.cert, maxCAFile)
+		chain, err := cli.ReadBounded(f.cert, cli.MaxCAFile)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.name("cert"), err)
 		}
 		pair, err := tls.X509KeyPair(chain, []byte(key))
 		if err != nil {
-			return nil, usagef("%s: %v", f.name("cert"), err)
+			return nil, cli.Usagef("%s: %v", f.name("cert"), err)
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"attestd/cmd/cli"
 	"attestd/cmd/doctor"
 	"attestd/internal/printable"
 	"attestd/sdk/attestd"
@@ -68,7 +69,7 @@ Exit status 0 when nothing is wrong, 9 when there are warnings, 10 when there ar
 	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print a JSON object")
 	cmd.Flags().String("url", "", "`address` of a server of a PostgreSQL database, which is asked whether it is ready")
 	// ATTESTD_URL is the server of a client.
-	cmd.Flag("url").Annotations = map[string][]string{typedOnly: {"yes"}}
+	cmd.Flag("url").Annotations = map[string][]string{cli.TypedOnly: {"yes"}}
 	return cmd
 }
 
@@ -95,7 +96,7 @@ func checkList() string {
 func (f *doctorFlags) options(cmd *cobra.Command) (o doctor.Options, err error) {
 	for _, name := range f.skip {
 		if !slices.Contains(doctor.Checks(), name) {
-			return o, usagef("--skip: there is no check %q", name)
+			return o, cli.Usagef("--skip: there is no check %q", name)
 		}
 	}
 	o = doctor.Options{DB: f.db, AllowNetworkFS: f.allowNetworkFS, Heads: headsPath(f.heads, f.db), Schema: f.schema, Program: "attestd/" + f.version, Now: time.Now(), Skip: f.skip,
@@ -116,7 +117,7 @@ func (f *doctorFlags) options(cmd *cobra.Command) (o doctor.Options, err error) 
 	if address := cmd.Flag("url").Value.String(); address != "" {
 		client, err := attestd.New(attestd.Config{URL: address, Retry: &attestd.Retry{}})
 		if err != nil {
-			return o, usageError{err}
+			return o, cli.UsageError{Err: err}
 		}
 		o.Readyz = func(ctx context.Context) (string, []string, error) {
 			ready, err := client.Ready(ctx)
@@ -129,7 +130,7 @@ func (f *doctorFlags) options(cmd *cobra.Command) (o doctor.Options, err error) 
 // run makes the checks and prints what they find.
 func (f *doctorFlags) run(ctx context.Context, out io.Writer, o doctor.Options) error {
 	lowerPriority(idlePriority) // a server on this machine goes first
-	report, finish := progress()
+	report, finish := cli.Progress()
 	defer finish()
 	if report != nil {
 		o.Progress = func(done, total int64) { report("records", done, total) }
@@ -158,9 +159,9 @@ func (f *doctorFlags) run(ctx context.Context, out io.Writer, o doctor.Options) 
 	case err != nil:
 		return err
 	case r.State == doctor.Fail:
-		return exitError{status: exitFailures}
+		return cli.ExitError{Status: cli.ExitFailures}
 	case r.State == doctor.Warn:
-		return exitError{status: exitWarnings}
+		return cli.ExitError{Status: cli.ExitWarnings}
 	}
 	return nil
 }

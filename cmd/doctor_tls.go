@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"attestd/cmd/cli"
 	"attestd/cmd/doctor"
 )
 
@@ -50,7 +51,7 @@ func (f *tlsFlags) inspect(db string) (c doctor.Certificate, err error) {
 // readCached reads a certificate from the cache of ACME, and not its key, which is in the same
 // file.
 func readCached(path string) (*x509.Certificate, error) {
-	text, err := readBounded(path, maxCAFile)
+	text, err := cli.ReadBounded(path, cli.MaxCAFile)
 	if err != nil {
 		return nil, err
 	}

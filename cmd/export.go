@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/server/export"
 )
 
@@ -40,11 +41,11 @@ not in them. It is for the first start alone: an export that has begun goes on w
 
 A reader's key is enough. A server sends the logs itself with attestd serve --export-to.
 
-` + connectionHelp,
+` + cli.ConnectionHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.to == "" {
-				return usagef("--to must say where the logs are sent: file, syslog or https")
+				return cli.Usagef("--to must say where the logs are sent: file, syslog or https")
 			}
 			from, err := f.start(time.Now())
 			if err != nil {
@@ -56,11 +57,11 @@ A reader's key is enough. A server sends the logs itself with attestd serve --ex
 			}
 			if cursor == "" {
 				if f.to != "file" {
-					return usagef("--cursor FILE must say where to store how far the export has come")
+					return cli.Usagef("--cursor FILE must say where to store how far the export has come")
 				}
 				cursor = f.file + ".cursor"
 			}
-			c, err := connect(cmd)
+			c, err := cli.Connect(cmd)
 			if err != nil {
 				return err
 			}
@@ -71,13 +72,13 @@ A reader's key is enough. A server sends the logs itself with attestd serve --ex
 			})
 		},
 	}
-	urlFlag(cmd)
+	cli.URLFlag(cmd)
 	f.add(cmd, "")
 	cmd.Flags().BoolVar(&follow, "follow", false, "go on with new records")
 	cmd.Flags().StringVar(&cursor, "cursor", "", "`file` with how far the export has come (default for --to file: its name and .cursor)")
 	for _, name := range []string{"to", "file", "address", "form", "format", "from", "receiver-ca-file", "cert", "cert-key", "token-file", "follow", "cursor"} {
 		// those of serve have variables
-		_ = cmd.Flags().SetAnnotation(name, typedOnly, []string{"true"})
+		_ = cmd.Flags().SetAnnotation(name, cli.TypedOnly, []string{"true"})
 	}
 	return cmd
 }
@@ -95,7 +96,7 @@ func runExport(ctx context.Context, source *exportSource, cursor string, c expor
 	}
 	defer cursors.close()
 	if c.From != (export.Start{}) && len(cursors.content.Logs) > 0 {
-		return exitError{exitRefused, fmt.Errorf("the export has begun already, as %s says: leave out --from, or name another --cursor", cursor)}
+		return cli.ExitError{Status: cli.ExitRefused, Err: fmt.Errorf("the export has begun already, as %s says: leave out --from, or name another --cursor", cursor)}
 	}
 	c.Source, c.Cursors = source, cursors
 	defer reopenOnHangup(c.Destination)()

@@ -8,14 +8,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"time"
 
 	"github.com/gofrs/flock"
 
+	"attestd/cmd/cli"
 	"attestd/internal/wholefile"
 	"attestd/server/export"
-	"attestd/store"
 )
 
 const (
@@ -52,7 +53,7 @@ func openCursorFile(path, companyID string, to export.Destination) (c *cursorFil
 		return nil, err
 	}
 	if !has {
-		return nil, exitError{exitInUse, fmt.Errorf("another export uses %s", path)}
+		return nil, cli.ExitError{Status: cli.ExitInUse, Err: fmt.Errorf("another export uses %s", path)}
 	}
 	if err := c.read(); err != nil {
 		c.close()
@@ -62,8 +63,8 @@ func openCursorFile(path, companyID string, to export.Destination) (c *cursorFil
 }
 
 func (c *cursorFile) read() error {
-	text, err := readBounded(c.path, maxCursorFile)
-	if errors.Is(err, store.ErrNotFound) {
+	text, err := cli.ReadBounded(c.path, maxCursorFile)
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err != nil {

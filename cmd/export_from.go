@@ -3,6 +3,7 @@ package cmd
 import (
 	"time"
 
+	"attestd/cmd/cli"
 	"attestd/server/export"
 )
 
@@ -18,11 +19,11 @@ func (f *destinationFlags) start(now time.Time) (s export.Start, err error) {
 	at, err := time.Parse(time.RFC3339, f.from)
 	switch {
 	case err != nil && f.prefix == "":
-		return s, usagef("--from must be now, or a time such as 2026-11-23T17:00:00Z, got %q", f.from)
+		return s, cli.Usagef("--from must be now, or a time such as 2026-11-23T17:00:00Z, got %q", f.from)
 	case err != nil:
-		return s, usagef("%s must be a time such as 2026-11-23T17:00:00Z, got %q; the present is %s", f.name("from"), f.from, now.UTC().Format(time.RFC3339))
+		return s, cli.Usagef("%s must be a time such as 2026-11-23T17:00:00Z, got %q; the present is %s", f.name("from"), f.from, now.UTC().Format(time.RFC3339))
 	case at.After(now):
-		return s, usagef("%s must not be in the future, got %s; it is %s", f.name("from"), f.from, now.UTC().Format(time.RFC3339))
+		return s, cli.Usagef("%s must not be in the future, got %s; it is %s", f.name("from"), f.from, now.UTC().Format(time.RFC3339))
 	}
 	return export.Start{At: at}, nil
 }

@@ -7,19 +7,19 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"attestd/cmd/cli"
 	"attestd/store"
 )
 
 // readSettings sets the flags that are absent from the command line: to the value of an environment
 // variable, and for a command with a configuration file, to what that says.
 func readSettings(cmd *cobra.Command) error {
-	if err := fromEnvironment(cmd.Flags()); err != nil {
+	if err := cli.FromEnvironment(cmd.Flags()); err != nil {
 		return err
 	}
 	if cmd.Flag("config") != nil {
@@ -58,7 +58,7 @@ func refusePipes(flags *pflag.FlagSet) (err error) {
 			absolute, _ := filepath.Abs(path)
 			isOpen := strings.HasPrefix(absolute, "/dev/") || strings.HasPrefix(absolute, "/proc/")
 			if missing == nil && info.Mode()&fs.ModeNamedPipe != 0 && !isOpen {
-				err = usagef("--%s: %s is a pipe, which would have to be waited for", f.Name, path)
+				err = cli.Usagef("--%s: %s is a pipe, which would have to be waited for", f.Name, path)
 			}
 		}
 	})
@@ -72,7 +72,7 @@ func checkDatabase(what, name string) error {
 		strings.HasPrefix(strings.ToLower(name), "postgres") && strings.Contains(name, "@") ||
 		strings.Contains(name, "password=")
 	if name == "" || mistyped && !store.IsPostgres(name) {
-		return usagef("%s must name a file, or be the URL of a PostgreSQL database, which begins with postgres://", what)
+		return cli.Usagef("%s must name a file, or be the URL of a PostgreSQL database, which begins with postgres://", what)
 	}
 	return nil
 }
@@ -81,7 +81,7 @@ func checkDatabase(what, name string) error {
 func fileOnly(command, instead string, names ...string) error {
 	for _, name := range names {
 		if store.IsPostgres(name) {
-			return usagef("%s works on files only; %s", command, instead)
+			return cli.Usagef("%s works on files only; %s", command, instead)
 		}
 	}
 	return nil
@@ -96,34 +96,9 @@ func shown(db string) string {
 	return db
 }
 
-// typedOnly marks flags that no environment variable sets. A user states on each command line what
-// to trust, and ATTESTD_KEY already names a credential.
-const typedOnly = "typed-only"
-
-// typeOnly marks every flag that a command has by now as typed only, but for these.
-func typeOnly(cmd *cobra.Command, but ...string) {
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !slices.Contains(but, f.Name) {
-			_ = cmd.Flags().SetAnnotation(f.Name, typedOnly, []string{"true"}) // the flag is there
-		}
-	})
-}
-
 func databaseFlag(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, "db", "attestd.db",
 		"database: a `file`, or postgres://user@host/name; ATTESTD_DB keeps a password off the command line")
-}
-
-// checkListen checks the form of an address. Only listening shows whether the address is available.
-func checkListen(flag, address string) error {
-	_, port, err := net.SplitHostPort(address)
-	if err == nil {
-		_, err = net.LookupPort("tcp", port)
-	}
-	if err != nil {
-		return usagef("--%s must look like 127.0.0.1:8080, got %q", flag, address)
-	}
-	return nil
 }
 
 // portOf returns the port of an address on which a listener listens.
@@ -140,7 +115,7 @@ func parseBaseURL(text string) (string, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" ||
 		u.Fragment != "" {
-		return "", usagef("--base-url must look like https://attest.example.com, got %q", text)
+		return "", cli.Usagef("--base-url must look like https://attest.example.com, got %q", text)
 	}
 	return strings.TrimRight(text, "/"), nil
 }
@@ -162,7 +137,7 @@ func parseOrigins(list []string) ([]string, error) {
 		u, err := url.Parse(text)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
 			strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
-			return nil, usagef("--allowed-origins must list addresses such as https://console.example.com, got %q", text)
+			return nil, cli.Usagef("--allowed-origins must list addresses such as https://console.example.com, got %q", text)
 		}
 	}
 	return list, nil
@@ -179,7 +154,7 @@ func parseProxies(list []string) ([]netip.Prefix, error) {
 		}
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, usagef("--trusted-proxies must list addresses or CIDR blocks such as 10.0.0.0/8, got %q", text)
+			return nil, cli.Usagef("--trusted-proxies must list addresses or CIDR blocks such as 10.0.0.0/8, got %q", text)
 		}
 		proxies = append(proxies, prefix)
 	}

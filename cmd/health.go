@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/sdk/attestd"
 )
@@ -25,9 +26,9 @@ shell can check itself. The address comes from --url or ATTESTD_URL.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config := attestd.Config{URL: cmd.Flag("url").Value.String(), Retry: &attestd.Retry{}}
 			if config.URL == "" {
-				config.URL = defaultURL
+				config.URL = cli.DefaultURL
 			}
-			c, err := newClient(config)
+			c, err := cli.NewClient(config)
 			if err != nil {
 				return err
 			}
@@ -48,7 +49,7 @@ shell can check itself. The address comes from --url or ATTESTD_URL.`,
 			return nil
 		},
 	}
-	urlFlag(cmd)
+	cli.URLFlag(cmd)
 	cmd.Flags().BoolVar(&ready, "ready", false, "ask whether the server accepts writes")
 	return cmd
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"attestd/cmd/cli"
 )
 
 // No variable sets a flag of hook, whichever flag it gets, but for how the server is reached: a
@@ -17,7 +19,7 @@ func TestNoVariableDecidesWhatAHookRecords(t *testing.T) {
 	before := map[string]string{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		before[f.Name] = f.Value.String()
-		for _, name := range environmentNames(f.Name) {
+		for _, name := range cli.EnvironmentNames(f.Name) {
 			t.Setenv(name, "from-a-variable")
 		}
 	})

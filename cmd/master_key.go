@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/crypto/seal"
 	"attestd/internal/printable"
 	"attestd/internal/wholefile"
@@ -47,7 +48,7 @@ func (f masterKeyFlags) read(ctx context.Context) (*seal.Master, error) {
 	case f.file == "" && f.command == "":
 		return nil, nil
 	case f.file != "" && f.command != "":
-		return nil, usagef("--%smaster-key-file and --%smaster-key-command exclude each other", f.prefix, f.prefix)
+		return nil, cli.Usagef("--%smaster-key-file and --%smaster-key-command exclude each other", f.prefix, f.prefix)
 	case f.file != "":
 		from = f.file
 		text, err = readMasterKey(f.file)
@@ -66,7 +67,7 @@ func (f masterKeyFlags) read(ctx context.Context) (*seal.Master, error) {
 }
 
 func readMasterKey(path string) ([]byte, error) {
-	return readSecret(path, maxMasterKey, func(fs.FileInfo) error {
+	return cli.ReadSecret(path, maxMasterKey, func(fs.FileInfo) error {
 		return fmt.Errorf("%s: others than the owner can read it; chmod 600", path)
 	})
 }

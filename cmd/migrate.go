@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/crypto/cred"
 	"attestd/internal/printable"
 	"attestd/store"
@@ -39,11 +40,11 @@ are fixed from then on; attestd rekey changes the master key.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !store.IsPostgres(db) {
-				return usagef("migrate works on PostgreSQL only, so --db must be a URL that begins with postgres://; attestd serve upgrades a file by itself")
+				return cli.Usagef("migrate works on PostgreSQL only, so --db must be a URL that begins with postgres://; attestd serve upgrades a file by itself")
 			}
 			if err := (cred.Domain{TrustDomain: cmp.Or(domain.TrustDomain, cred.DefaultTrustDomain),
 				Service: cmp.Or(domain.Service, "service")}).Check(); err != nil {
-				return usageError{err}
+				return cli.UsageError{Err: err}
 			}
 			sealWith, err := master.read(cmd.Context())
 			if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/store"
 	"attestd/store/admin"
@@ -49,9 +50,9 @@ PGPASSWORD.`,
 				}
 			}
 			if !store.IsPostgres(from) && !store.IsPostgres(to) {
-				return usagef("FROM and TO are both files: attestd backup copies a file")
+				return cli.Usagef("FROM and TO are both files: attestd backup copies a file")
 			}
-			report, finish := progress()
+			report, finish := cli.Progress()
 			moved, err := admin.Move(cmd.Context(), from, to, schema,
 				admin.MoveOptions{Heads: headsPath(heads, from), Progress: report})
 			finish()

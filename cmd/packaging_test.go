@@ -15,6 +15,7 @@ import (
 	yaml "github.com/oasdiff/yaml3"
 	"github.com/spf13/pflag"
 
+	"attestd/cmd/cli"
 	"attestd/internal/testenv"
 	"attestd/web"
 )
@@ -57,7 +58,7 @@ func isVariable(name string) (found bool) {
 	for _, command := range []string{"serve", "migrate"} {
 		cmd, _, _ := Commands().Find([]string{command})
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
-			found = found || slices.Contains(environmentNames(f.Name), name) && f.Annotations[typedOnly] == nil
+			found = found || slices.Contains(cli.EnvironmentNames(f.Name), name) && f.Annotations[cli.TypedOnly] == nil
 		})
 	}
 	return found

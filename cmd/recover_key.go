@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/store"
 	"attestd/store/admin"
@@ -27,7 +28,7 @@ media, the key is printed anyway, with a warning on standard error.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if company == "" {
-				return usagef("--company is required")
+				return cli.Usagef("--company is required")
 			}
 			sealedWith, err := master.read(cmd.Context())
 			if err != nil {

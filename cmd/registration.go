@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/server"
 )
@@ -17,10 +18,10 @@ const (
 // one.
 func parseRegistration(mode, tokenFile string) (r server.Registration, err error) {
 	if r.Mode, err = server.ParseRegistration(mode); err != nil {
-		return r, usagef("--registration: %v", err)
+		return r, cli.Usagef("--registration: %v", err)
 	}
 	if needs := r.Mode == server.RegistrationToken; needs != (tokenFile != "") {
-		return r, usagef("--registration token and --registration-token-file require each other")
+		return r, cli.Usagef("--registration token and --registration-token-file require each other")
 	} else if needs {
 		r.Token, err = readToken(tokenFile)
 	}
@@ -30,22 +31,22 @@ func parseRegistration(mode, tokenFile string) (r server.Registration, err error
 // readToken reads a token from a file that only its owner may read. Errors do not contain the
 // token.
 func readToken(path string) (string, error) {
-	f, info, err := openRights(path, false)
+	f, info, err := cli.OpenRights(path, false)
 	if err != nil {
-		return "", usagef("--registration-token-file: %v", err)
+		return "", cli.Usagef("--registration-token-file: %v", err)
 	}
 	defer f.Close()
-	if isExposed(path, info) {
-		return "", usagef("--registration-token-file: others may read %s; chmod 600 %s", path, printable.ShellWord(path))
+	if cli.IsExposed(path, info) {
+		return "", cli.Usagef("--registration-token-file: others may read %s; chmod 600 %s", path, printable.ShellWord(path))
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
 	if err != nil {
-		return "", usagef("--registration-token-file: %v", err)
+		return "", cli.Usagef("--registration-token-file: %v", err)
 	}
 	token := bytes.TrimSpace(text)
 	hidden := func(c rune) bool { return c <= ' ' || c >= 0x7f }
 	if len(token) < minToken || len(text) > maxToken || bytes.ContainsFunc(token, hidden) {
-		return "", usagef("--registration-token-file: %s must hold %d to %d visible ASCII characters on one line", path,
+		return "", cli.Usagef("--registration-token-file: %s must hold %d to %d visible ASCII characters on one line", path,
 			minToken, maxToken)
 	}
 	return string(token), nil

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/store"
 	"attestd/store/admin"
@@ -40,12 +41,12 @@ command was interrupted, run it again. Older backups are not changed.`,
 				return err
 			}
 			if off == (o.New != nil) {
-				return usagef("rekey requires exactly one of --new-master-key-file, --new-master-key-command and --off")
+				return cli.Usagef("rekey requires exactly one of --new-master-key-file, --new-master-key-command and --off")
 			}
 			if err := refuseOlder(cmd.Context(), db); err != nil {
 				return err
 			}
-			report, finish := progress()
+			report, finish := cli.Progress()
 			o.Progress = report
 			err = admin.Rekey(cmd.Context(), db, schema, o)
 			finish()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/store"
 	"attestd/store/admin"
@@ -45,9 +46,9 @@ attestd accept-rollback.`,
 				return err
 			}
 			if acceptRollback && !force {
-				return usagef("--accept-rollback requires --force")
+				return cli.Usagef("--accept-rollback requires --force")
 			}
-			report, finish := progress()
+			report, finish := cli.Progress()
 			undone, err := restore(cmd.Context(), args[0], db, schema, identity, s3,
 				admin.RestoreOptions{Force: force, AcceptRollback: acceptRollback, At: time.Now(), Progress: report})
 			finish()

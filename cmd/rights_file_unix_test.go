@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"attestd/chain/tlog"
+	"attestd/cmd/cli"
 	"attestd/crypto/seal"
 	"attestd/internal/testenv"
 )
@@ -52,7 +53,7 @@ var rightsFlags = map[string]struct {
 		return err
 	}},
 	"ca-file": {someCA, func(_ *testing.T, path string) error {
-		_, err := readCAs(path)
+		_, err := cli.ReadCAs(path)
 		return err
 	}},
 	"cosign-for": {somePolicy, func(_ *testing.T, path string) error {
@@ -71,11 +72,11 @@ var rightsFlags = map[string]struct {
 	"token-file":        {constant("secret"), readReceiverToken},
 
 	"client-secret-file": {constant("secret"), func(_ *testing.T, path string) error {
-		_, err := (&oauthClientFlags{id: "id", issuer: "https://as.example.com", secretFile: path}).client()
+		_, err := cli.ReadPrivate(path)
 		return err
 	}},
 	"delegation": {constant("secret"), func(_ *testing.T, path string) error {
-		_, err := readPrivate(path)
+		_, err := cli.ReadPrivate(path)
 		return err
 	}},
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/server/local"
 	"attestd/store"
@@ -29,7 +30,7 @@ the socket beside the file, which only the server's user and root can use.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if r.CompanyID == "" {
-				return usagef("--company is required")
+				return cli.Usagef("--company is required")
 			}
 			return f.change(cmd.Context(), func(o operations) error {
 				next, err := o.RotateKey(cmd.Context(), r)

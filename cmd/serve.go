@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"attestd/chain/tlog"
+	"attestd/cmd/cli"
 	"attestd/crypto/cred"
 	"attestd/internal/printable"
 	"attestd/server"
@@ -127,7 +128,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 func (f *serveFlags) domain(flags *pflag.FlagSet) (cred.Domain, error) {
 	domain := cred.Domain{TrustDomain: f.trustDomain, Service: f.serviceName}
 	if err := domain.Check(); err != nil {
-		return domain, usageError{err}
+		return domain, cli.UsageError{Err: err}
 	}
 	if !flags.Changed("trust-domain") {
 		domain.TrustDomain = ""
@@ -158,7 +159,7 @@ func (f serveFlags) serve(cmd *cobra.Command) (err error) {
 	if err != nil {
 		return err
 	}
-	unknown, err := checkEnvironment(cmd, os.Environ())
+	unknown, err := cli.CheckEnvironment(cmd, os.Environ())
 	if err != nil {
 		return err
 	}
@@ -229,7 +230,7 @@ func (f serveFlags) serve(cmd *cobra.Command) (err error) {
 	if err = startTraces(ctx, &cfg); err != nil {
 		return err
 	}
-	report, finish := progress()
+	report, finish := cli.Progress()
 	cfg.Store, err = store.Open(ctx, f.db, f.schema,
 		store.Options{Domain: domain, Master: master, LogHost: hostOf(cfg.BaseURL), Heads: headsPath(f.heads, f.db),
 			Progress: report})
@@ -249,7 +250,7 @@ func (f serveFlags) serve(cmd *cobra.Command) (err error) {
 	}
 	f.announce(logs, cfg.Log, listener.Addr(), keysAtRest(cfg.Store), cfg.BaseURL, cfg.Store.IsNew())
 	for _, name := range unknown {
-		cfg.Log.Warn(unknownVariable(name))
+		cfg.Log.Warn(cli.UnknownVariable(name))
 	}
 	for _, exposed := range cfg.Exposed(listener.Addr()) {
 		cfg.Log.Warn(exposed)

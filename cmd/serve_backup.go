@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/store"
 	"attestd/store/admin/backups"
 )
@@ -50,7 +51,7 @@ func (f serveBackupFlags) check(db string) (backups.Place, error) {
 		return nil, err
 	}
 	if f.every < leastBackupInterval || f.keep < 0 {
-		return nil, usagef("--backup-every must be at least %s, and --backup-keep at least 0", leastBackupInterval)
+		return nil, cli.Usagef("--backup-every must be at least %s, and --backup-keep at least 0", leastBackupInterval)
 	}
 	if _, err := f.options(""); err != nil {
 		return nil, err

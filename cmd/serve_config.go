@@ -9,6 +9,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
 
+	"attestd/cmd/cli"
 	"attestd/server"
 	"attestd/server/limit"
 	"attestd/server/stream"
@@ -23,8 +24,8 @@ func (f serveFlags) config(flags *pflag.FlagSet) (cfg server.Config, err error) 
 	}
 	cfg = server.Config{Version: f.version, RecoverEndpoint: !f.noRecoverEndpoint, AcceptClock: f.acceptClock,
 		MaxConnections: f.maxConnections, Live: server.Live{Bounds: f.bounds}, WebhooksAllowPrivate: f.webhooksAllowPrivate,
-		FederationAllowPrivate: f.federationAllowPrivate, DPoPNonce: f.dpopNonce, Roots: trustedRoots()}
-	if err = checkListen("listen", f.listen); err != nil {
+		FederationAllowPrivate: f.federationAllowPrivate, DPoPNonce: f.dpopNonce, Roots: cli.TrustedRoots()}
+	if err = cli.CheckListen("listen", f.listen); err != nil {
 		return cfg, err
 	}
 	if cfg.BaseURL, err = parseBaseURL(f.baseURL); err != nil {
@@ -34,7 +35,7 @@ func (f serveFlags) config(flags *pflag.FlagSet) (cfg server.Config, err error) 
 		return cfg, err
 	}
 	if cfg.Limits, err = limit.Parse(f.rateLimits); err != nil {
-		return cfg, usagef("--rate-limits: %v", err)
+		return cfg, cli.Usagef("--rate-limits: %v", err)
 	}
 	if cfg.TrustedProxies, err = parseProxies(f.trustedProxies); err != nil {
 		return cfg, err
@@ -43,20 +44,20 @@ func (f serveFlags) config(flags *pflag.FlagSet) (cfg server.Config, err error) 
 		return cfg, err
 	}
 	if min(f.bounds.Keys, f.bounds.Clients, f.bounds.Agents, f.bounds.Webhooks, f.bounds.Subjects) < 1 {
-		return cfg, usagef("--max-keys, --max-clients, --max-agents, --max-webhooks and --max-subjects must be at least 1")
+		return cfg, cli.Usagef("--max-keys, --max-clients, --max-agents, --max-webhooks and --max-subjects must be at least 1")
 	}
 	if cfg.Quotas, err = f.quotas.config(); err != nil {
 		return cfg, err
 	}
 	if cfg.Stream, err = stream.ParseMode(f.stream); err != nil {
-		return cfg, usagef("--stream: %v", err)
+		return cfg, cli.Usagef("--stream: %v", err)
 	}
 	if cfg.Registration, err = parseRegistration(f.registration, f.registrationTokenFile); err != nil {
 		return cfg, err
 	}
 	size, err := humanize.ParseBytes(f.maxBody)
 	if err != nil || size < 1024 || size > 1<<30 {
-		return cfg, usagef("--max-body must be a size from 1KiB to 1GiB, got %q", f.maxBody)
+		return cfg, cli.Usagef("--max-body must be a size from 1KiB to 1GiB, got %q", f.maxBody)
 	}
 	cfg.MaxBody = int64(size)
 	if cfg.Budgets, err = f.budgets(cfg.MaxBody); err != nil {
@@ -69,7 +70,7 @@ func (f serveFlags) config(flags *pflag.FlagSet) (cfg server.Config, err error) 
 		return cfg, err
 	}
 	if f.witnessName != "" && f.cosignFor == "" {
-		return cfg, usagef("--witness-name requires --cosign-for")
+		return cfg, cli.Usagef("--witness-name requires --cosign-for")
 	}
 	if cfg.VerifyEvery, err = f.verify.config(); err != nil {
 		return cfg, err
@@ -98,12 +99,12 @@ func (f serveFlags) budgets(maxBody int64) (b limit.Budgets, err error) {
 		"max-streams": f.maxStreams,
 	} {
 		if n < 1 || n > 1_000_000 {
-			return b, usagef("--%s must be a number from 1 to 1000000, got %d", name, n)
+			return b, cli.Usagef("--%s must be a number from 1 to 1000000, got %d", name, n)
 		}
 	}
 	inflight, err := humanize.ParseBytes(f.maxInflight)
 	if err != nil || inflight < 2*uint64(maxBody) || inflight > 1<<40 {
-		return b, usagef("--max-inflight must be a size from twice --max-body to 1TiB, got %q", f.maxInflight)
+		return b, cli.Usagef("--max-inflight must be a size from twice --max-body to 1TiB, got %q", f.maxInflight)
 	}
 	return limit.Budgets{
 		Connections: limit.Connections(limit.FitFiles(f.maxConnections), f.maxConnectionsPerAddress),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/server"
 )
 
@@ -32,13 +33,13 @@ var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.Lev
 // config checks the flags.
 func (f *logFlags) config() (access server.AccessLog, err error) {
 	if f.format != "text" && f.format != "json" && f.format != "ecs" {
-		return 0, usagef("--log-format must be text, json or ecs, got %q", f.format)
+		return 0, cli.Usagef("--log-format must be text, json or ecs, got %q", f.format)
 	}
 	if _, ok := logLevels[f.level]; !ok {
-		return 0, usagef("--log-level must be debug, info, warn or error, got %q", f.level)
+		return 0, cli.Usagef("--log-level must be debug, info, warn or error, got %q", f.level)
 	}
 	if access, err = server.ParseAccessLog(f.access); err != nil {
-		return 0, usagef("--access-log: %v", err)
+		return 0, cli.Usagef("--access-log: %v", err)
 	}
 	return access, nil
 }

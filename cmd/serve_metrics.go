@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/server"
 )
 
@@ -20,7 +21,7 @@ func (f metricsFlags) config() error {
 	if f.address == "" {
 		return nil
 	}
-	return checkListen("metrics-listen", f.address)
+	return cli.CheckListen("metrics-listen", f.address)
 }
 
 // listen sets the listener of cfg. Where the server does not run, nobody needs to close it: the

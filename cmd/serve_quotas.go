@@ -6,6 +6,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/store"
 )
 
@@ -35,7 +36,7 @@ func (f *quotaFlags) config() (q store.Quotas, err error) {
 		"max-companies-per-day": f.companiesPerDay,
 	} {
 		if n < 0 || n > mostQuota {
-			return q, usagef("--%s must be a number from 0 to 2^53, got %d", name, n)
+			return q, cli.Usagef("--%s must be a number from 0 to 2^53, got %d", name, n)
 		}
 	}
 	if q.Bytes, err = parseQuotaSize("--max-bytes", f.bytes); err != nil {
@@ -50,7 +51,7 @@ const mostQuota = 1 << 53
 func parseQuotaSize(flag, text string) (int64, error) {
 	size, err := humanize.ParseBytes(text)
 	if err != nil || size > mostQuota {
-		return 0, usagef("%s must be a size such as 20GiB, or 0 for no limit, got %q", flag, text)
+		return 0, cli.Usagef("%s must be a size such as 20GiB, or 0 for no limit, got %q", flag, text)
 	}
 	return int64(size), nil
 }
@@ -59,7 +60,7 @@ func parseQuotaSize(flag, text string) (int64, error) {
 func parseQuotaNumber(flag, text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || n > mostQuota {
-		return 0, usagef("%s must be a number from 0 to 2^53, 0 for no limit, got %q", flag, text)
+		return 0, cli.Usagef("%s must be a number from 0 to 2^53, 0 for no limit, got %q", flag, text)
 	}
 	return n, nil
 }

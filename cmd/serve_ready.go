@@ -6,6 +6,7 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/server"
 )
 
@@ -25,10 +26,10 @@ func (f *readyFlags) add(cmd *cobra.Command) {
 func (f readyFlags) config(cfg *server.Config) error {
 	floor, err := humanize.ParseBytes(f.diskFloor)
 	if err != nil || floor > 1<<50 {
-		return usagef("--disk-floor must be a size such as 1GiB, got %q", f.diskFloor)
+		return cli.Usagef("--disk-floor must be a size such as 1GiB, got %q", f.diskFloor)
 	}
 	if f.drainDelay < 0 || f.drainDelay > time.Hour {
-		return usagef("--drain-delay must be from 0s to 1h, got %s", f.drainDelay)
+		return cli.Usagef("--drain-delay must be from 0s to 1h, got %s", f.drainDelay)
 	}
 	cfg.DiskFloor, cfg.DrainDelay = int64(floor), f.drainDelay
 	return nil

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/server"
 )
@@ -136,7 +137,7 @@ func (r *reloader) reload(ctx context.Context) error {
 		cfg, err = f.config(flags)
 	}
 	if err != nil {
-		return withPlaces(flags, err)
+		return cli.WithPlaces(flags, err)
 	}
 	var changed, restart []string
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -181,7 +182,7 @@ func (r *reloader) report(file string, changed, restart []string) {
 // copySettings sets the flags that the command line and the environment have set.
 func copySettings(to, from *pflag.FlagSet) (err error) {
 	from.VisitAll(func(f *pflag.Flag) {
-		if by, _ := originOfFlag(f); err != nil || by == "default" || by == originFile {
+		if by, _ := cli.OriginOfFlag(f); err != nil || by == "default" || by == cli.OriginFile {
 			return
 		}
 		copied := to.Lookup(f.Name)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/store"
 )
 
@@ -38,7 +39,7 @@ func (f *retentionFlags) config() (keep store.Retention, err error) {
 	} {
 		var ok bool
 		if *t.to, ok = parseKeep(t.text); !ok || *t.to < t.least {
-			return keep, usagef("%s must be forever or a time from %dd on, such as 400d, got %q", t.flag, t.least/day, t.text)
+			return keep, cli.Usagef("%s must be forever or a time from %dd on, such as 400d, got %q", t.flag, t.least/day, t.text)
 		}
 	}
 	return keep, nil

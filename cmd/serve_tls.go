@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/server"
 	"attestd/server/https"
@@ -60,19 +61,19 @@ func (f *tlsFlags) check(baseURL *string, listen, db string) error {
 	acme := len(f.domains) > 0
 	switch {
 	case (f.cert == "") != (f.key == ""):
-		return usagef("--tls-cert and --tls-key require each other")
+		return cli.Usagef("--tls-cert and --tls-key require each other")
 	case f.cert != "" && acme:
-		return usagef("--tls-cert and --acme-domain exclude each other")
+		return cli.Usagef("--tls-cert and --acme-domain exclude each other")
 	case !f.on() && (f.clientCA != "" || f.redirection != ""):
-		return usagef("--tls-client-ca and --http-redirect require --tls-cert or --acme-domain")
+		return cli.Usagef("--tls-client-ca and --http-redirect require --tls-cert or --acme-domain")
 	case !acme && (f.directory != "" || f.directoryCA != "" || f.email != "" || f.cache != ""):
-		return usagef("--acme-directory, --acme-ca, --acme-email and --acme-cache require --acme-domain")
+		return cli.Usagef("--acme-directory, --acme-ca, --acme-email and --acme-cache require --acme-domain")
 	case f.on() && strings.HasPrefix(*baseURL, "http://"):
-		return usagef("--base-url must begin with https://, because this server speaks TLS; got %q", *baseURL)
+		return cli.Usagef("--base-url must begin with https://, because this server speaks TLS; got %q", *baseURL)
 	}
 	if f.redirection != "" {
 		if _, _, err := net.SplitHostPort(f.redirection); err != nil {
-			return usagef("--http-redirect must look like :80 or 192.0.2.1:80, got %q", f.redirection)
+			return cli.Usagef("--http-redirect must look like :80 or 192.0.2.1:80, got %q", f.redirection)
 		}
 	}
 	if !acme {
@@ -87,21 +88,21 @@ func (f *tlsFlags) checkACME(baseURL *string, listen, db string) error {
 	for i, name := range f.domains {
 		f.domains[i] = strings.ToLower(strings.TrimSpace(name))
 		if !domainName.MatchString(f.domains[i]) || net.ParseIP(f.domains[i]) != nil || len(f.domains[i]) > 253 {
-			return usagef("--acme-domain must list names such as attest.example.com, got %q", name)
+			return cli.Usagef("--acme-domain must list names such as attest.example.com, got %q", name)
 		}
 	}
 	if f.directory != "" {
 		if u, err := url.Parse(f.directory); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
-			return usagef("--acme-directory must be a URL that begins with https://, got %q", f.directory)
+			return cli.Usagef("--acme-directory must be a URL that begins with https://, got %q", f.directory)
 		}
 	}
 	if f.email != "" {
 		if a, err := mail.ParseAddress(f.email); err != nil || a.Address != f.email {
-			return usagef("--acme-email must be an address such as ops@example.com, got %q", f.email)
+			return cli.Usagef("--acme-email must be an address such as ops@example.com, got %q", f.email)
 		}
 	}
 	if f.cache == "" && store.IsPostgres(db) {
-		return usagef("--acme-domain on PostgreSQL requires --acme-cache, a folder for certificates and their keys")
+		return cli.Usagef("--acme-domain on PostgreSQL requires --acme-cache, a folder for certificates and their keys")
 	}
 	if *baseURL == "" {
 		*baseURL = "https://" + f.domains[0]
@@ -144,12 +145,12 @@ func (f *tlsFlags) openFiles(log *slog.Logger) (*https.Files, error) {
 }
 
 func (f *tlsFlags) openClientCAs(log *slog.Logger) (*https.ClientCAs, error) {
-	read := func(path string) ([]byte, error) { return readRights(path, maxCAFile) }
+	read := func(path string) ([]byte, error) { return cli.ReadRights(path, cli.MaxCAFile) }
 	return https.OpenClientCAs(f.clientCA, read, https.ReadEvery, log)
 }
 
 func (f *tlsFlags) openACME(version, cache string, log *slog.Logger) (server.Certificates, error) {
-	o := https.ACMEOptions{Domains: f.domains, Cache: cache, Directory: f.directory, Roots: trustedRoots(), Email: f.email, UserAgent: "attestd/" + version, Log: log}
+	o := https.ACMEOptions{Domains: f.domains, Cache: cache, Directory: f.directory, Roots: cli.TrustedRoots(), Email: f.email, UserAgent: "attestd/" + version, Log: log}
 	if err := os.Mkdir(cache, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("--acme-cache: %w", err)
 	}
@@ -157,13 +158,13 @@ func (f *tlsFlags) openACME(version, cache string, log *slog.Logger) (server.Cer
 		return nil, err
 	}
 	if f.directoryCA != "" {
-		text, err := readRights(f.directoryCA, maxCAFile)
+		text, err := cli.ReadRights(f.directoryCA, cli.MaxCAFile)
 		if err != nil {
 			return nil, fmt.Errorf("--acme-ca: %w", err)
 		}
 		o.Roots = x509.NewCertPool()
 		if !o.Roots.AppendCertsFromPEM(text) {
-			return nil, usagef("--acme-ca: %s holds no certificate in PEM", f.directoryCA)
+			return nil, cli.Usagef("--acme-ca: %s holds no certificate in PEM", f.directoryCA)
 		}
 	}
 	return https.NewACME(o), nil
@@ -173,7 +174,7 @@ func (f *tlsFlags) openACME(version, cache string, log *slog.Logger) (server.Cer
 func checkCache(cache string) error {
 	info, err := os.Stat(cache)
 	if err == nil {
-		err = checkRights(cache, info)
+		err = cli.CheckRights(cache, info)
 	}
 	switch {
 	case err != nil:
@@ -186,7 +187,7 @@ func checkCache(cache string) error {
 
 // readTLSKey reads a private key.
 func readTLSKey(path string) ([]byte, error) {
-	return readSecret(path, maxPrivateFile, func(fs.FileInfo) error {
+	return cli.ReadSecret(path, cli.MaxPrivateFile, func(fs.FileInfo) error {
 		return fmt.Errorf("%w: others than the owner can read %s; chmod 600 %s", store.ErrRefused, filepath.Base(path), printable.ShellWord(path))
 	})
 }

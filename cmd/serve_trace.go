@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"attestd/cmd/cli"
 	"attestd/server"
 	"attestd/server/trace"
 )
@@ -40,18 +41,18 @@ func traceConfig() (c trace.Config, enabled bool, err error) {
 		return c, false, nil
 	}
 	if exporter != "" && exporter != "otlp" {
-		return c, false, usagef("OTEL_TRACES_EXPORTER must be otlp or none, got %q", exporter)
+		return c, false, cli.Usagef("OTEL_TRACES_EXPORTER must be otlp or none, got %q", exporter)
 	}
 	c.URL = own
 	if own == "" {
 		c.URL = strings.TrimRight(cmp.Or(common, "http://localhost:4318"), "/") + "/v1/traces"
 	}
 	if at, err := url.Parse(c.URL); err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.User != nil {
-		return c, false, usagef("OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https URL without a password")
+		return c, false, cli.Usagef("OTEL_EXPORTER_OTLP_ENDPOINT must be an http or https URL without a password")
 	}
 	protocol := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), os.Getenv("OTEL_EXPORTER_OTLP_PROTOCOL"), "http/protobuf")
 	if protocol != "http/protobuf" {
-		return c, false, usagef("OTEL_EXPORTER_OTLP_PROTOCOL must be http/protobuf, got %q", protocol)
+		return c, false, cli.Usagef("OTEL_EXPORTER_OTLP_PROTOCOL must be http/protobuf, got %q", protocol)
 	}
 	headers := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_HEADERS"), os.Getenv("OTEL_EXPORTER_OTLP_HEADERS"))
 	if c.Headers, err = traceHeaders(headers); err != nil {
@@ -60,7 +61,7 @@ func traceConfig() (c trace.Config, enabled bool, err error) {
 	timeout := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"), os.Getenv("OTEL_EXPORTER_OTLP_TIMEOUT"), "10000")
 	milliseconds, err := strconv.Atoi(timeout)
 	if err != nil || milliseconds < 1 || milliseconds > 600_000 {
-		return c, false, usagef("OTEL_EXPORTER_OTLP_TIMEOUT must be milliseconds from 1 to 600000, got %q", timeout)
+		return c, false, cli.Usagef("OTEL_EXPORTER_OTLP_TIMEOUT must be milliseconds from 1 to 600000, got %q", timeout)
 	}
 	c.Timeout = time.Duration(milliseconds) * time.Millisecond
 	switch packed := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_COMPRESSION"), os.Getenv("OTEL_EXPORTER_OTLP_COMPRESSION")); packed {
@@ -68,17 +69,17 @@ func traceConfig() (c trace.Config, enabled bool, err error) {
 		c.Gzip = true
 	case "", "none":
 	default:
-		return c, false, usagef("OTEL_EXPORTER_OTLP_COMPRESSION must be gzip or none, got %q", packed)
+		return c, false, cli.Usagef("OTEL_EXPORTER_OTLP_COMPRESSION must be gzip or none, got %q", packed)
 	}
-	c.Roots = trustedRoots()
+	c.Roots = cli.TrustedRoots()
 	if file := cmp.Or(os.Getenv("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"), os.Getenv("OTEL_EXPORTER_OTLP_CERTIFICATE")); file != "" {
-		text, err := readRights(file, maxCAFile)
+		text, err := cli.ReadRights(file, cli.MaxCAFile)
 		if err != nil {
 			return c, false, fmt.Errorf("OTEL_EXPORTER_OTLP_CERTIFICATE: %w", err)
 		}
 		c.Roots = x509.NewCertPool()
 		if !c.Roots.AppendCertsFromPEM(text) {
-			return c, false, usagef("OTEL_EXPORTER_OTLP_CERTIFICATE: no certificate is in %s", file)
+			return c, false, cli.Usagef("OTEL_EXPORTER_OTLP_CERTIFICATE: no certificate is in %s", file)
 		}
 	}
 	c.Service = cmp.Or(os.Getenv("OTEL_SERVICE_NAME"), "attestd")
@@ -96,7 +97,7 @@ func traceHeaders(text string) (map[string]string, error) {
 		name, value, ok := strings.Cut(pair, "=")
 		decoded, err := url.PathUnescape(strings.TrimSpace(value))
 		if name = strings.TrimSpace(name); !ok || err != nil || name == "" || strings.ContainsAny(name, " \r\n:") || strings.ContainsAny(decoded, "\r\n") {
-			return nil, usagef("OTEL_EXPORTER_OTLP_HEADERS must look like name=value,name=value")
+			return nil, cli.Usagef("OTEL_EXPORTER_OTLP_HEADERS must look like name=value,name=value")
 		}
 		headers[name] = decoded
 	}

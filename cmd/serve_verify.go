@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"attestd/cmd/cli"
 )
 
 // leastVerifyEvery is the smallest interval of the background verification.
@@ -24,7 +26,7 @@ func (f verifyFlags) config() (time.Duration, error) {
 	}
 	every, err := time.ParseDuration(f.every)
 	if err != nil || every < leastVerifyEvery {
-		return 0, usagef("--verify-every must be off or a time from 1m on, such as 24h, got %q", f.every)
+		return 0, cli.Usagef("--verify-every must be off or a time from 1m on, such as 24h, got %q", f.every)
 	}
 	return every, nil
 }

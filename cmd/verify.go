@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/chain"
+	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/store"
 	"attestd/store/admin"
@@ -88,7 +89,7 @@ block a server's checkpoints; attestd backup makes it on the copy.`,
 	databaseFlag(cmd, &db)
 	cmd.Flags().StringVar(&heads, "heads", "", "head `file` to compare the database with")
 	// ATTESTD_HEADS is the head file of the served database, and a copy is behind it.
-	cmd.Flag("heads").Annotations = map[string][]string{typedOnly: {"yes"}}
+	cmd.Flag("heads").Annotations = map[string][]string{cli.TypedOnly: {"yes"}}
 	cmd.Flags().StringVar(&company, "company", "", "verify only the chains of the company with this `ID`")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
 	cmd.Flags().BoolVar(&recount, "recount", false, "count bytes again that a head counts wrongly, and record it")
@@ -105,7 +106,7 @@ type verification struct {
 
 func (x *verification) run(s *store.Store) error {
 	ctx, out, errs := x.cmd.Context(), x.cmd.OutOrStdout(), x.cmd.ErrOrStderr()
-	report, finish := progress()
+	report, finish := cli.Progress()
 	defer finish()
 	var bar func(done, total int64)
 	if report != nil {

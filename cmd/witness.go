@@ -11,12 +11,11 @@ import (
 
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
+	"attestd/cmd/check"
+	"attestd/cmd/cli"
 	"attestd/server"
 	"attestd/store"
 )
-
-// maxPolicyFile is the largest number of bytes read from a policy. The parser refuses longer ones.
-const maxPolicyFile = 2 << 20
 
 // parseWitnesses parses URLs and keys of witnesses from a list of URL=VKEY.
 func parseWitnesses(list []string) ([]*witness.Client, error) {
@@ -25,11 +24,11 @@ func parseWitnesses(list []string) ([]*witness.Client, error) {
 		url, vkey, _ := strings.Cut(strings.TrimSpace(text), "=")
 		key, err := tlog.ParseVKey(vkey)
 		if err != nil {
-			return nil, usagef("--witness must list URL=VKEY, such as https://witness.example.com=witness.example.com+4b9a01d2+BF…, got %q", text)
+			return nil, cli.Usagef("--witness must list URL=VKEY, such as https://witness.example.com=witness.example.com+4b9a01d2+BF…, got %q", text)
 		}
 		client, err := witness.NewClient(url, key)
 		if err != nil {
-			return nil, usagef("--witness: %v", err)
+			return nil, cli.Usagef("--witness: %v", err)
 		}
 		clients = append(clients, client)
 	}
@@ -38,13 +37,13 @@ func parseWitnesses(list []string) ([]*witness.Client, error) {
 
 // readCosignedLogs reads the logs in a policy and ignores its witnesses.
 func readCosignedLogs(path string) ([]tlog.PolicyLog, error) {
-	text, err := readRights(path, maxPolicyFile)
+	text, err := cli.ReadRights(path, check.MaxPolicyFile)
 	if err != nil {
-		return nil, usagef("--cosign-for: %v", err)
+		return nil, cli.Usagef("--cosign-for: %v", err)
 	}
 	logs, err := tlog.ParseLogs(text)
 	if err != nil {
-		return nil, usagef("--cosign-for: %s: %v", path, err)
+		return nil, cli.Usagef("--cosign-for: %s: %v", path, err)
 	}
 	return logs, nil
 }

@@ -79,6 +79,26 @@ func TestImportsGoDownward(t *testing.T) {
 	}
 }
 
+// The program for the machine of an agent has no server and no database in it.
+func TestSmallProgramLinksNoServer(t *testing.T) {
+	t.Parallel()
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "attestd/cmd/attestd-agent").Output()
+	must(t, err)
+	packages := strings.Fields(string(out))
+	for _, p := range packages {
+		own, isOurs := strings.CutPrefix(p, "attestd/")
+		room, _, _ := strings.Cut(own, "/")
+		if isOurs && slices.Contains([]string{"server", "service", "store", "web"}, room) || strings.Contains(p, "sqlite") ||
+			strings.Contains(p, "pgx") || p == "html/template" {
+			t.Errorf("attestd-agent links %s", p)
+		}
+	}
+	if len(packages) < 100 {
+		t.Errorf("%d packages were looked at", len(packages))
+	}
+}
+
 func roomOf(path string) string {
 	_, room, ok := strings.Cut(path, "/")
 	if !ok {

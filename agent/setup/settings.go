@@ -280,7 +280,7 @@ func without(groups []byte) (rest [][]byte, err error) {
 }
 
 // ourCommand matches the hook command of attestd under any name of the program.
-var ourCommand = regexp.MustCompile(`attestd(\.exe)?['"]? hook( |$)| hook (--from [a-z-]+ )?--agent \S+ --url `)
+var ourCommand = regexp.MustCompile(`attestd(-agent)?(\.exe)?['"]? hook( |$)| hook (--from [a-z-]+ )?--agent \S+ --url `)
 
 // isOurs reports whether this package has written a hook.
 func isOurs(text []byte) bool {

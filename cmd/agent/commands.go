@@ -1,0 +1,56 @@
+// Package agent has the commands for the machine of an agent: they give it a key, record what it
+// does, and read the records. They reach the service over HTTP alone.
+package agent
+
+import (
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"attestd/cmd/check"
+	"attestd/cmd/cli"
+	"attestd/internal/lazyregexp"
+)
+
+// Commands returns the commands of this package, which a program of a version has.
+func Commands(version string) []*cobra.Command {
+	return []*cobra.Command{attestCommand(), recordsCommand(), tailCommand(), runCommand(), hookCommand(), initCommand(), mcpCommand(),
+		mcpServerCommand(version), agentKeyCommand(), tokenCommand()}
+}
+
+// Run executes the command line of a process that has the commands for the machine of an agent, and
+// no server. It returns the exit status.
+func Run(release string) int {
+	info, _ := debug.ReadBuildInfo()
+	p := cli.Program{Root: Root(cli.VersionOf(release, info)), Guard: GuardHook, Named: named}
+	return p.Run()
+}
+
+// Root returns the command of that program.
+func Root(version string) *cobra.Command {
+	root := cli.Root(smallProgram, version, "Identity for an AI agent, and proof of what it did", `attestd-agent gives an AI agent a key, and records what the agent does in the log of its company.
+It is the part of attestd for the machine of an agent: attestd has these commands too.
+
+Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
+5 refused, or not trusted.`)
+	root.AddCommand(Commands(version)...)
+	root.AddCommand(check.Command(), cli.VersionCommand(version))
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(c *cobra.Command, args []string) {
+		c.Short, c.Long, c.Example = named(c.Short), named(c.Long), named(c.Example)
+		for _, sub := range c.Commands() {
+			sub.Short = named(sub.Short)
+		}
+		c.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = named(f.Usage) })
+		help(c, args)
+	})
+	return root
+}
+
+// ownCommand is a command of attestd that this program has too.
+var ownCommand = lazyregexp.New(`\battestd (agent-key|attest|check|hook|init|mcp|mcp-server|records|run|tail|token|version)\b`)
+
+// named returns a text that names commands of attestd, with the name of this program where it has
+// them.
+func named(text string) string { return ownCommand().ReplaceAllString(text, smallProgram+" $1") }

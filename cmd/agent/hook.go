@@ -1,0 +1,217 @@
+package agent
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"attestd/agent/hook"
+	"attestd/agent/hookevent"
+	"attestd/agent/toolcall"
+	"attestd/cmd/cli"
+	"attestd/sdk/attestd"
+	"attestd/sdk/attestd/private"
+	"attestd/sdk/attestd/spool"
+)
+
+const (
+	// hookTimeout is the time limit for one response of the server. Agents give a hook five seconds
+	// or more in the settings that `attestd init` writes.
+	hookTimeout = 2 * time.Second
+	// maxEvent is the largest size of an event, in bytes.
+	maxEvent = 64 << 20
+	// exitBlocked tells Claude Code, Gemini CLI and Codex not to call the tool, and to show
+	// standard error to the model.
+	exitBlocked = 2
+)
+
+func hookCommand() *cobra.Command {
+	var agent, from, redact, require, fail, state string
+	cmd := &cobra.Command{
+		Use:   "hook",
+		Short: "Attest an event of a coding agent, as its command hook",
+		Long: `Attest an event of a coding agent. The agent runs this command as a hook and writes the event
+as JSON to its standard input. "attestd init" writes the settings for Claude Code (with
+--command), Gemini CLI and Codex. The environment is not recorded, and no variable sets what is
+recorded, where, and what is refused: those flags are always typed.
+
+If the server cannot be reached, the event is stored on disk and sent with a later one. The
+tool call then continues (--fail open) or is refused (--fail closed). With --require passport
+it is refused unless a valid passport of the agent has the scope tool:NAME, tool:* or *. The
+refusal is recorded. Both also refuse an event that the agent named by --from does not send.
+
+Exit status 2 refuses the call, with the reason on standard error and standard output. Exit
+status 1 means that an event could not be recorded; the agent continues. Other failures, a wrong
+flag too, end with 2 under --fail closed and --require passport, and otherwise with 1. An answer
+takes 4 s at most.
+
+A session of signed records is a session of the coding agent.
+
+` + agentHelp,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			h, err := newHook(from, redact, require, fail)
+			if err != nil {
+				return err
+			}
+			if h.Agent = agent; agent == "" {
+				h.Agent = string(h.Source)
+			}
+			if names := ignoredVariables(cmd); len(names) > 0 {
+				h.Alarms = append(h.Alarms, "attestd hook reads no variable for what it records and refuses; "+
+					"these are ignored, so write the flags into its command: "+strings.Join(names, ", "))
+				warnOf(errors.New(h.Alarms[0]))
+			}
+			answer, err := serveHook(cmd, h, state)
+			if _, lost := cmd.OutOrStdout().Write(append(answer.Output, '\n')); lost != nil {
+				err = errors.Join(err, lost)
+			}
+			if answer.Denied == "" {
+				return err
+			}
+			if err != nil {
+				cli.PrintError("attestd: %v\n", err)
+			}
+			cli.PrintError("%s\n", answer.Denied)
+			return cli.ExitError{Status: exitBlocked}
+		},
+	}
+	cli.URLFlag(cmd)
+	cli.AgentFlag(cmd, &agent, "")
+	cmd.Flags().StringVar(&from, "from", string(hookevent.ClaudeCode),
+		"the `agent` that runs this hook: claude-code, gemini or codex")
+	cmd.Flags().StringVar(&redact, "redact", "", "record only the hash of `input,output` or one of them")
+	cmd.Flags().StringVar(&require, "require", "",
+		"`passport`: refuse tools without a valid passport of the agent for them")
+	cmd.Flags().StringVar(&fail, "fail", "open",
+		"when the server is unreachable, `open` allows calls and closed refuses them")
+	cmd.Flags().StringVar(&state, "state", "",
+		"`folder` of unsent records (default: one for each address and credential, in the user's state folder)")
+	// A project's settings may set variables for the hooks of its user. They may say how the server
+	// is reached. What is recorded, where, and what is refused stands in the command alone.
+	cli.TypeOnly(cmd, "url", "ca-file")
+	return cmd
+}
+
+// ignoredVariables lists the variables that would set a flag which is always typed, and was not.
+// Who set them believes that something else is recorded or refused than is.
+func ignoredVariables(cmd *cobra.Command) (names []string) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Annotations[cli.TypedOnly] == nil || f.Changed {
+			return
+		}
+		for _, name := range cli.EnvironmentNames(f.Name) {
+			if os.Getenv(name) != "" {
+				names = append(names, name+" (--"+f.Name+")")
+			}
+		}
+	})
+	return names
+}
+
+// newHook parses the flags of a hook. Every error is a usage error.
+func newHook(from, redact, require, fail string) (h hook.Hook, err error) {
+	if h.Source, err = hookevent.ParseSource(from); err != nil {
+		return h, cli.Usagef("--from: %v", err)
+	}
+	if h.Policy, err = toolcall.ParseRedaction(redact); err != nil {
+		return h, cli.Usagef("--redact: %v", err)
+	}
+	if h.Passport, err = parseRequire(require); err != nil {
+		return h, err
+	}
+	h.FailClosed, err = parseFail(fail)
+	return h, err
+}
+
+// parseFail parses --fail. closed refuses a call that cannot be recorded.
+func parseFail(text string) (closed bool, err error) {
+	if text != "open" && text != "closed" {
+		return false, cli.Usagef("--fail must be open or closed, got %q", text)
+	}
+	return text == "closed", nil
+}
+
+// parseRequire parses --require: a tool requires a passport, or nothing.
+func parseRequire(text string) (passport bool, err error) {
+	if text != "" && text != "passport" {
+		return false, cli.Usagef("--require must be passport, got %q", text)
+	}
+	return text == "passport", nil
+}
+
+// serveHook answers the event on standard input. Without a server or a credential, it refuses the
+// calls that must be recorded.
+func serveHook(cmd *cobra.Command, h hook.Hook, state string) (hook.Answer, error) {
+	err := connectHook(cmd, &h, state)
+	body, unread := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxEvent+1))
+	if unread == nil && len(body) > maxEvent {
+		unread = fmt.Errorf("the event is larger than %d bytes", maxEvent)
+	}
+	if err = errors.Join(err, unread); err == nil {
+		defer h.Client.Close()
+		return h.Answer(cmd.Context(), body)
+	}
+	return h.Unrecorded(body, err)
+}
+
+func connectHook(cmd *cobra.Command, h *hook.Hook, state string) error {
+	alarm := func(err error) {
+		warnOf(err)
+		h.Alarms = append(h.Alarms, err.Error())
+	}
+	at, err := findConnection(cmd, h.Agent, state, alarm)
+	if err != nil {
+		return err
+	}
+	at.Timeout, at.Retry = hookTimeout, &attestd.Retry{}
+	if h.Client, err = attestd.New(at.Config); err != nil {
+		return err
+	}
+	h.Identity = at.identity
+	openHookFolder(h, at, alarm)
+	if h.Passport && at.identity != nil {
+		reader, err := cli.Connection(cmd) // an agent's token lists nothing
+		if err != nil {
+			return fmt.Errorf("--require passport needs an API key of the role reader: %w", err)
+		}
+		reader.Timeout, reader.Retry = hookTimeout, &attestd.Retry{}
+		if h.Reader, err = attestd.New(reader); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openHookFolder opens the folder of unsent records. While the server can be reached, an event is
+// recorded without it too: on a full disk, or where somebody else may write to the folder.
+func openHookFolder(h *hook.Hook, at agentConnection, alarm func(error)) {
+	h.Policy.Secret = make([]byte, 32)
+	_, _ = rand.Read(h.Policy.Secret) // it never fails
+	if at.unusable != nil {
+		h.WithoutSpool(at.unusable)
+		return
+	}
+	queue, err := spool.Open(filepath.Join(at.folder, "spool"), h.Client)
+	if err != nil {
+		h.WithoutSpool(err)
+		return
+	}
+	h.Policy.MaskKey = at.maskKey(alarm)
+	queue.FreshKeys, queue.Patience = true, hook.Patience
+	h.Spool, h.Ends = queue, filepath.Join(at.folder, "ends")
+	secret, err := private.Secret(filepath.Join(at.folder, "hook-secret"))
+	if err != nil {
+		h.WithoutSpool(err)
+		return
+	}
+	h.Policy.Secret = secret
+}

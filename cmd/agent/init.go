@@ -1,0 +1,277 @@
+package agent
+
+import (
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"attestd/agent/setup"
+	"attestd/agent/toolcall"
+	"attestd/cmd/cli"
+	"attestd/crypto/cred"
+	"attestd/internal/printable"
+	"attestd/sdk/attestd"
+)
+
+func initCommand() *cobra.Command {
+	var install bool
+	cmd := &cobra.Command{
+		Use:   "init AGENT",
+		Short: "Record the tool calls of a coding agent on this machine",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !install {
+				return cmd.Help()
+			}
+			how, err := installPrograms()
+			for _, line := range how {
+				printable.Fprintf(cmd.OutOrStdout(), "%-10s %s\n", "program", line)
+			}
+			return err
+		},
+	}
+	installFlag(cmd, &install)
+	_ = cmd.Flags().SetAnnotation("install", cli.TypedOnly, []string{"true"}) // the flag is there
+	for _, kind := range setup.Kinds {
+		cmd.AddCommand(initAgentCommand(kind))
+	}
+	cmd.AddCommand(initMCPCommand())
+	return cmd
+}
+
+// initFlags are the flags of `attestd init AGENT`.
+type initFlags struct {
+	kind              setup.Kind
+	hooks             setup.Hooks
+	require, fail     string
+	company, settings string
+	write, command    bool
+	check, remove     bool
+	unsigned, install bool
+	identity          *attestd.Identity // with which the hooks sign; nil for none
+	trusted           [][2]string       // setting of the connection file for private CAs
+}
+
+func initAgentCommand(kind setup.Kind) *cobra.Command {
+	f := initFlags{kind: kind, hooks: setup.Hooks{Source: kind.Source}, command: !kind.HTTP}
+	how := kind.Title + ` runs "attestd hook" for each call, which signs with the agent's key. While the
+server is unreachable, that command stores records on disk and sends them later.`
+	if kind.HTTP {
+		how += `
+
+With --unsigned, ` + kind.Title + ` sends its events to the server itself, which needs no program.
+With --command too, it runs "attestd hook", which then does not sign.
+Versions before ` + string(setup.HTTPRefuses) + ` continue with a call when an HTTP hook gets no response. For
+them, and for unknown versions, --fail closed and --require passport install command hooks.`
+	}
+	if kind.Trust != "" {
+		how += "\n" + kind.Trust + "."
+	}
+	cmd := &cobra.Command{
+		Use:   string(kind.Source),
+		Short: "Record every tool call of " + kind.Title,
+		Long: `Record every tool call of ` + kind.Title + `. The command registers the agent, makes a key with which
+the agent signs and enrols it (attestd/agents/AGENT.jwk of the user's configuration folder),
+creates an API key that can only read (attestd/env there), and attests a first record. Then it
+prints the settings, or with --write merges them into
+` + kind.Settings() + `. Other settings are not changed. A second run changes nothing.
+
+What is left on this machine can write as this agent alone. With --unsigned no key of the agent
+is made, and the API key can write as any agent.
+
+The company's admin key comes from ATTESTD_KEY or ATTESTD_KEY_FILE. Without it, and without a
+stored key, the command registers a company if the server is on this machine and allows that.
+It shows the new admin key once and does not store it.
+
+` + how + `
+With --install, first copies this program to ~/.local/bin, and attestd-agent that stands beside it.
+The hooks run attestd-agent where it stands beside this program, and else this program.
+With --fail closed, a call that cannot be recorded is refused.
+
+With --check, runs the installed hooks with a test call as ` + kind.Title + ` would, then reads the
+records of the call from the server and prints them. It runs their command once more, as if its
+program were missing, and says what becomes of the call. It fails where settings of ` + kind.Title + `
+switch hooks off; --write warns of that.
+
+With --remove, removes the hooks from the settings. If no other written settings use the keys,
+the command deletes them; it revokes the agent's key on the server, and deletes the API key there
+if ATTESTD_KEY or ATTESTD_KEY_FILE has an admin key.
+Records and the registered agent remain.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	cli.URLFlag(cmd)
+	cli.AgentFlag(cmd, &f.hooks.Agent, string(kind.Source))
+	cmd.Flags().BoolVar(&f.write, "write", false, "write the settings instead of printing them")
+	cmd.Flags().StringVar(&f.settings, "settings", "", "settings `file` (default "+kind.Settings()+")")
+	if kind.HTTP {
+		cmd.Flags().BoolVar(&f.command, "command", false, "install hooks that run this program, for older versions and for a server that is not always reachable")
+	}
+	cmd.Flags().BoolVar(&f.unsigned, "unsigned", false, "record with an API key of the role writer, in place of a key of the agent")
+	cmd.Flags().StringVar(&f.require, "require", "", "`passport`: refuse tools without a valid passport of the agent for them")
+	cmd.Flags().StringVar(&f.hooks.Redact, "redact", "", "record only the hash of `input,output` or one of them")
+	cmd.Flags().StringVar(&f.fail, "fail", "open", "for calls that cannot be recorded: `open` allows them, closed refuses them")
+	cmd.Flags().StringVar(&f.company, "company", "local", "`ID` of the company to register when there is no key")
+	installFlag(cmd, &f.install)
+	cmd.Flags().BoolVar(&f.check, "check", false, "run the installed hooks with a test call and show its records")
+	cmd.Flags().BoolVar(&f.remove, "remove", false, "remove what init has written")
+	for _, name := range []string{"check", "remove", "install"} {
+		_ = cmd.Flags().SetAnnotation(name, cli.TypedOnly, []string{"true"}) // the flag is there
+	}
+	return cmd
+}
+
+func (f *initFlags) run(cmd *cobra.Command) error {
+	if err := f.validate(cmd); err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	steps := setup.Steps{Agent: f.hooks.Agent, Print: func(what, how string) { printable.Fprintf(out, "%-10s %s\n", what, how) }}
+	switch {
+	case f.check:
+		return f.runCheck(cmd, steps)
+	case f.remove:
+		return f.runRemove(cmd, steps)
+	}
+	if f.install {
+		how, err := installPrograms()
+		for _, line := range how {
+			steps.Print("program", line)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	version := f.kind.Version(cmd.Context())
+	how, err := f.chooseHooks(cmd, version)
+	if err != nil {
+		return err
+	}
+	c, path, err := f.connect(cmd, steps)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if err := steps.FirstRecord(cmd.Context(), c, f.identity); err != nil {
+		return err
+	}
+	f.hooks.URL = c.URL()
+	steps.Print("hooks", how)
+	if lacks := f.hooks.Lacks(version); lacks != "" {
+		steps.Print("lacks", lacks)
+	}
+	for _, why := range f.warnings() {
+		steps.Print("warning", why)
+	}
+	if f.write {
+		if err := f.recordSettings(path, f.settings); err != nil {
+			return err
+		}
+		changed, err := f.hooks.Write(f.settings)
+		if err != nil {
+			return err
+		}
+		how := "already has the hooks"
+		if changed {
+			how = "written"
+		}
+		steps.Print("settings", f.settings+" "+how)
+		for _, why := range f.kind.HooksOff(f.settings) {
+			steps.Print("warning", why)
+		}
+	} else {
+		if err := f.recordSettings(path, printedSettings); err != nil {
+			return err
+		}
+		printable.Fprintf(out, "\nSettings for %s (--write merges them into the file):\n\n", f.settings)
+		_, _ = out.Write(append(f.hooks.Settings(), '\n'))
+	}
+	if f.kind.Trust != "" {
+		steps.Print("trust", f.kind.Trust)
+	}
+	start := f.kind.Program
+	if !f.command {
+		start = "set -a; . " + printable.ShellWord(path) + "; set +a; " + start
+	}
+	steps.Print("start", start)
+	return nil
+}
+
+// chooseHooks chooses HTTP or command hooks by the version of the agent, and returns a sentence
+// with the reason.
+func (f *initFlags) chooseHooks(cmd *cobra.Command, version setup.Version) (how string, err error) {
+	agent := f.kind.Title + " " + string(version)
+	if version == "" {
+		agent = f.kind.Title + " of an unknown version (" + f.kind.Program + " --version prints none)"
+	}
+	flag := cmd.Flag("command")
+	if !f.unsigned {
+		f.hooks.Command, err = programName(f.install)
+		return "command hooks that sign, for " + agent, err
+	}
+	strict := f.kind.HTTP && (f.hooks.FailClosed || f.hooks.Passport) && !version.AtLeast(setup.HTTPRefuses)
+	why := ""
+	switch {
+	case strict && flag.Changed && !f.command:
+		return "", cli.Usagef("%s may continue with a call when its HTTP hook gets no response; omit --command=false, or install %s %s or later in PATH", agent, f.kind.Title, setup.HTTPRefuses)
+	case strict && !f.command:
+		f.command = true
+		why = ": only " + string(setup.HTTPRefuses) + " and later refuse a call when an HTTP hook gets no response"
+	}
+	if !f.command {
+		return "HTTP hooks, for " + agent, nil
+	}
+	f.hooks.Command, err = programName(f.install)
+	return "command hooks, for " + agent + why, err
+}
+
+// validate returns usage errors, before the command has any effect.
+func (f *initFlags) validate(cmd *cobra.Command) error {
+	if f.check && f.remove || (f.write || f.install) && (f.check || f.remove) {
+		return cli.Usagef("--write, --check and --remove exclude each other, and --install is not for the last two")
+	}
+	if flag := cmd.Flag("command"); !f.unsigned && flag != nil && flag.Changed && !f.command {
+		return cli.Usagef("HTTP hooks cannot sign: --command=false needs --unsigned")
+	}
+	f.command = f.command || !f.unsigned
+	if err := cred.CheckSegment(f.hooks.Agent); err != nil {
+		return cli.Usagef("--agent: %v", err)
+	}
+	if err := cred.CheckSegment(f.company); err != nil {
+		return cli.Usagef("--company: %v", err)
+	}
+	if _, err := toolcall.ParseRedaction(f.hooks.Redact); err != nil {
+		return cli.Usagef("--redact: %v", err)
+	}
+	var err error
+	if f.hooks.Passport, err = parseRequire(f.require); err != nil {
+		return err
+	}
+	if f.hooks.FailClosed, err = parseFail(f.fail); err != nil {
+		return err
+	}
+	if f.settings != "" {
+		return nil
+	}
+	f.settings, err = f.kind.SettingsFile()
+	if former := f.kind.SharedFile(); (f.check || f.remove) && former != "" && !setup.HasHooks(f.settings) && setup.HasHooks(former) {
+		f.settings = former // where an earlier version has put them
+	}
+	return err
+}
+
+// warnings says what is wrong with where the hooks are, and with where their program is.
+func (f *initFlags) warnings() (list []string) {
+	if f.hooks.Command != "" {
+		list = append(list, programWarnings(f.install)...)
+	}
+	if f.kind.IsShared(f.settings) && filepath.IsAbs(f.hooks.Command) {
+		list = append(list, f.settings+" is shared by the users of the project, and the hooks have the path of a program of yours: "+
+			"leave --settings out, or put attestd into PATH")
+	}
+	if former := f.kind.SharedFile(); former != "" && filepath.Clean(f.settings) != former && setup.HasHooks(former) {
+		list = append(list, former+" has hooks of attestd too, which every user of the project gets; remove them with: attestd init "+
+			string(f.kind.Source)+" --remove --settings "+former)
+	}
+	return list
+}

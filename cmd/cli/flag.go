@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"net"
+	"regexp"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// TypedOnly marks flags that no environment variable sets. A user states on each command line what
+// to trust, and ATTESTD_KEY already names a credential.
+const TypedOnly = "typed-only"
+
+// TypeOnly marks every flag that a command has by now as typed only, but for these.
+func TypeOnly(cmd *cobra.Command, but ...string) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !slices.Contains(but, f.Name) {
+			_ = cmd.Flags().SetAnnotation(f.Name, TypedOnly, []string{"true"}) // the flag is there
+		}
+	})
+}
+
+// CheckListen checks the form of an address. Only listening shows whether the address is available.
+func CheckListen(flag, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err != nil {
+		return Usagef("--%s must look like 127.0.0.1:8080, got %q", flag, address)
+	}
+	return nil
+}
+
+// FingerprintForm is the form of the fingerprint of a key.
+var FingerprintForm = regexp.MustCompile(`^SHA256:[A-Za-z0-9_-]{43}$`)
