@@ -74,7 +74,7 @@ func (c Check) WithoutProgram(ctx context.Context, settings []byte, version Vers
 	if h.Type == "http" {
 		return Guard{Asked: h.OnFailure != "", Refused: h.OnFailure != "", How: "its hooks need no program"}, nil
 	}
-	program := eachWord.FindString(h.Command)
+	program := eachWord().FindString(h.Command)
 	gone := h
 	gone.Command = missingProgram(program) + strings.TrimPrefix(h.Command, program)
 	_, denied, err := c.command(ctx, gone, c.event(c.Kind.Events[0]))

@@ -2,10 +2,10 @@ package setup
 
 import (
 	"errors"
-	"regexp"
 	"strconv"
 	"strings"
 
+	"attestd/internal/lazyregexp"
 	"attestd/internal/printable"
 )
 
@@ -38,12 +38,12 @@ func ParseEnvironment(text string) map[string]string {
 	return values
 }
 
-var keyForm = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var keyForm = lazyregexp.New(`^[A-Za-z0-9_-]+$`)
 
 // checkKey checks the form of an API key that a server returned. The error does not repeat the
 // text, which may contain terminal or shell sequences.
 func checkKey(key string) error {
-	if !keyForm.MatchString(key) {
+	if !keyForm().MatchString(key) {
 		return errors.New("the server's response has no valid API key (letters, digits, _ and - only); nothing was written")
 	}
 	return nil

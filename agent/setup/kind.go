@@ -6,11 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"attestd/agent/hookevent"
+	"attestd/internal/lazyregexp"
 )
 
 // Kind is a coding agent whose tool calls can be recorded.
@@ -126,7 +126,7 @@ type Version string
 // first.
 const versionTime = 20 * time.Second
 
-var versionForm = regexp.MustCompile(`\d{1,9}\.\d{1,9}\.\d{1,9}`)
+var versionForm = lazyregexp.New(`\d{1,9}\.\d{1,9}\.\d{1,9}`)
 
 // Version runs the program to print its version, and returns "" if that fails. The program's
 // environment does not contain the credential.
@@ -144,7 +144,7 @@ func (k Kind) Version(ctx context.Context) Version {
 	if err != nil {
 		return ""
 	}
-	return Version(versionForm.Find(out))
+	return Version(versionForm().Find(out))
 }
 
 // AtLeast reports whether a version is known and equal to another or later.

@@ -8,13 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
 
 	"attestd/agent/hookevent"
 	"attestd/crypto/strictjson"
+	"attestd/internal/lazyregexp"
 	"attestd/internal/printable"
 )
 
@@ -280,7 +280,7 @@ func without(groups []byte) (rest [][]byte, err error) {
 }
 
 // ourCommand matches the hook command of attestd under any name of the program.
-var ourCommand = regexp.MustCompile(`attestd(-agent)?(\.exe)?['"]? hook( |$)| hook (--from [a-z-]+ )?--agent \S+ --url `)
+var ourCommand = lazyregexp.New(`attestd(-agent)?(\.exe)?['"]? hook( |$)| hook (--from [a-z-]+ )?--agent \S+ --url `)
 
 // isOurs reports whether this package has written a hook.
 func isOurs(text []byte) bool {
@@ -293,5 +293,5 @@ func asOurs(text []byte) (h hook, is bool) {
 		return h, false
 	}
 	address, err := url.Parse(h.URL)
-	return h, err == nil && strings.HasSuffix(address.Path, hookPath) || ourCommand.MatchString(h.Command)
+	return h, err == nil && strings.HasSuffix(address.Path, hookPath) || ourCommand().MatchString(h.Command)
 }

@@ -6,17 +6,17 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"regexp"
 	"slices"
 	"strings"
 
+	"attestd/internal/lazyregexp"
 	"attestd/sdk/attestd"
 )
 
 var (
 	wordForm    = `(?:[A-Za-z0-9/._+:,=-]+|'(?:[^']|'\\'')*')`
-	commandForm = regexp.MustCompile(`^` + wordForm + `(?: ` + wordForm + `)*$`)
-	eachWord    = regexp.MustCompile(wordForm)
+	commandForm = lazyregexp.New(`^` + wordForm + `(?: ` + wordForm + `)*$`)
+	eachWord    = lazyregexp.New(wordForm)
 )
 
 // trusted refuses hooks that init has not written. Settings are part of a project, so anyone may
@@ -26,10 +26,10 @@ func (c Check) trusted(h hook) error {
 	server := h.URL
 	if h.Type != "http" {
 		command := strings.TrimSuffix(h.Command, orBlock)
-		if !commandForm.MatchString(command) {
+		if !commandForm().MatchString(command) {
 			return fmt.Errorf("init does not write such a command, so it was not run: %s", h.Command)
 		}
-		words := eachWord.FindAllString(command, -1)
+		words := eachWord().FindAllString(command, -1)
 		for i, word := range words {
 			if strings.HasPrefix(word, "'") {
 				words[i] = strings.ReplaceAll(word[1:len(word)-1], `'\''`, "'")

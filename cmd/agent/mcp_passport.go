@@ -34,7 +34,7 @@ func (p *passportFlags) check() error {
 	switch {
 	case p.file == "" && p.pinned != "":
 		return cli.Usagef("--pinned-key requires --passport")
-	case p.pinned != "" && !cli.FingerprintForm.MatchString(p.pinned):
+	case p.pinned != "" && !cli.FingerprintForm().MatchString(p.pinned):
 		return cli.Usagef("--pinned-key must be a fingerprint, SHA256: and 43 characters")
 	}
 	return nil

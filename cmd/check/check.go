@@ -199,7 +199,7 @@ func ReadTrust(key, policy string) (t evidence.Trust, err error) {
 	switch {
 	case key != "" && policy != "":
 		return t, cli.Usagef("--key and --policy exclude each other")
-	case key != "" && !cli.FingerprintForm.MatchString(key):
+	case key != "" && !cli.FingerprintForm().MatchString(key):
 		return t, cli.Usagef("--key must be a fingerprint, SHA256: and 43 characters")
 	case policy != "":
 		text, err := cli.ReadBounded(policy, MaxPolicyFile)

@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"os"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"attestd/internal/lazyregexp"
 	"attestd/internal/spelling"
 )
 
@@ -22,7 +22,7 @@ const testVariables = "ATTESTD_TEST_"
 
 // serviceLinks are variables, with values, that Kubernetes and Docker make of a service. It may be
 // named attestd: ATTESTD_SERVICE_HOST, ATTESTD_PORT_8080_TCP_ADDR.
-var serviceLinks = regexp.MustCompile(`^[A-Z0-9_]+_(SERVICE_HOST=|SERVICE_PORT(_[A-Z0-9_]+)?=[0-9]+$|PORT=[a-z]+://|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?=)`)
+var serviceLinks = lazyregexp.New(`^[A-Z0-9_]+_(SERVICE_HOST=|SERVICE_PORT(_[A-Z0-9_]+)?=[0-9]+$|PORT=[a-z]+://|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?=)`)
 
 // EnvironmentNames lists the variables that set a flag, in order of precedence.
 func EnvironmentNames(flag string) []string {
@@ -70,7 +70,7 @@ func CheckEnvironment(cmd *cobra.Command, environment []string) (unknown []strin
 		if runtime.GOOS == "windows" { // where their case does not matter
 			name = strings.ToUpper(name)
 		}
-		if value == "" || slices.Contains(known, name) || strings.HasPrefix(name, testVariables) || serviceLinks.MatchString(variable) {
+		if value == "" || slices.Contains(known, name) || strings.HasPrefix(name, testVariables) || serviceLinks().MatchString(variable) {
 			continue
 		}
 		if meant := meantVariable(name, settings); meant != "" {

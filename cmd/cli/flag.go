@@ -2,8 +2,9 @@ package cli
 
 import (
 	"net"
-	"regexp"
 	"slices"
+
+	"attestd/internal/lazyregexp"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -35,4 +36,4 @@ func CheckListen(flag, address string) error {
 }
 
 // FingerprintForm is the form of the fingerprint of a key.
-var FingerprintForm = regexp.MustCompile(`^SHA256:[A-Za-z0-9_-]{43}$`)
+var FingerprintForm = lazyregexp.New(`^SHA256:[A-Za-z0-9_-]{43}$`)

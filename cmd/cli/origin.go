@@ -2,9 +2,10 @@ package cli
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
+
+	"attestd/internal/lazyregexp"
 
 	"github.com/spf13/pflag"
 )
@@ -28,12 +29,12 @@ func OriginOfFlag(f *pflag.Flag) (from, at string) {
 	return "flag", ""
 }
 
-var flagInText = regexp.MustCompile(`--([a-z0-9-]+)`)
+var flagInText = lazyregexp.New(`--([a-z0-9-]+)`)
 
 // WithPlaces adds to an error where the flags come from that it names and nobody has typed.
 func WithPlaces(flags *pflag.FlagSet, err error) error {
 	var places []string
-	for _, m := range flagInText.FindAllStringSubmatch(err.Error(), -1) {
+	for _, m := range flagInText().FindAllStringSubmatch(err.Error(), -1) {
 		f := flags.Lookup(m[1])
 		if f == nil {
 			continue

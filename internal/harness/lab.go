@@ -54,16 +54,33 @@ func Build(ctx context.Context, binary string) error {
 	if err != nil {
 		return err
 	}
-	return build(ctx, root, binary)
+	return build(ctx, root, binary, ".")
+}
+
+// BuildSmall builds attestd-agent as releases have it, as Build builds attestd. With
+// $ATTESTD_TEST_BINARY it links to the one that stands beside that, if there is one.
+func BuildSmall(ctx context.Context, binary string) error {
+	if built := os.Getenv(builtBefore); built != "" {
+		beside := filepath.Join(filepath.Dir(built), "attestd-agent")
+		if _, err := os.Stat(beside); err == nil {
+			return os.Symlink(beside, binary)
+		}
+	}
+	root, err := Root(ctx)
+	if err != nil {
+		return err
+	}
+	return build(ctx, root, binary, "./cmd/attestd-agent", "-trimpath", "-ldflags=-s -w")
 }
 
 // BuildRelease builds the attestd of a source tree as a release.
 func BuildRelease(ctx context.Context, source, binary, release string) error {
-	return build(ctx, source, binary, "-ldflags", "-X main.release="+release)
+	return build(ctx, source, binary, ".", "-ldflags", "-X main.release="+release)
 }
 
-func build(ctx context.Context, source, binary string, flags ...string) error {
-	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"-C", source, "build", "-o", binary}, flags, []string{"."})...)
+func build(ctx context.Context, source, binary, program string, flags ...string) error {
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"-C", source, "build", "-o", binary}, flags, []string{program})...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as releases are built
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build attestd of %s: %w\n%s", source, err, out)
 	}

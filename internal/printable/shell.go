@@ -1,16 +1,17 @@
 package printable
 
 import (
-	"regexp"
 	"strings"
+
+	"attestd/internal/lazyregexp"
 )
 
 // plainWord matches words that need no quotes in any shell.
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9/._+:-]+$`)
+var plainWord = lazyregexp.New(`^[A-Za-z0-9/._+:-]+$`)
 
 // ShellWord quotes a word for a POSIX shell if necessary.
 func ShellWord(word string) string {
-	if plainWord.MatchString(word) {
+	if plainWord().MatchString(word) {
 		return word
 	}
 	return ShellQuoted(word)

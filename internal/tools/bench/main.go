@@ -50,6 +50,7 @@ var sections = []struct {
 	{"signed", (*bench).signed},
 	{"metrics", (*bench).metrics},
 	{"hooks", (*bench).hooks},
+	{"hook-program", (*bench).hookProgram},
 	{"otlp", (*bench).otlp},
 	{"credentials", (*bench).credentials},
 	{"issuer", (*bench).issuer},
@@ -169,7 +170,7 @@ func (b *bench) measure(ctx context.Context, only string) (err error) {
 	return nil
 }
 
-// build compiles the module's binary, and reads the schema for seeding.
+// build compiles the module's programs, and reads the schema for seeding.
 func (b *bench) build(ctx context.Context) error {
 	root, err := harness.Root(ctx)
 	if err != nil {
@@ -180,11 +181,14 @@ func (b *bench) build(ctx context.Context) error {
 		return err
 	}
 	b.schema = string(schema)
-	return harness.Build(ctx, b.binary())
+	return errors.Join(harness.Build(ctx, b.binary()), harness.BuildSmall(ctx, b.small()))
 }
 
 // binary returns the path of attestd. The suffix is required on Windows and harmless elsewhere.
 func (b *bench) binary() string { return filepath.Join(b.dir, "attestd.exe") }
+
+// small returns the path of attestd-agent.
+func (b *bench) small() string { return filepath.Join(b.dir, "attestd-agent.exe") }
 
 // say reports the progress.
 func (b *bench) say(format string, args ...any) {

@@ -102,7 +102,7 @@ func (b *bench) mcp(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, direct.end()) }()
 	for _, fail := range []string{"open", "closed"} {
-		proxy := exec.Command(b.binary(), "mcp", "--fail", fail, "--state", filepath.Join(b.dir, "mcp-"+fail), "--", self,
+		proxy := exec.Command(b.small(), "mcp", "--fail", fail, "--state", filepath.Join(b.dir, "mcp-"+fail), "--", self,
 			toolMode)
 		proxy.Env = append(os.Environ(), "ATTESTD_URL=http://"+server.addr, "ATTESTD_KEY="+t.key)
 		proxy.Stderr = b.stderr
@@ -110,7 +110,7 @@ func (b *bench) mcp(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		err = b.compareTools(ctx, "mcp", "fail "+fail, 20, through.cmd.Process.Pid, direct, through)
+		err = b.compareTools(ctx, "mcp", "fail "+fail, through.cmd.Process.Pid, direct, through)
 		if err := errors.Join(err, through.end()); err != nil {
 			return err
 		}
@@ -121,9 +121,8 @@ func (b *bench) mcp(ctx context.Context) (err error) {
 // toolCaller makes n concurrent calls of a tool.
 type toolCaller interface{ call(n int) error }
 
-// compareTools compares a server directly and through a proxy, a process that may take so many
-// mebibytes.
-func (b *bench) compareTools(ctx context.Context, group, column string, memory float64, pid int, direct, through toolCaller) error {
+// compareTools compares a server directly and through a proxy, which is a process.
+func (b *bench) compareTools(ctx context.Context, group, column string, pid int, direct, through toolCaller) error {
 	sessions := [2]toolCaller{direct, through}
 	var times [2][]float64
 	for range pick(b.quick, 200, 2000) {
@@ -153,9 +152,8 @@ func (b *bench) compareTools(ctx context.Context, group, column string, memory f
 	b.report.add(group, column, "200 calls at once, all answered after", took, milli, nil)
 	if ok && watched {
 		b.report.add(group, column, "memory of its own, without the file's pages", float64(own)/(1<<20), mebibytes, nil)
-		b.report.add(group, column, "memory after lone calls", float64(resident)/(1<<20), mebibytes, atMost(memory))
-		b.report.add(group, column, "most while there are 200 calls at once", float64(resident+grown)/(1<<20), mebibytes,
-			atMost(memory))
+		b.report.add(group, column, "memory after lone calls", float64(resident)/(1<<20), mebibytes, atMost(12))
+		b.report.add(group, column, "most while there are 200 calls at once", float64(resident+grown)/(1<<20), mebibytes, atMost(20))
 	}
 	return nil
 }

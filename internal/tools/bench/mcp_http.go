@@ -88,7 +88,7 @@ func (b *bench) mcpHTTP(ctx context.Context) (err error) {
 	}
 	defer upstream.Close()
 	for _, fail := range []string{"open", "closed"} {
-		proxy := exec.Command(b.binary(), "mcp", "--fail", fail, "--state", filepath.Join(b.dir, "mcp-http-"+fail),
+		proxy := exec.Command(b.small(), "mcp", "--fail", fail, "--state", filepath.Join(b.dir, "mcp-http-"+fail),
 			"--listen", "127.0.0.1:0", "--upstream", address)
 		proxy.Env = append(os.Environ(), "ATTESTD_URL=http://"+server.addr, "ATTESTD_KEY="+t.key)
 		said, err := proxy.StderrPipe()
@@ -105,7 +105,7 @@ func (b *bench) mcpHTTP(ctx context.Context) (err error) {
 		}
 		if err == nil {
 			go func() { _, _ = io.Copy(b.stderr, said) }()
-			err = b.compareTools(ctx, "mcp over http", "fail "+fail, 25, proxy.Process.Pid, newHTTPTool(address),
+			err = b.compareTools(ctx, "mcp over http", "fail "+fail, proxy.Process.Pid, newHTTPTool(address),
 				newHTTPTool(at))
 		}
 		err = errors.Join(err, proxy.Process.Signal(os.Interrupt), proxy.Wait())

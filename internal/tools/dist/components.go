@@ -48,7 +48,7 @@ type (
 // modules that are linked into it, with the sums of go.sum, and Go's standard library.
 func (p program) components(version string, at time.Time) ([]byte, error) {
 	sum := sha256.Sum256(p.text)
-	self := component{Type: "application", Ref: "attestd", Name: "attestd", Version: version,
+	self := component{Type: "application", Ref: p.name, Name: p.name, Version: version,
 		Hashes: []hash{{"SHA-256", hex.EncodeToString(sum[:])}}}
 	for _, s := range p.info.Settings {
 		if strings.HasPrefix(s.Key, "vcs.") || s.Key == "GOOS" || s.Key == "GOARCH" {

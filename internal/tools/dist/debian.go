@@ -15,9 +15,9 @@ import (
 // debianVersion returns a version in Debian's order, where ~ comes before a release.
 func debianVersion(version string) string { return strings.ReplaceAll(version, "-", "~") }
 
-// debian returns the Debian package of a program: deb(5), an ar archive of three members.
-func (r *release) debian(p program, pages []file) ([]byte, error) {
-	data, err := r.installed(p, pages)
+// debian returns the Debian package of both programs: deb(5), an ar archive of three members.
+func (r *release) debian(p, small program, pages []file) ([]byte, error) {
+	data, err := r.installed(p, small, pages)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +41,9 @@ func (r *release) debian(p program, pages []file) ([]byte, error) {
 			" attestd gives AI agents an identity, and records what they do in",
 			" tamper-evident logs, which everybody can check without trusting the server.",
 			" .",
-			" The package has the program, and a service that is neither enabled nor",
-			" started. It listens on loopback until it is told otherwise.")},
+			" The package has the program, attestd-agent for the machine of an agent, and a",
+			" service that is neither enabled nor started. It listens on loopback until it",
+			" is told otherwise.")},
 		{name: "md5sums", text: []byte(sums.String()), mode: 0o644},
 		{name: "conffiles", text: lines("/etc/attestd/attestd.toml", "/etc/default/attestd"), mode: 0o644},
 	}
@@ -66,9 +67,9 @@ func (r *release) debian(p program, pages []file) ([]byte, error) {
 }
 
 // installed returns the files that the package installs, by their paths below the root.
-func (r *release) installed(p program, pages []file) ([]file, error) {
+func (r *release) installed(p, small program, pages []file) ([]file, error) {
 	const docs = "usr/share/doc/attestd/"
-	files := []file{{name: "usr/bin/attestd", text: p.text, mode: 0o755}}
+	files := under("usr/bin", []file{p.file(), small.file()})
 	for _, page := range pages {
 		folder, name := path.Split(page.name)
 		switch {

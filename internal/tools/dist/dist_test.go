@@ -31,6 +31,7 @@ func source(t *testing.T) string {
 	}
 	write("go.mod", "module attestd\n\ngo 1.26\n")
 	write("main.go", "package main\n\nvar release string\n\nfunc main() { println(release) }\n")
+	write("cmd/attestd-agent/main.go", "package main\n\nvar release string\n\nfunc main() { println(release) }\n")
 	write("cmd/manuals/main.go", `package main
 
 import "os"
@@ -99,7 +100,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 			t.Errorf("%s differs", name)
 		}
 	}
-	if len(a) != len(b) || len(a) != 8 {
+	if len(a) != len(b) || len(a) != 14 {
 		t.Errorf("files %v and %v", a, b)
 	}
 	if entries, err := os.ReadDir(filepath.Join(one, "dist/bin/data")); err != nil || len(entries) > 0 {
@@ -111,9 +112,24 @@ func TestReleaseIsReproducible(t *testing.T) {
 		t.Errorf("sha256sum: %v\n%s", err, out)
 	}
 	// what runs is the release that it says
-	program := exec.Command(filepath.Join(one, "dist/bin/linux-"+runtime.GOARCH, "attestd"))
-	if out, _ := program.CombinedOutput(); runtime.GOOS == "linux" && string(out) != "1.4.0\n" {
-		t.Errorf("the program is of release %q", out)
+	for _, name := range []string{"attestd", "attestd-agent"} {
+		program := exec.Command(filepath.Join(one, "dist/bin/linux-"+runtime.GOARCH, name))
+		if out, _ := program.CombinedOutput(); runtime.GOOS == "linux" && string(out) != "1.4.0\n" {
+			t.Errorf("the program %s is of release %q", name, out)
+		}
+	}
+	for archive, want := range map[string]string{"attestd-1.4.0": "attestd attestd-agent", "attestd-agent-1.4.0": "attestd-agent"} {
+		archive += "-linux-" + runtime.GOARCH
+		out, err := exec.Command("tar", "-tzf", filepath.Join(one, "dist", archive+".tar.gz")).Output()
+		var programs []string
+		for _, name := range strings.Fields(string(out)) {
+			if base := strings.TrimPrefix(name, archive+"/"); strings.HasPrefix(base, "attestd") {
+				programs = append(programs, base)
+			}
+		}
+		if strings.Join(programs, " ") != want || err != nil {
+			t.Errorf("%s has the programs %q, want %s: %v", archive, programs, want, err)
+		}
 	}
 	var list componentList
 	text, err := os.ReadFile(filepath.Join(one, "dist/attestd-1.4.0-windows-amd64.cdx.json"))

@@ -1,6 +1,6 @@
-// Command dist makes the files of a release: for each system an archive with the program, its man
-// pages and completions, and a list of what it is made of (CycloneDX); Debian packages; and
-// SHA256SUMS. The same commit makes the same bytes in any folder, at any time, with the same
+// Command dist makes the files of a release: for each system an archive with the programs, their man
+// pages and completions, another with the program for the machine of an agent alone, and a list of
+// what each program is made of (CycloneDX); Debian packages; and SHA256SUMS. The same commit makes the same bytes in any folder, at any time, with the same
 // version of Go.
 //
 //	go -C internal/tools run ./dist [-version 1.4.0] [-out FOLDER] [-systems linux/amd64,…] SOURCE
@@ -122,11 +122,30 @@ func (r *release) system(system string, pages []file) error {
 	if !ok {
 		return errors.New("a system is named like linux/amd64")
 	}
-	program, err := r.build(goos, goarch)
+	var built []program
+	for _, p := range programs {
+		program, err := r.build(p.name, p.source, goos, goarch)
+		if err != nil {
+			return err
+		}
+		built = append(built, program)
+	}
+	whole, small := built[0], built[1]
+	err := errors.Join(
+		r.archive(whole, append([]file{whole.file(), small.file()}, pages...)),
+		r.archive(small, []file{small.file()}))
+	if err != nil || goos != "linux" {
+		return err
+	}
+	debian, err := r.debian(whole, small, pages)
 	if err != nil {
 		return err
 	}
-	contents := append([]file{program.file()}, pages...)
+	return r.write(fmt.Sprintf("attestd_%s_%s.deb", debianVersion(r.version), goarch), debian)
+}
+
+// archive makes the archive that is named after a program, and the list of its components.
+func (r *release) archive(p program, contents []file) error {
 	for _, name := range []string{"README.md", "CHANGELOG.md", "web/notices.txt"} {
 		text, err := os.ReadFile(filepath.Join(r.source, name))
 		if err != nil {
@@ -134,30 +153,20 @@ func (r *release) system(system string, pages []file) error {
 		}
 		contents = append(contents, file{name: filepath.Base(name), text: text, mode: 0o644})
 	}
-	name := fmt.Sprintf("attestd-%s-%s-%s", r.version, goos, goarch)
+	name := fmt.Sprintf("%s-%s-%s-%s", p.name, r.version, p.goos, p.goarch)
 	pack, ending := tarball, ".tar.gz"
-	if goos == "windows" {
+	if p.goos == "windows" {
 		pack, ending = zipped, ".zip"
 	}
 	archive, err := pack(under(name, contents), r.time)
 	if err != nil {
 		return err
 	}
-	components, err := program.components(r.version, r.time)
+	components, err := p.components(r.version, r.time)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(r.write(name+ending, archive), r.write(name+".cdx.json", components)); err != nil {
-		return err
-	}
-	if goos != "linux" {
-		return nil
-	}
-	debian, err := r.debian(program, pages)
-	if err != nil {
-		return err
-	}
-	return r.write(fmt.Sprintf("attestd_%s_%s.deb", debianVersion(r.version), goarch), debian)
+	return errors.Join(r.write(name+ending, archive), r.write(name+".cdx.json", components))
 }
 
 // write adds a file to the release.
