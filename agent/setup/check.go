@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -29,6 +28,9 @@ type Check struct {
 	URL     string            // the server that the hooks must report to
 	Session string            // the session ID of the check, which identifies its records
 	Env     map[string]string // the agent's environment beyond that of this process
+	// Programs are the paths of the programs that the hooks may run.
+	Programs []string
+	System   string // as of Hooks
 }
 
 // Answer is the answer of a hook.
@@ -74,11 +76,18 @@ func (c Check) WithoutProgram(ctx context.Context, settings []byte, version Vers
 	if h.Type == "http" {
 		return Guard{Asked: h.OnFailure != "", Refused: h.OnFailure != "", How: "its hooks need no program"}, nil
 	}
-	program := eachWord().FindString(h.Command)
+	in := c.Kind.shellOf(c.System)
+	run, ok := parseCommand(h.Command, in)
+	if !ok {
+		return Guard{}, fmt.Errorf("init does not write such a command: %s", shownCommand(h.Command))
+	}
+	words := slices.Clone(run.words)
+	words[0] += "-that-is-missing"
 	gone := h
-	gone.Command = missingProgram(program) + strings.TrimPrefix(h.Command, program)
+	gone.Command = command{words, run.refuses}.in(in)
 	_, denied, err := c.command(ctx, gone, c.event(c.Kind.Events[0]))
-	g := Guard{Asked: strings.Contains(h.Command, " --fail closed") || strings.Contains(h.Command, " --require passport")}
+	arguments := strings.Join(run.words[1:], " ")
+	g := Guard{Asked: strings.Contains(arguments, " --fail closed") || strings.Contains(arguments, " --require passport")}
 	switch {
 	case denied != "":
 		g.Refused, g.How = true, "its command ends with 2"
@@ -90,15 +99,6 @@ func (c Check) WithoutProgram(ctx context.Context, settings []byte, version Vers
 		g.How = "its command ends with " + strings.SplitN(err.Error(), ":", 2)[0]
 	}
 	return g, nil
-}
-
-// missingProgram returns a word of a shell that names no program, in place of one that does.
-func missingProgram(word string) string {
-	name, quoted := strings.CutSuffix(word, "'")
-	if name += "-that-is-missing"; quoted {
-		name += "'"
-	}
-	return name
 }
 
 // installed returns the hook of attestd for each event, which are all of the form that init writes.
@@ -218,11 +218,13 @@ const hookDenies = 2
 
 // command runs the hook as the agent does, in a shell.
 func (c Check) command(ctx context.Context, h hook, event []byte) (answer []byte, denied string, err error) {
-	shell := []string{"sh", "-c"}
-	if runtime.GOOS == "windows" {
-		shell = []string{"cmd", "/C"}
+	cmd := exec.CommandContext(ctx, "sh", "-c", h.Command)
+	switch c.Kind.shellOf(c.System) {
+	case powerShell:
+		cmd = exec.CommandContext(ctx, "powershell.exe", "-NoProfile", "-NonInteractive", "-Command", h.Command+"; if ($LASTEXITCODE -ne 0) { exit $LASTEXITCODE }")
+	case anyWindows:
+		cmd = exec.CommandContext(ctx, "cmd", "/C", h.Command)
 	}
-	cmd := exec.CommandContext(ctx, shell[0], append(shell[1:], h.Command)...)
 	var stderr bytes.Buffer
 	cmd.Stdin, cmd.Stderr, cmd.WaitDelay = bytes.NewReader(event), &stderr, time.Second
 	answer, err = cmd.Output()

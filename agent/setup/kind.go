@@ -34,6 +34,7 @@ type Kind struct {
 	shared  string // the file of a project that its users share; "" for none
 
 	folderVariable string // of the environment: the folder of the user's settings; "" for none
+	onWindows      shell  // in which it runs the commands of hooks there
 }
 
 // Kinds lists the supported agents.
@@ -47,13 +48,13 @@ var Kinds = []Kind{
 	{
 		Source: hookevent.Gemini, Title: "Gemini CLI", Program: "gemini",
 		Events:  []string{"BeforeTool", "AfterTool", "SessionEnd"},
-		matcher: ".*", unit: 1000, folder: ".gemini", file: "settings.json",
+		matcher: ".*", unit: 1000, folder: ".gemini", file: "settings.json", onWindows: powerShell,
 	},
 	{
 		Source: hookevent.Codex, Title: "Codex", Program: "codex",
 		Trust:   "Codex does not run a hook before you trust it, and shows no warning: start codex, type /hooks, and trust the hooks of attestd; repeat this after each change of the hooks",
 		Events:  []string{"PreToolUse", "PostToolUse"},
-		matcher: ".*", unit: 1, folder: ".codex", file: "hooks.json", folderVariable: "CODEX_HOME",
+		matcher: ".*", unit: 1, folder: ".codex", file: "hooks.json", folderVariable: "CODEX_HOME", onWindows: anyWindows,
 	},
 }
 

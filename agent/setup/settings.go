@@ -8,14 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"runtime"
 	"slices"
 	"strings"
 
 	"attestd/agent/hookevent"
 	"attestd/crypto/strictjson"
 	"attestd/internal/lazyregexp"
-	"attestd/internal/printable"
 )
 
 // Hooks are the hooks of a coding agent that report its tool calls to attestd.
@@ -30,6 +28,8 @@ type Hooks struct {
 	// Command is the program whose hook command runs for each event. If it is "", the agent sends
 	// events to the server by HTTP.
 	Command string
+	// System is where the agent runs, as runtime.GOOS names it. Some have another shell on Windows.
+	System string
 }
 
 const (
@@ -42,6 +42,7 @@ type hook struct {
 	Type           string            `json:"type"`
 	URL            string            `json:"url,omitempty"`
 	Command        string            `json:"command,omitempty"`
+	CommandWindows string            `json:"commandWindows,omitempty"`
 	Timeout        int               `json:"timeout"`
 	OnFailure      string            `json:"onFailure,omitempty"`
 	Headers        map[string]string `json:"headers,omitempty"`
@@ -57,16 +58,16 @@ func (h Hooks) group(event string) []byte {
 		Headers: map[string]string{"Authorization": "Bearer $ATTESTD_KEY"}, AllowedEnvVars: []string{"ATTESTD_KEY"},
 	}
 	if h.Command != "" {
-		of = hook{Type: "command", Command: h.command(), Timeout: timeout * kind.unit}
+		of = hook{Type: "command", Timeout: timeout * kind.unit}
+		run := command{words: h.words()}
+		// The hook must not be the only one who can refuse: it may be gone, or hang.
+		run.refuses = h.Refuses() && event == kind.Events[0]
+		if of.Command = run.in(kind.shellOf(h.System)); kind.shellOf(h.System) == anyWindows {
+			of.CommandWindows = of.Command
+		}
 	}
-	// The hook must not be the only one who can refuse: it may be gone, or hang.
-	if h.Refuses() && event == kind.Events[0] {
-		if kind.OnFailure {
-			of.OnFailure = onFailureBlock
-		}
-		if of.Type == "command" && !isWindows {
-			of.Command += orBlock
-		}
+	if h.Refuses() && event == kind.Events[0] && kind.OnFailure {
+		of.OnFailure = onFailureBlock
 	}
 	return marshal(struct {
 		Matcher string `json:"matcher"`
@@ -77,14 +78,6 @@ func (h Hooks) group(event string) []byte {
 // onFailureBlock has Claude Code refuse a call when its hook cannot be started, hangs or fails.
 const onFailureBlock = "block"
 
-// orBlock ends a command, in a shell, which then refuses a call also where its program is missing,
-// cannot be run or is killed.
-const orBlock = " || exit 2"
-
-// isWindows says that agents run a command in a shell of its own there, in which orBlock may be an
-// error.
-const isWindows = runtime.GOOS == "windows"
-
 // Refuses reports whether the hooks refuse a call that cannot be recorded.
 func (h Hooks) Refuses() bool { return h.FailClosed || h.Passport }
 
@@ -93,7 +86,6 @@ func (h Hooks) Refuses() bool { return h.FailClosed || h.Passport }
 func (h Hooks) Lacks(version Version) string {
 	kind := kindOf(h.Source)
 	hangs := fmt.Sprintf("has no setting for a hook that does not answer in %d s: it goes on with the call. attestd hook answers in 4 s, unless its program hangs before that", timeout)
-	missing := " A missing program lets calls pass too: on Windows the command has no second part that would refuse them"
 	switch {
 	case !h.Refuses() || kind.OnFailure && version.AtLeast(OnFailureBlocks):
 		return ""
@@ -103,9 +95,6 @@ func (h Hooks) Lacks(version Version) string {
 		hangs = "of an unknown version may be older than " + string(OnFailureBlocks) + ", and then " + hangs
 	case kind.OnFailure:
 		hangs = string(version) + " is older than " + string(OnFailureBlocks) + ", and " + hangs
-	}
-	if isWindows {
-		hangs += "." + missing
 	}
 	return kind.Title + " " + hangs
 }
@@ -121,23 +110,24 @@ func (h Hooks) address() string {
 	return strings.TrimRight(h.URL, "/") + hookPath + "?" + query.Encode()
 }
 
-func (h Hooks) command() string {
-	command := printable.ShellWord(h.Command) + " hook"
+// words are the program and the arguments of the hook.
+func (h Hooks) words() []string {
+	words := []string{h.Command, "hook"}
 	// Claude Code is the default of --from.
 	if source := kindOf(h.Source).Source; source != hookevent.ClaudeCode {
-		command += " --from " + string(source)
+		words = append(words, "--from", string(source))
 	}
-	command += " --agent " + printable.ShellWord(h.Agent) + " --url " + printable.ShellWord(h.URL)
+	words = append(words, "--agent", h.Agent, "--url", h.URL)
 	if h.Passport {
-		command += " --require passport"
+		words = append(words, "--require", "passport")
 	}
 	if h.Redact != "" {
-		command += " --redact " + printable.ShellWord(h.Redact)
+		words = append(words, "--redact", h.Redact)
 	}
 	if h.FailClosed {
-		command += " --fail closed"
+		words = append(words, "--fail", "closed")
 	}
-	return command
+	return words
 }
 
 // marshal encodes a value as JSON without HTML escapes. The value MUST be encodable.
@@ -293,5 +283,5 @@ func asOurs(text []byte) (h hook, is bool) {
 		return h, false
 	}
 	address, err := url.Parse(h.URL)
-	return h, err == nil && strings.HasSuffix(address.Path, hookPath) || ourCommand().MatchString(h.Command)
+	return h, err == nil && strings.HasSuffix(address.Path, hookPath) || ourCommand().MatchString(shownCommand(h.Command))
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"reflect"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -99,9 +98,7 @@ func TestSettings(t *testing.T) {
 		want := entry{"command", "", "'/opt/a b/attestd' hook --agent bot --url http://127.0.0.1:8080 --redact input --fail closed", "", nil}
 		if event == "PreToolUse" {
 			want.OnFailure = "block"
-			if runtime.GOOS != "windows" {
-				want.Command += " || exit 2" // also where the program is gone
-			}
+			want.Command += " || exit 2" // also where the program is gone
 		}
 		if !reflect.DeepEqual(e, want) {
 			t.Errorf("%s: %+v", event, e)
@@ -119,9 +116,6 @@ func TestSettings(t *testing.T) {
 // that goes on when a hook hangs, and of the agents that have no setting against it.
 func TestLacks(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS == "windows" {
-		t.Skip("more is lacking there")
-	}
 	for _, c := range []struct {
 		source  hookevent.Source
 		version setup.Version

@@ -1,7 +1,6 @@
 package setup
 
 import (
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -9,14 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"attestd/internal/lazyregexp"
 	"attestd/sdk/attestd"
-)
-
-var (
-	wordForm    = `(?:[A-Za-z0-9/._+:,=-]+|'(?:[^']|'\\'')*')`
-	commandForm = lazyregexp.New(`^` + wordForm + `(?: ` + wordForm + `)*$`)
-	eachWord    = lazyregexp.New(wordForm)
 )
 
 // trusted refuses hooks that init has not written. Settings are part of a project, so anyone may
@@ -25,22 +17,17 @@ var (
 func (c Check) trusted(h hook) error {
 	server := h.URL
 	if h.Type != "http" {
-		command := strings.TrimSuffix(h.Command, orBlock)
-		if !commandForm().MatchString(command) {
-			return fmt.Errorf("init does not write such a command, so it was not run: %s", h.Command)
+		run, ok := parseCommand(h.Command, c.Kind.shellOf(c.System))
+		if !ok || h.CommandWindows != "" && h.CommandWindows != h.Command {
+			return fmt.Errorf("init does not write such a command, so it was not run: %s", shownCommand(h.Command))
 		}
-		words := eachWord().FindAllString(command, -1)
-		for i, word := range words {
-			if strings.HasPrefix(word, "'") {
-				words[i] = strings.ReplaceAll(word[1:len(word)-1], `'\''`, "'")
-			}
-		}
-		if err := isThisProgram(words[0]); err != nil {
+		words := run.words
+		if err := c.isOurProgram(words[0]); err != nil {
 			return err
 		}
 		at := slices.Index(words, "--url")
 		if len(words) < 2 || words[1] != "hook" || at < 0 || at == len(words)-1 {
-			return fmt.Errorf("init does not write such a command, so it was not run: %s", h.Command)
+			return fmt.Errorf("init does not write such a command, so it was not run: %s", shownCommand(h.Command))
 		}
 		server = words[at+1]
 	} else if address, err := url.Parse(server); err == nil {
@@ -54,23 +41,20 @@ func (c Check) trusted(h hook) error {
 	return nil
 }
 
-// isThisProgram returns an error unless a name refers to the running program.
-func isThisProgram(name string) error {
-	own, err := os.Executable()
-	if err != nil {
-		return err
-	}
+// isOurProgram returns an error unless a name refers to one of the programs that the hooks may run.
+func (c Check) isOurProgram(name string) error {
 	found, err := exec.LookPath(name)
 	if err != nil {
 		return fmt.Errorf("its program was not found: %w", err)
 	}
 	there, err := os.Stat(found)
-	here, err2 := os.Stat(own)
-	if err = errors.Join(err, err2); err != nil {
+	if err != nil {
 		return err
 	}
-	if !os.SameFile(there, here) {
-		return fmt.Errorf("it runs %s, which is not this program (%s), so it was not run; use that program to check its own hooks", found, own)
+	for _, own := range c.Programs {
+		if here, err := os.Stat(own); err == nil && os.SameFile(there, here) {
+			return nil
+		}
 	}
-	return nil
+	return fmt.Errorf("it runs %s, which is not this program (%s), so it was not run; use that program to check its own hooks", found, strings.Join(c.Programs, ", "))
 }

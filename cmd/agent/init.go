@@ -2,6 +2,7 @@ package agent
 
 import (
 	"path/filepath"
+	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -53,7 +54,7 @@ type initFlags struct {
 }
 
 func initAgentCommand(kind setup.Kind) *cobra.Command {
-	f := initFlags{kind: kind, hooks: setup.Hooks{Source: kind.Source}, command: !kind.HTTP}
+	f := initFlags{kind: kind, hooks: setup.Hooks{Source: kind.Source, System: runtime.GOOS}, command: !kind.HTTP}
 	how := kind.Title + ` runs "attestd hook" for each call, which signs with the agent's key. While the
 server is unreachable, that command stores records on disk and sends them later.`
 	if kind.HTTP {

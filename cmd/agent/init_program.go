@@ -67,6 +67,18 @@ func hookProgram(installed bool) (string, error) {
 	return installedPath(program)
 }
 
+// ourPrograms are the paths of this program and of the small one beside it.
+func ourPrograms() (paths []string) {
+	own, err := os.Executable()
+	if err != nil {
+		return nil
+	}
+	if paths = []string{own}; smallBeside(own) != "" {
+		paths = append(paths, smallBeside(own))
+	}
+	return paths
+}
+
 // smallBeside returns the path of the small program beside this one, "" where there is none of the
 // same build, or one that others could replace.
 func smallBeside(own string) string {

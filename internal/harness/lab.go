@@ -57,20 +57,13 @@ func Build(ctx context.Context, binary string) error {
 	return build(ctx, root, binary, ".")
 }
 
-// BuildSmall builds attestd-agent as releases have it, as Build builds attestd. With
-// $ATTESTD_TEST_BINARY it links to the one that stands beside that, if there is one.
+// BuildSmall builds attestd-agent into a file, stripped as releases have it.
 func BuildSmall(ctx context.Context, binary string) error {
-	if built := os.Getenv(builtBefore); built != "" {
-		beside := filepath.Join(filepath.Dir(built), "attestd-agent")
-		if _, err := os.Stat(beside); err == nil {
-			return os.Symlink(beside, binary)
-		}
-	}
 	root, err := Root(ctx)
 	if err != nil {
 		return err
 	}
-	return build(ctx, root, binary, "./cmd/attestd-agent", "-trimpath", "-ldflags=-s -w")
+	return build(ctx, root, binary, "./cmd/attestd-agent", "-ldflags=-s -w")
 }
 
 // BuildRelease builds the attestd of a source tree as a release.

@@ -15,7 +15,7 @@ import (
 // file of its program in the system's cache and without, and its memory. Events are signed with the
 // agent's key, or not.
 func (b *bench) hookProgram(ctx context.Context) (err error) {
-	server, t, err := b.serveTenant(ctx, "hook-program.db", "--base-url=") // proofs name the address that is asked
+	server, t, err := b.serveTenant(ctx, "hook-program.db", "--base-url=")
 	if err != nil {
 		return err
 	}

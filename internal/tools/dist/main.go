@@ -1,7 +1,7 @@
-// Command dist makes the files of a release: for each system an archive with the programs, their man
-// pages and completions, another with the program for the machine of an agent alone, and a list of
-// what each program is made of (CycloneDX); Debian packages; and SHA256SUMS. The same commit makes the same bytes in any folder, at any time, with the same
-// version of Go.
+// Command dist makes the files of a release: for each system an archive with the programs, their
+// man pages and completions, another with the program for the machine of an agent alone, and a list
+// of what each program is made of (CycloneDX); Debian packages; and SHA256SUMS. The same commit
+// makes the same bytes in any folder, at any time, with the same version of Go.
 //
 //	go -C internal/tools run ./dist [-version 1.4.0] [-out FOLDER] [-systems linux/amd64,…] SOURCE
 //

@@ -188,8 +188,8 @@ func readPlaces(path string) (p *places, err error) {
 	return p, nil
 }
 
-// parse reads a line. Each process of a long session reads all lines, and most are statements: those
-// are read without a parser of JSON, which takes six times as long.
+// parse reads a line. Each process of a long session reads all lines, and most are statements:
+// those are read without a parser of JSON, which takes six times as long.
 func (p *place) parse(line string) bool {
 	if plain, ok := plainPlace(line); ok {
 		*p = plain
@@ -198,8 +198,8 @@ func (p *place) parse(line string) bool {
 	return json.Unmarshal([]byte(line), p) == nil
 }
 
-// plainPlace reads the line of a statement as appendPlace writes it. ok is false for others, and for
-// texts with escapes.
+// plainPlace reads the line of a statement as appendPlace writes it. ok is false for others, and
+// for texts with escapes.
 func plainPlace(line string) (p place, ok bool) {
 	rest := line
 	text := func(before string) (value string) {
