@@ -61,10 +61,11 @@ func (c *call) readAtMost(most int64) ([]byte, error) {
 // readBytes reads a body of at most most bytes.
 func (c *call) readBytes(most int64) ([]byte, error) {
 	if c.ContentLength > most {
-		c.closeAfter() // otherwise net/http would first read some of it
+		c.closes = true // otherwise net/http would first read some of it
 		return nil, &http.MaxBytesError{Limit: most}
 	}
-	body, err := limit.ReadBody(c.s.bodies, c.holder(), http.MaxBytesReader(c.w, c.Body, most), c.ContentLength)
+	c.sent.ReadCloser = c.Body
+	body, err := limit.ReadBody(c.s.bodies, c.holder(), http.MaxBytesReader(c.w, &c.sent, most), c.ContentLength)
 	if err == nil {
 		c.body = body
 		return body.Bytes, nil

@@ -26,6 +26,8 @@ type call struct {
 	authErr  error          // why there is none, although a credential was presented
 	counted  *store.Company // of the OAuth client that called by HTTP Basic, or nil
 	body     *limit.Body    // nil until it is read
+	sent     sent           // the body as it is read
+	closes   bool           // the connection ends with the response
 	// releases the charge for decoding the body; nil if there is none
 	decoded func()
 	query   url.Values // declared parameters

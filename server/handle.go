@@ -33,6 +33,7 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 		}
 		c := &call{Request: r, s: s, w: &response{ResponseWriter: w}, id: requestID(r), came: time.Now(), needs: rt.needs, writes: rt.writes(),
 			undeclared: rt.undeclared, form: rt.handler.form}
+		c.w.call = c
 		h := w.Header()
 		h["X-Request-Id"] = []string{c.id}
 		h["X-Content-Type-Options"] = noSniff
@@ -46,6 +47,7 @@ func (s *Server) handle(rt route) http.HandlerFunc {
 			// front may see the next request begin elsewhere (RFC 9112 §6.1).
 			h.Set("Connection", "close")
 		}
+		defer c.linger() // when everything else is released
 		defer c.release()
 		var err error
 		defer func() {
@@ -128,6 +130,7 @@ func (c *call) finish(err error) {
 	}
 	if c.w.status != 0 {
 		c.log(max(level, slog.LevelWarn), errors.Join(errors.New("response aborted"), err))
+		c.w.early = false
 		panic(http.ErrAbortHandler)
 	}
 	if err := c.refuse(e); err != nil {
@@ -152,9 +155,6 @@ func (c *call) refuse(e *apiError) error {
 		c.w.Header()[name] = values
 	}
 	c.w.Header().Set("Cache-Control", "no-store")
-	if c.presumed.Company == nil && c.body == nil && c.ContentLength != 0 {
-		c.closeAfter() // otherwise net/http would wait for a stranger's body
-	}
 	if c.form != nil && c.form.refuse != nil && c.form.refuse(c, e) {
 		return nil
 	}
@@ -166,14 +166,6 @@ func (c *call) refuse(e *apiError) error {
 		body.RequestID = c.id
 	}
 	return c.json(e.Status, body)
-}
-
-// closeAfter ends the connection after the response to a request whose body is not read. Over
-// HTTP/2, net/http ends the stream instead, and the connection is for others too.
-func (c *call) closeAfter() {
-	if c.ProtoMajor < 2 {
-		c.w.Header().Set("Connection", "close")
-	}
 }
 
 // requestID returns a valid X-Request-ID (1 to 128 visible ASCII characters) of the request, or a

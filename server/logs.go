@@ -63,8 +63,7 @@ func (f file) setHeader(h http.Header) { h.Set("Cache-Control", f.caching) }
 func (f file) writeTo(c *call, status int) error {
 	c.w.Header().Set("Content-Type", f.contentType)
 	c.w.Header().Set("Content-Length", strconv.Itoa(len(f.content)))
-	c.w.WriteHeader(status)
-	_, _ = c.w.Write(f.content)
+	c.whole(status, f.content)
 	return nil
 }
 

@@ -124,7 +124,6 @@ func statusCode(status int) uint64 {
 // protobuf responds with an encoded message. It ignores errors, which mean that the client is gone.
 func (c *call) protobuf(status int, message []byte) error {
 	c.w.Header().Set("Content-Type", protobufType)
-	c.w.WriteHeader(status)
-	_, _ = c.w.Write(message)
+	c.whole(status, message)
 	return nil
 }

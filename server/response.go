@@ -27,8 +27,7 @@ func encodeJSON(b *bytes.Buffer, v any) error {
 // bytes responds with encoded JSON. It ignores errors, which mean that the client is gone.
 func (c *call) bytes(status int, body []byte) error {
 	c.w.Header()["Content-Type"] = applicationJSON
-	c.w.WriteHeader(status)
-	_, _ = c.w.Write(body)
+	c.whole(status, body)
 	return nil
 }
 
@@ -36,20 +35,26 @@ func (c *call) bytes(status int, body []byte) error {
 // begun.
 type response struct {
 	http.ResponseWriter
+	call   *call
 	status int
 	bytes  int64
+	early  bool // it comes before the end of the request
 }
 
 func (w *response) WriteHeader(status int) {
 	if w.status == 0 {
 		w.status = status
+		if w.call.isEarly() {
+			w.early = true
+			w.Header().Set("Connection", "close")
+		}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *response) Write(b []byte) (int, error) {
 	if w.status == 0 {
-		w.status = http.StatusOK
+		w.WriteHeader(http.StatusOK)
 	}
 	n, err := w.ResponseWriter.Write(b)
 	w.bytes += int64(n)
