@@ -62,6 +62,9 @@ func (r *request) target(base *url.URL) string {
 // maxAnswer is the largest size of a buffered response, in bytes. Responses to batches are longest.
 const maxAnswer = 64 << 20
 
+// ErrLongAnswer reports that a response is longer than 64 MiB, so that what it says is unknown.
+var ErrLongAnswer = errors.New("the answer is longer than 64 MiB")
+
 // do sends a request with its retries and decodes the response into dest: raw into a *[]byte, or
 // else as JSON. A nil dest discards it.
 func (c *Client) do(ctx context.Context, r request, dest any) error {
@@ -78,7 +81,7 @@ func (c *Client) do(ctx context.Context, r request, dest any) error {
 		case err != nil:
 			return lost(r.operation(), err)
 		case len(text) > maxAnswer:
-			return fmt.Errorf("%s: the answer is longer than %d bytes", r.operation(), maxAnswer)
+			return lost(r.operation(), ErrLongAnswer)
 		case verbatim:
 			*raw = text
 		case dest != nil:

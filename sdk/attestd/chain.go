@@ -1,8 +1,6 @@
 package attestd
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+
+	"attestd/internal/linereader"
 )
 
 // Log is one of a company's two chains.
@@ -135,16 +135,16 @@ var errStop = errors.New("nobody wants more")
 
 // eachLine calls yield for the lines of r. Each line must end with a line feed.
 func eachLine(r io.Reader, yield func(line []byte) error) error {
-	lines := bufio.NewReaderSize(r, 64<<10)
+	lines := linereader.New(r, maxAnswer)
 	for {
-		line, err := lines.ReadBytes('\n')
-		if errors.Is(err, io.EOF) && len(line) == 0 {
+		line, err := lines.Next()
+		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("the answer ends early: %w", err)
 		}
-		if line = bytes.TrimSuffix(line, []byte("\n")); len(line) > 0 {
+		if len(line) > 0 {
 			if err := yield(line); err != nil {
 				return err
 			}

@@ -75,6 +75,7 @@ func (c *Client) dial(ctx context.Context, r *request, token string) (*Stream, e
 		}
 		return nil, lost(r.operation(), err)
 	}
+	conn.SetReadLimit(maxAnswer)
 	alive := func() error { return conn.SetReadDeadline(time.Now().Add(silence)) }
 	answerPing := conn.PingHandler()
 	conn.SetPingHandler(func(data string) error { return errors.Join(alive(), answerPing(data)) })

@@ -191,7 +191,8 @@ func (r *running) prepare(company string) {
 		JWK              struct{ X string }
 	}
 	r.ask(200, "GET", "/v1/ca/public-key?companyId="+company, "", &public)
-	for name, value := range map[string]string{"url": r.proxy.URL, "company": company, "key": r.key, "dir": t.TempDir() + "/spool", "pem": public.PEM, "jwk": public.JWK.X, "fingerprint": public.Fingerprint} {
+	for name, value := range map[string]string{"url": r.proxy.URL, "company": company, "key": r.key, "dir": t.TempDir() + "/spool", "pem": public.PEM, "jwk": public.JWK.X, "fingerprint": public.Fingerprint,
+		"medium": strings.Repeat("m", 300<<10), "large": strings.Repeat("l", 16<<20)} {
 		must(t, r.vars.set(name, value))
 	}
 	for _, role := range []string{"writer", "reader"} {

@@ -27,7 +27,9 @@
 // In args and expect, ${name} stands for what was saved, and for what the test knows: ${url} of the
 // proxy, ${company}, ${key} (of an admin), ${writer} and ${reader} (keys of these roles),
 // ${clientId} and ${clientSecret} (of an OAuth client), ${pem}, ${jwk} (its x) and ${fingerprint}
-// of the company's key, and ${dir}, a folder that does not exist yet. Where client has agent, there
+// of the company's key, ${dir}, a folder that does not exist yet, and ${medium} and ${large}, texts
+// of 300 KiB and 16 MiB: all of what the service takes in one request, and more than that and the
+// buffers of a connection. Where client has agent, there
 // are also ${agentFile}, the path of a key file of the agent bot, ${agentFileOfBefore}, the same
 // without the member log, ${log}, which is that member, ${thumbprint} of the key, and ${delegation}
 // and ${exchanged}, tokens under which bot acts for the company globex: by itself, and by way of
@@ -50,6 +52,13 @@
 //	           and "body" where given,
 //	           and with Connection: close where "close" is true, as the service does, or without its header X-Request-ID
 //	           where "foreign" is true: something before it has answered
+//	early      as answer, before the end of the request; the proxy reads 1 MiB more, and resets the connection after
+//	           "millis"
+//	cutAbove   the connection ends before the request has reached the server, where its body has more than "bytes";
+//	           others pass
+//	drip       the request reaches the server, and the header of its answer comes byte by byte for "millis"
+//	endless    the request does not reach the server; the answer is "status" and a body without end
+//	second     after the server's answer comes another one, which nobody has asked for. The step ends when that is sent
 //
 // All requests of a step to POST /v1/attest must carry one Idempotency-Key, or as many different
 // ones as "keys" says. A statement is its own key.

@@ -71,7 +71,7 @@ func errorOf(err error) map[string]any {
 		return map[string]any{"kind": "ended"}
 	case errors.Is(err, spool.ErrFull):
 		return map[string]any{"kind": "full"}
-	case errors.As(err, &timeout), errors.As(err, &named), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &timeout), errors.As(err, &named), errors.Is(err, attestd.ErrLongAnswer), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.DeadlineExceeded):
 		return map[string]any{"kind": "connection"}
 	}
 	return map[string]any{"kind": "invalid", "message": err.Error()}

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +31,7 @@ type fault struct {
 	Close      bool
 	Foreign    bool
 	Millis     int
+	Bytes      int
 }
 
 // proxy stands between a client and the server, and breaks what the step says.
@@ -42,6 +45,9 @@ type proxy struct {
 	requests int
 	keys     map[string]bool // Idempotency-Key of the requests to POST /v1/attest
 	keyless  bool            // one of these had none
+	conns    []net.Conn      // that no handler closes
+
+	sending sync.WaitGroup // what is sent after the answer of a request
 }
 
 // front is the address under which clients know a server. It hands each request to the proxy of the
@@ -63,6 +69,9 @@ func newProxy(t *testing.T, front *front, server string) *proxy {
 	front.proxy.Store(p)
 	t.Cleanup(func() {
 		front.CloseClientConnections() // a client may still wait for a slow answer
+		for _, conn := range p.conns {
+			conn.Close()
+		}
 		p.http.CloseIdleConnections()
 	})
 	p.URL = front.URL
@@ -78,6 +87,7 @@ func (p *proxy) begin(faults []fault) {
 
 // end returns what went on since begin.
 func (p *proxy) end() (requests, keys int, keyless bool) {
+	p.sending.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = nil
@@ -106,7 +116,18 @@ func (p *proxy) next(r *http.Request, body []byte) fault {
 	return now
 }
 
+// answersEarly reports whether the next request is answered before its end.
+func (p *proxy) answersEarly() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.faults) > 0 && p.faults[0].Do == "early"
+}
+
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if p.answersEarly() {
+		early(w, p.next(r, nil))
+		return
+	}
 	sent, err := io.ReadAll(r.Body)
 	if err != nil {
 		cut(w)
@@ -117,6 +138,17 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch now.Do {
 	case "cutBefore":
 		cut(w)
+		return
+	case "cutAbove":
+		if len(sent) > now.Bytes {
+			cut(w)
+			return
+		}
+	case "endless":
+		w.WriteHeader(now.Status)
+		for piece := bytes.Repeat([]byte(" "), 64<<10); err == nil; {
+			_, err = w.Write(piece)
+		}
 		return
 	case "lie":
 		if _, _, err := p.forward(r, sent); err != nil {
@@ -136,12 +168,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Connection", "close")
 		}
 		w.WriteHeader(now.Status)
-		if now.Body == "" {
-			// strings always can be
-			body, _ := json.Marshal(map[string]string{"error": http.StatusText(now.Status), "code": now.Code, "pointer": now.Pointer})
-			now.Body = string(body)
-		}
-		_, _ = io.WriteString(w, now.Body) // to a client that may be gone
+		_, _ = io.WriteString(w, now.body()) // to a client that may be gone
 		return
 	}
 	if r.Header.Get("Upgrade") != "" {
@@ -161,6 +188,8 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()[name] = values
 	}
 	switch now.Do {
+	case "second", "drip":
+		p.raw(w, now, answer, body)
 	case "cutAfter":
 		cut(w)
 	case "cutAnswer":
@@ -200,6 +229,78 @@ func (p *proxy) forward(r *http.Request, sent []byte) (*http.Response, []byte, e
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	return answer, body, err
+}
+
+// body is the answer of a fault.
+func (f fault) body() string {
+	if f.Body != "" {
+		return f.Body
+	}
+	// strings always can be
+	body, _ := json.Marshal(map[string]string{"error": http.StatusText(f.Status), "code": f.Code, "pointer": f.Pointer})
+	return string(body)
+}
+
+// text is a whole answer as it is sent.
+func (f fault) text() string {
+	body := f.body()
+	return fmt.Sprintf("HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nX-Request-ID: answered\r\nContent-Length: %d\r\n", f.Status, http.StatusText(f.Status), len(body)) +
+		"\r\n" + body
+}
+
+// early answers while the client sends, and resets the connection.
+func early(w http.ResponseWriter, f fault) {
+	conn, from, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, strings.Replace(f.text(), "\r\n", "\r\nConnection: close\r\n", 1))
+	_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+	_, _ = io.CopyN(io.Discard, from, 1<<20)
+	time.Sleep(time.Duration(f.Millis) * time.Millisecond) // the client reads, or waits until it can send
+	if tcp, is := conn.(*net.TCPConn); is {
+		_ = tcp.SetLinger(0)
+	}
+}
+
+// raw sends the server's answer byte by byte, or another one behind it.
+func (p *proxy) raw(w http.ResponseWriter, f fault, answer *http.Response, body []byte) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	p.mu.Lock()
+	p.conns = append(p.conns, conn)
+	p.mu.Unlock()
+	var rest bytes.Buffer
+	answer.Header.Set("Content-Length", strconv.Itoa(len(body)))
+	_ = answer.Header.Write(&rest) // to a buffer
+	rest.WriteString("\r\n")
+	rest.Write(body)
+	_, _ = fmt.Fprintf(conn, "HTTP/1.1 %d %s\r\n", answer.StatusCode, http.StatusText(answer.StatusCode))
+	const pause = 20 * time.Millisecond
+	if f.Do == "drip" {
+		rest = *bytes.NewBufferString("\r\n" + rest.String())
+		_, err = io.WriteString(conn, "X-Slow: ")
+		for range time.Duration(f.Millis) * time.Millisecond / pause {
+			if err == nil {
+				time.Sleep(pause)
+				_, err = io.WriteString(conn, "x")
+			}
+		}
+	}
+	if f.Do == "second" { // the step goes on until it is sent
+		p.sending.Add(1)
+		defer p.sending.Done()
+	}
+	_, _ = conn.Write(rest.Bytes())
+	if f.Do == "second" {
+		time.Sleep(2 * pause) // it comes by itself
+		_, _ = io.WriteString(conn, f.text())
+		// Clients that watch their idle connections need a moment to see it.
+		time.Sleep(5 * pause)
+	}
 }
 
 // cut ends a connection without a word.

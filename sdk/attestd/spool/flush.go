@@ -3,10 +3,12 @@ package spool
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -132,7 +134,8 @@ func (s *Spool) take() ([]uint64, error) {
 type flush struct {
 	*Spool
 	noted   refusals
-	most    int // items of a batch; less once the service has refused more
+	most    int  // items of a batch; less once the service has refused more
+	cut     bool // most is less because more were not answered
 	backlog backlog
 	asked   bool // the service has answered, or has not
 	apart   RefusedError
@@ -141,18 +144,24 @@ type flush struct {
 	blocked  blocked
 }
 
-// blocked is what something before the service has answered in its place, such as a gateway that
-// takes what stands in an attestation for an attack. That attestation waits for the next Flush, and
-// so do later ones of its session, which are recorded behind it. The others go on.
+// blocked is what the service has not answered: something before it has, such as a gateway that
+// takes what stands in an attestation for an attack, or the connection is lost whenever it is sent,
+// because it is too large for something. That attestation waits for the next Flush, and so do later
+// ones of its session, which are recorded behind it. The others go on.
 type blocked struct {
-	first    *attestd.Error
+	first    error
 	sessions map[string]bool
-	pages    int // since the service has answered, each to one attestation
+	alone    int // single attestations in a row that were not answered
+	lost     int // lost connections in a row with several attestations
 }
 
-// maxPages is how many attestations in a row are answered so before a Flush ends: then the service
-// cannot be reached.
-const maxPages = 3
+// maxAlone is how many single attestations in a row are not answered before a Flush ends: then the
+// service cannot be reached. After maxLost lost connections attestations are sent one by one, so
+// that few attempts, which may take long, find that out.
+const (
+	maxAlone = 3
+	maxLost  = 3
+)
 
 // item is a line of a queue that is not done.
 type item struct {
@@ -290,7 +299,8 @@ func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late boo
 			}
 			done.finish(recorded)
 		case err == nil:
-			if f.blocked.pages = 0; f.blocked.first != nil { // what was blocked is behind
+			f.blocked.alone, f.blocked.lost = 0, 0
+			if f.cut { // what was not answered may be behind
 				f.most = min(2*f.most, attestd.MaxBatch)
 			}
 			done.finish(gone)
@@ -301,11 +311,16 @@ func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late boo
 			} else {
 				err = &LimitedError{max(answer.RetryAfter, minWait), err}
 			}
-		case isPage(answer) && n == 1 && f.blocked.pages < maxPages-1:
+		case unanswered(ctx, err) && n == 1 && f.blocked.alone < maxAlone-1:
+			f.block(items[0].Attestation, err)
 			waiting[gone[0]], err = true, nil
-			f.block(items[0].Attestation, answer)
-		case isPage(answer) && n > 1:
-			f.most, err = n/2, nil
+		case unanswered(ctx, err) && n > 1:
+			if f.cut, f.most = true, n/2; answer == nil {
+				if f.blocked.lost++; f.blocked.lost >= maxLost {
+					f.most = 1
+				}
+			}
+			err = nil
 		case !blamed(err):
 			return err // all that can be sent later, and what no attestation is to blame for
 		case (named || n == 1) && f.FreshKeys && answer.Code == attestd.KeyReused && done.keys[items[at].line] == "":
@@ -324,15 +339,23 @@ func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late boo
 	return nil
 }
 
-// isPage reports whether something before the service has refused a request in its place.
-func isPage(e *attestd.Error) bool {
-	return e != nil && e.Foreign && e.Status >= 400 && e.Status < 500 && e.Status != http.StatusRequestTimeout && e.Status != http.StatusTooManyRequests
+// unanswered reports whether a request may have come to the service and was not answered by it,
+// which may be due to what stands in it: something before the service has refused it, or the
+// connection was lost. It is not where no connection was made, or no credential was to be had.
+func unanswered(ctx context.Context, err error) bool {
+	var page *attestd.Error
+	if errors.As(err, &page) {
+		return page.Foreign && page.Status >= 400 && page.Status < 500 && page.Status != http.StatusRequestTimeout && page.Status != http.StatusTooManyRequests
+	}
+	var unsent *net.OpError
+	dial := errors.As(err, &unsent) && unsent.Op == "dial"
+	return !dial && !errors.As(err, new(*attestd.CredentialError)) && !errors.As(err, new(*tls.CertificateVerificationError)) && ctx.Err() == nil
 }
 
-// block notes that an attestation was answered with a page.
-func (f *flush) block(a attestd.Attestation, page *attestd.Error) {
-	if f.blocked.pages++; f.blocked.first == nil {
-		f.blocked.first, f.blocked.sessions = page, map[string]bool{}
+// block notes that an attestation by itself was not answered.
+func (f *flush) block(a attestd.Attestation, err error) {
+	if f.blocked.alone++; f.blocked.first == nil {
+		f.blocked.first, f.blocked.sessions = err, map[string]bool{}
 	}
 	if session := sessionOf(a); session != "" {
 		f.blocked.sessions[session] = true

@@ -27,7 +27,7 @@ This file is made of sdk/python/parts and web/checkers/python by go generate ./w
 """
 from __future__ import annotations
 
-import asyncio, base64, difflib, functools, hashlib, http.client, itertools, json, keyword, logging, os, random, re, secrets, socket, ssl, struct, sys, threading, time
+import asyncio, base64, difflib, functools, hashlib, http.client, inspect, io, itertools, json, keyword, logging, os, random, re, secrets, select, socket, ssl, stat, struct, sys, threading, time
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
@@ -403,61 +403,180 @@ class OAuth:
                 self._token, self._until = made["access_token"], time.monotonic() + life - min(60, life / 2)
             return self._token
 
+MAX_REFUSAL = 64 << 10  # the most bytes of an answer that is an error
+MAX_ANSWER = 64 << 20  # the most bytes of an answer that stands in memory, and of a line or message of a long one
+
+class _Socket:
+    """A socket with one deadline over all that is sent and read, however slowly it comes. Python's own timeout begins anew with each piece."""
+
+    def __init__(self, sock, deadline):
+        self.sock, self.deadline = sock, deadline
+        self.more = False  # behind an answer came what nobody has asked for
+
+    def within(self, seconds):
+        """Ends the deadline: from now on each piece has so many seconds."""
+        self.deadline = None
+        self.sock.settimeout(seconds)
+
+    def limit(self):
+        if self.deadline is not None:
+            left = self.deadline - time.monotonic()
+            if left <= 0:
+                raise socket.timeout("timed out")
+            self.sock.settimeout(left)
+
+    def sendall(self, data):
+        left = memoryview(data)
+        while left:
+            self.limit()
+            left = left[self.sock.send(left):]
+
+    def makefile(self, mode):
+        return _Answer(_Pieces(self))
+
+    def close(self):
+        self.sock.close()
+
+    def is_usable(self):
+        """Whether a connection that was kept may be used again: nothing came on it since its last answer, and it was not closed."""
+        if self.more or getattr(self.sock, "pending", int)():
+            return False
+        if hasattr(select, "poll"):  # select has no room for high numbers
+            asked = select.poll()
+            asked.register(self.sock, select.POLLIN)
+            return not asked.poll(0)
+        return not select.select([self.sock], [], [], 0)[0]
+
+class _Pieces(io.RawIOBase):
+    """What comes on a _Socket."""
+
+    def __init__(self, bounded):
+        # it holds the socket open until it is closed itself
+        self.bounded, self.file, self.ended = bounded, bounded.sock.makefile("rb", 0), False
+
+    def readable(self):
+        return True
+
+    def readinto(self, into):
+        if self.ended:
+            return 0
+        self.bounded.limit()
+        return self.file.readinto(into)
+
+    def close(self):
+        self.file.close()
+        super().close()
+
+class _Answer(io.BufferedReader):
+    """The file of an answer. It tells its socket of what came behind the answer and would be lost with this buffer."""
+
+    def close(self):
+        if not self.closed:
+            self.raw.ended = True
+            self.raw.bounded.more = self.raw.bounded.more or len(self.peek(1)) > 0
+        super().close()
+
 class _Connections:
-    """Connections to one service. One that is kept may have been closed by the other side meanwhile, which shows only when it is used, so requests that must not be carried out twice always
-    get a new one. Redirects are not followed: a redirected POST becomes a GET. Proxies of the environment are not used."""
+    """Connections to one service. One that is kept may have been closed by the other side meanwhile, which may show only when it is used, so requests that must not be carried out twice
+    always get a new one. One on which something came since its last answer is dropped: it would be taken for the next answer. Redirects are not followed: a redirected POST becomes a GET.
+    Proxies of the environment are not used."""
 
     def __init__(self, url, timeout, context):
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.password or parts.query or parts.fragment:
             raise AttestdError("the URL must look like https://attest.example.com, without a password or a query")
         self.prefix, self.timeout = parts.path.rstrip("/"), timeout
-        kind = http.client.HTTPConnection if parts.scheme == "http" else functools.partial(http.client.HTTPSConnection, context=context or ssl.create_default_context())
-        self._new = lambda: kind(parts.hostname, parts.port, timeout=timeout)
+        self._context = (context or ssl.create_default_context()) if parts.scheme == "https" else None
+        kind = functools.partial(http.client.HTTPSConnection, context=self._context) if self._context else http.client.HTTPConnection
+        self._new = lambda: kind(parts.hostname, parts.port)
         self._idle, self._lock = [], threading.Lock()
         self.heard = lambda headers: None  # is told the headers of each answer
 
-    def open(self, operation, path, headers, body, kept=False):
-        """Sends a request: (connection, its socket, response, deadline)."""
-        with self._lock:
-            connection = self._idle.pop() if kept and self._idle else None
+    def _kept(self):
+        """A connection that is kept and may be used; None where there is none."""
+        while True:
+            with self._lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None or connection.sock.is_usable():
+                return connection
+            connection.close()
+
+    def _connect(self, connection, deadline):
+        """Connects, at one of the addresses of the name, before the deadline. Nothing bounds how long the system looks the name up."""
+        failed = OSError("the name has no address")
+        for family, kind, protocol, _, address in socket.getaddrinfo(connection.host, connection.port, type=socket.SOCK_STREAM):
+            sock = socket.socket(family, kind, protocol)
+            try:
+                bounded = _Socket(sock, deadline)
+                bounded.limit()
+                sock.connect(address)
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                if self._context:
+                    bounded.limit()
+                    bounded.sock = self._context.wrap_socket(sock, server_hostname=connection.host)
+                connection.sock = bounded
+                return
+            except OSError as cause:
+                sock.close()
+                failed = cause
+                if isinstance(cause, ssl.SSLError):
+                    break
+        raise failed
+
+    def open(self, operation, path, headers, body, kept=False, deadline=None):
+        """Sends a request: (connection, its socket, response). All of it, and reading what comes, ends at one deadline, unless the caller ends that."""
+        deadline = deadline or time.monotonic() + self.timeout
+        connection = self._kept() if kept else None
         used, connection = connection is not None, connection or self._new()
-        deadline = time.monotonic() + self.timeout
         try:
             if not used:
-                connection.connect()
+                self._connect(connection, deadline)
         except OSError as cause:
             connection.close()
             raise ConnectionLost(operation, cause, unsent=True) from None
+        sock, lost = connection.sock, None
+        sock.deadline = deadline
         try:
-            connection.sock.settimeout(self.timeout)
-            sock = connection.sock
-            connection.request(operation.split(" ")[0], self.prefix + path, None if body is None else body.encode(), headers)
-            answer = connection.getresponse()
+            try:
+                connection.request(operation.split(" ")[0], self.prefix + path, None if body is None else body.encode(), headers)
+            except OSError as cause:
+                # The other side may have answered before the end of the request, and closed:
+                # what is too large for it, for example. The connection is not used again.
+                lost, sock.more = cause, True
+            try:
+                answer = connection.getresponse()
+            except (OSError, http.client.HTTPException) as cause:
+                raise lost or cause
             self.heard(answer.headers)
-            return connection, sock, answer, deadline
+            return connection, sock, answer
         except (OSError, http.client.HTTPException) as cause:
             connection.close()
-            if used:
-                return self.open(operation, path, headers, body)
+            if used and time.monotonic() < deadline:
+                return self.open(operation, path, headers, body, deadline=deadline)
             raise ConnectionLost(operation, cause) from None
 
     def whole(self, operation, path, headers, body, safe):
         """Sends a request and reads its answer whole: (status, headers, body)."""
-        connection, sock, answer, deadline = self.open(operation, path, headers, body, kept=safe)
-        parts = []
+        connection, sock, answer = self.open(operation, path, headers, body, kept=safe)
+        parts, size = [], 0
         try:
             for part in _parts(answer):
                 parts.append(part)
-                # at its end, with Connection: close, the socket is closed, too
-                if not answer.isclosed():
-                    sock.settimeout(max(0.001, deadline - time.monotonic()))
+                size += len(part)
+                if answer.status >= 300 and size > MAX_REFUSAL:  # of no error of the service
+                    _end(answer, connection)
+                    return answer.status, answer.headers, b""
+                if size > MAX_ANSWER:
+                    raise OSError(f"the answer is longer than {MAX_ANSWER} bytes")
         except (OSError, http.client.HTTPException) as cause:
             _end(answer, connection)
             raise ConnectionLost(operation, cause) from None
         with self._lock:
-            if connection.sock is not None and len(self._idle) < 64:
+            if connection.sock is not None and not sock.more and len(self._idle) < 64:
                 self._idle.append(connection)
+                connection = None
+        if connection:
+            connection.close()
         return answer.status, answer.headers, b"".join(parts)
 
     def close(self):
@@ -475,7 +594,7 @@ def _end(answer, connection):
 def _refusal(operation, answer, connection):
     """The error that an answer is which was not read yet; its connection is ended."""
     try:
-        return _service_error(operation, answer.status, answer.headers, answer.read(65536))
+        return _service_error(operation, answer.status, answer.headers, answer.read(MAX_REFUSAL))
     except (OSError, http.client.HTTPException) as cause:
         return ConnectionLost(operation, cause)
     finally:
@@ -680,15 +799,18 @@ class Client:
 
     def _lines(self, operation, path, headers):
         def attempt(bearer):
-            connection, _, answer, _ = self._connections.open(operation, path, {**headers, **self._presents(operation, path, bearer)}, None)
+            connection, sock, answer = self._connections.open(operation, path, {**headers, **self._presents(operation, path, bearer)}, None)
             if answer.status != 200:
                 raise _refusal(operation, answer, connection)
+            sock.within(self._connections.timeout)  # each piece of what may be long
             return connection, answer
         connection, answer = self._again(attempt, True, False)
         rest = b""
         try:
             for part in _parts(answer):
                 *lines, rest = (rest + part).split(b"\n")
+                if len(rest) > MAX_ANSWER:
+                    raise OSError(f"a line is longer than {MAX_ANSWER} bytes")
                 for line in lines:
                     yield line.decode()
             if rest:
@@ -843,10 +965,10 @@ def _upgrade(connections, path, bearer):
     come)."""
     operation, key = "GET /v1/ws", base64.b64encode(os.urandom(16)).decode()
     headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key, **bearer}
-    connection, sock, answer, _ = connections.open(operation, path, headers, None)
+    connection, sock, answer = connections.open(operation, path, headers, None)
     accept = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
     if answer.status == 101 and answer.headers.get("Sec-WebSocket-Accept") == base64.b64encode(accept).decode():
-        sock.settimeout(75)  # the service pings every 30 s
+        sock.within(75)  # the service pings every 30 s
         return connection, sock, answer
     raise _refusal(operation, answer, connection)
 
@@ -862,6 +984,7 @@ def _messages(connection, sock, answer):
                 _pong(sock, data)
             elif kind in (0, 1):
                 whole += data
+                must(len(whole) <= MAX_ANSWER, f"a message is longer than {MAX_ANSWER} bytes")
                 if final:
                     yield whole.decode()
                     whole = b""
@@ -880,6 +1003,7 @@ def _frames(source):  # (final, kind, data); a server masks nothing
         first, size = exactly_read(2)
         if size >= 126:
             size = int.from_bytes(exactly_read(2 if size == 126 else 8), "big")
+            must(size <= MAX_ANSWER, f"a message is longer than {MAX_ANSWER} bytes")
         yield first >= 128, first & 15, exactly_read(size)
 
 def _pong(sock, data):
@@ -1174,7 +1298,7 @@ class Spool:
                     names = names[self._batch(names[: self._room()], found) :]
             except AttestdError as error:
                 cause = error
-            cause = found.mismatch or cause or found.page
+            cause = found.mismatch or cause or found.unanswered
             if found.refused:
                 raise RefusedError(self.folder / "refused", found.refused) from cause
             if cause:
@@ -1272,20 +1396,24 @@ class Spool:
                     if i not in error.places:
                         self._remove(item.name)
                 return
-            except ServiceError as error:
-                # Something before the service has answered, such as a gateway that takes it for an
-                # attack. That item waits, and so do later ones of its session.
-                if _is_page(error) and len(items) == 1 and found.pages < 2:
-                    found.page, found.pages = found.page or error, found.pages + 1
+            except (ServiceError, ConnectionLost) as error:
+                # Something before the service has answered, such as a gateway that takes an item
+                # for an attack, or the connection is lost whenever an item is sent, which is too
+                # large for something. That item waits, and so do later ones of its session.
+                unanswered = _is_page(error) if isinstance(error, ServiceError) else not error.unsent
+                if unanswered and len(items) == 1 and found.alone < 2:
+                    found.unanswered, found.alone = found.unanswered or error, found.alone + 1
                     if items[0].session():
                         found.blocked.add(items[0].session())
                     return
-                if _is_page(error) and len(items) > 1:
-                    half = (len(items) + 1) // 2
-                    self._send(items[:half], found, renewed)
-                    items = items[half:]
+                if unanswered and len(items) > 1:
+                    found.lost += isinstance(error, ConnectionLost)
+                    # a service that is away is found out by few attempts, which may take long
+                    first = 1 if found.lost > 2 else (len(items) + 1) // 2
+                    self._send(items[:first], found, renewed)
+                    items = items[first:]
                     continue
-                if error.foreign:
+                if isinstance(error, ConnectionLost) or error.foreign:
                     raise
                 # A refusal that is about the credential and not about an item would empty the
                 # spool.
@@ -1312,7 +1440,7 @@ class Spool:
                     self._set_apart(items[at].name, str(error), found)
                     items = items[:at] + items[at + 1 :]
             else:
-                found.pages = 0
+                found.alone = found.lost = 0
                 for item in items:
                     self._remove(item.name)
                 return
@@ -1353,8 +1481,9 @@ class Spool:
 class _Found:  # by a flush, beside what it has sent
     refused: list
     mismatch: RecordMismatchError | None = None  # the first answer that was not of what was sent
-    page: ServiceError | None = None  # the first that something before the service has given
-    pages: int = 0  # of them in a row, each to one item: after three the service cannot be reached
+    unanswered: AttestdError | None = None  # the first item by itself that the service has not answered
+    alone: int = 0  # of them in a row: after three the service cannot be reached
+    lost: int = 0  # how often in a row the connection was lost with several items
     blocked: set = field(default_factory=set)  # sessions of which an item waits for that
 
 @dataclass(frozen=True)

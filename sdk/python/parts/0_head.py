@@ -27,7 +27,7 @@ This file is made of sdk/python/parts and web/checkers/python by go generate ./w
 """
 from __future__ import annotations
 
-import asyncio, base64, difflib, functools, hashlib, http.client, itertools, json, keyword, logging, os, random, re, secrets, socket, ssl, struct, sys, threading, time
+import asyncio, base64, difflib, functools, hashlib, http.client, inspect, io, itertools, json, keyword, logging, os, random, re, secrets, select, socket, ssl, stat, struct, sys, threading, time
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal

@@ -187,15 +187,18 @@ class Client:
 
     def _lines(self, operation, path, headers):
         def attempt(bearer):
-            connection, _, answer, _ = self._connections.open(operation, path, {**headers, **self._presents(operation, path, bearer)}, None)
+            connection, sock, answer = self._connections.open(operation, path, {**headers, **self._presents(operation, path, bearer)}, None)
             if answer.status != 200:
                 raise _refusal(operation, answer, connection)
+            sock.within(self._connections.timeout)  # each piece of what may be long
             return connection, answer
         connection, answer = self._again(attempt, True, False)
         rest = b""
         try:
             for part in _parts(answer):
                 *lines, rest = (rest + part).split(b"\n")
+                if len(rest) > MAX_ANSWER:
+                    raise OSError(f"a line is longer than {MAX_ANSWER} bytes")
                 for line in lines:
                     yield line.decode()
             if rest:

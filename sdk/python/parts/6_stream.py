@@ -3,10 +3,10 @@ def _upgrade(connections, path, bearer):
     come)."""
     operation, key = "GET /v1/ws", base64.b64encode(os.urandom(16)).decode()
     headers = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": key, **bearer}
-    connection, sock, answer, _ = connections.open(operation, path, headers, None)
+    connection, sock, answer = connections.open(operation, path, headers, None)
     accept = hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()
     if answer.status == 101 and answer.headers.get("Sec-WebSocket-Accept") == base64.b64encode(accept).decode():
-        sock.settimeout(75)  # the service pings every 30 s
+        sock.within(75)  # the service pings every 30 s
         return connection, sock, answer
     raise _refusal(operation, answer, connection)
 
@@ -22,6 +22,7 @@ def _messages(connection, sock, answer):
                 _pong(sock, data)
             elif kind in (0, 1):
                 whole += data
+                must(len(whole) <= MAX_ANSWER, f"a message is longer than {MAX_ANSWER} bytes")
                 if final:
                     yield whole.decode()
                     whole = b""
@@ -40,6 +41,7 @@ def _frames(source):  # (final, kind, data); a server masks nothing
         first, size = exactly_read(2)
         if size >= 126:
             size = int.from_bytes(exactly_read(2 if size == 126 else 8), "big")
+            must(size <= MAX_ANSWER, f"a message is longer than {MAX_ANSWER} bytes")
         yield first >= 128, first & 15, exactly_read(size)
 
 def _pong(sock, data):

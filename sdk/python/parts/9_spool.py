@@ -114,7 +114,7 @@ class Spool:
                     names = names[self._batch(names[: self._room()], found) :]
             except AttestdError as error:
                 cause = error
-            cause = found.mismatch or cause or found.page
+            cause = found.mismatch or cause or found.unanswered
             if found.refused:
                 raise RefusedError(self.folder / "refused", found.refused) from cause
             if cause:
@@ -212,20 +212,24 @@ class Spool:
                     if i not in error.places:
                         self._remove(item.name)
                 return
-            except ServiceError as error:
-                # Something before the service has answered, such as a gateway that takes it for an
-                # attack. That item waits, and so do later ones of its session.
-                if _is_page(error) and len(items) == 1 and found.pages < 2:
-                    found.page, found.pages = found.page or error, found.pages + 1
+            except (ServiceError, ConnectionLost) as error:
+                # Something before the service has answered, such as a gateway that takes an item
+                # for an attack, or the connection is lost whenever an item is sent, which is too
+                # large for something. That item waits, and so do later ones of its session.
+                unanswered = _is_page(error) if isinstance(error, ServiceError) else not error.unsent
+                if unanswered and len(items) == 1 and found.alone < 2:
+                    found.unanswered, found.alone = found.unanswered or error, found.alone + 1
                     if items[0].session():
                         found.blocked.add(items[0].session())
                     return
-                if _is_page(error) and len(items) > 1:
-                    half = (len(items) + 1) // 2
-                    self._send(items[:half], found, renewed)
-                    items = items[half:]
+                if unanswered and len(items) > 1:
+                    found.lost += isinstance(error, ConnectionLost)
+                    # a service that is away is found out by few attempts, which may take long
+                    first = 1 if found.lost > 2 else (len(items) + 1) // 2
+                    self._send(items[:first], found, renewed)
+                    items = items[first:]
                     continue
-                if error.foreign:
+                if isinstance(error, ConnectionLost) or error.foreign:
                     raise
                 # A refusal that is about the credential and not about an item would empty the
                 # spool.
@@ -252,7 +256,7 @@ class Spool:
                     self._set_apart(items[at].name, str(error), found)
                     items = items[:at] + items[at + 1 :]
             else:
-                found.pages = 0
+                found.alone = found.lost = 0
                 for item in items:
                     self._remove(item.name)
                 return
@@ -293,8 +297,9 @@ class Spool:
 class _Found:  # by a flush, beside what it has sent
     refused: list
     mismatch: RecordMismatchError | None = None  # the first answer that was not of what was sent
-    page: ServiceError | None = None  # the first that something before the service has given
-    pages: int = 0  # of them in a row, each to one item: after three the service cannot be reached
+    unanswered: AttestdError | None = None  # the first item by itself that the service has not answered
+    alone: int = 0  # of them in a row: after three the service cannot be reached
+    lost: int = 0  # how often in a row the connection was lost with several items
     blocked: set = field(default_factory=set)  # sessions of which an item waits for that
 
 @dataclass(frozen=True)

@@ -1,3 +1,4 @@
+import { bytesOf, jsonOf, textOf } from "./answer.js";
 import { Agent, proofOf, publicJWK, thumbprintOf, type EnrolledKey, type Signer } from "./agent.js";
 import { batchOf, headerOf, itemOf, MAX_BATCH, prepare, rekeyed, type Attestation, type Prepared } from "./attestation.js";
 import { recordsOf, type Sender } from "./compare.js";
@@ -99,7 +100,7 @@ export class Client {
         grant_type: "client_credentials", client_assertion_type: "urn:ietf:params:oauth:client-assertion-type:jwt-bearer", client_assertion: await credential.assertion(url),
       });
       const headers = { "Content-Type": "application/x-www-form-urlencoded", ...(credential.dpop && { DPoP: await credential.prove("POST", url) }) };
-      return this.#again(route, "/v1/oauth/token", { headers, body: form.toString() }, (answer) => answer.json() as Promise<Token>, {});
+      return this.#again(route, "/v1/oauth/token", { headers, body: form.toString() }, (answer) => jsonOf(answer) as Promise<Token>, {});
     };
     return attempt().catch((error: unknown) => {
       if (!wantsNonce(error)) throw error;
@@ -186,7 +187,7 @@ export class Client {
   /** As attest, of what was made ready before, for a spool. */
   async sendPrepared(prepared: Prepared, options: CallOptions = {}): Promise<AttestationRecord> {
     return underFreshKeys([prepared], ([one]) => this.#send("attest", one!.key ? { "Idempotency-Key": headerOf(one!.key) } : {}, options,
-      async (answer) => (await recordsOf(operations.attest.call, await answer.text(), [one!.text], this.#sender))[0]!, one!.text));
+      async (answer) => (await recordsOf(operations.attest.call, await textOf(answer), [one!.text], this.#sender))[0]!, one!.text));
   }
 
   /**
@@ -200,7 +201,7 @@ export class Client {
 
   /** As attestAll, of items that are JSON already, with their keys: what a spool has kept. */
   async sendBatch(items: readonly string[], options: CallOptions & Patience = {}): Promise<AttestationRecord[]> {
-    return this.#send("attestBatch", {}, options, async (answer) => recordsOf(operations.attestBatch.call, await answer.text(), items, this.#sender), batchOf(items));
+    return this.#send("attestBatch", {}, options, async (answer) => recordsOf(operations.attestBatch.call, await textOf(answer), items, this.#sender), batchOf(items));
   }
 
   /** The records of a log from an index on, asked for by pages. Without a limit, to the end. */
@@ -260,10 +261,10 @@ export class Client {
   async #call(name: Name, values: Values, options: CallOptions): Promise<unknown> {
     const route: Route = operations[name];
     switch (route.answer) {
-      case "text": return this.#send(name, values, options, (answer) => answer.text());
+      case "text": return this.#send(name, values, options, textOf);
       case "bytes": return this.#send(name, values, options, bytesOf);
       case "lines": return this.#send(name, values, options, async (answer) => lines(route.call, answer));
-      default: return this.#send(name, values, options, (answer) => answer.json());
+      default: return this.#send(name, values, options, jsonOf);
     }
   }
 
@@ -383,8 +384,6 @@ const UNSENT = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEO
 
 /** Records of a page of the chain. */
 const PAGE = 500;
-
-const bytesOf = async (answer: Response) => new Uint8Array(await answer.arrayBuffer());
 
 /** Puts the arguments of an operation where they belong. */
 function arrange({ call, query = [], header = [], members = [], body }: Route, values: Values) {

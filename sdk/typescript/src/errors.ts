@@ -1,3 +1,5 @@
+import { jsonOf } from "./answer.js";
+
 /** What every error of this package is. */
 export class AttestdError extends Error {
   override name = "AttestdError";
@@ -107,6 +109,9 @@ export const codeOf = (cause: unknown): string => {
   return typeof code === "string" ? code : inner ? codeOf(inner) : "";
 };
 
+/** The most bytes of a refusal. */
+const MAX_REFUSAL = 64 << 10;
+
 const reasonOf = (cause: unknown): string => codeOf(cause) || (cause instanceof Error ? cause.message : String(cause));
 
 /**
@@ -119,7 +124,7 @@ const reasonOf = (cause: unknown): string => codeOf(cause) || (cause instanceof 
 export const wantsNonce = (error: unknown): boolean => error instanceof ServiceError && (error.code === "USE_DPOP_NONCE" || error.status === 400 && error.message.includes(" 400 use_dpop_nonce"));
 
 export async function serviceError(operation: string, answer: Response): Promise<[Record<string, unknown> | null, ServiceError]> {
-  const body = await answer.json().catch(() => null) as Record<string, unknown> | null;
+  const body = await jsonOf(answer, MAX_REFUSAL).catch(() => null) as Record<string, unknown> | null;
   const text = (name: string) => (typeof body?.[name] === "string" ? body[name] as string : "");
   const reason = [text("error") || answer.statusText || "not the answer of the service", text("error_description")].filter(Boolean).join(": ");
   const later = answer.headers.get("Retry-After") ?? "";

@@ -1,3 +1,4 @@
+import { MAX_ANSWER } from "./answer.js";
 import { AttestdError, ConnectionError } from "./errors.js";
 
 /** The lines of an answer, as they arrive. */
@@ -10,6 +11,7 @@ export async function* lines(operation: string, answer: Response): AsyncGenerato
       const { done, value } = await reader.read();
       rest += decoder.decode(value, { stream: !done });
       for (let end; (end = rest.indexOf("\n")) >= 0; rest = rest.slice(end + 1)) yield rest.slice(0, end);
+      if (rest.length > MAX_ANSWER) throw new Error(`a line is longer than ${MAX_ANSWER} bytes`);
       if (done) break;
     }
     if (rest) throw new Error("it ends within a line");

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { nameOf, OtherLogError, placeIn, type Agent, type Continuation } from "./agent.js";
 import { itemOf, MAX_BATCH, prepare, rekeyed, type Attestation, type Prepared } from "./attestation.js";
 import type { Client } from "./client.js";
-import { AttestdError, isPage, placeOf, RecordMismatchError, REUSED, ServiceError, STATEMENT_REUSED } from "./errors.js";
+import { AttestdError, ConnectionError, isPage, placeOf, RecordMismatchError, REUSED, ServiceError, STATEMENT_REUSED } from "./errors.js";
 import { onlyKnown } from "./known.js";
 import { operations, type AttestationRecord } from "./operations.js";
 import { openPlace, readRefusals, refusalFile, written, type State } from "./place.js";
@@ -43,15 +43,17 @@ interface Found {
   refused: Refused;
   /** The first answer that was not of what was sent. */
   mismatch?: RecordMismatchError;
-  /** The first answer that something before the service has given. */
-  page?: ServiceError;
-  /** How many of them in a row, each to one item: after three the service cannot be reached. */
-  pages: number;
+  /** The error of the first item by itself that the service has not answered. */
+  unanswered?: AttestdError;
+  /** How many of them in a row: after three the service cannot be reached. */
+  alone: number;
+  /** How often in a row the connection was lost with several items. */
+  lost: number;
   /** Sessions of which an item waits for that. */
   blocked: Set<string>;
 }
 
-const newFound = (): Found => ({ refused: [], pages: 0, blocked: new Set() });
+const newFound = (): Found => ({ refused: [], alone: 0, lost: 0, blocked: new Set() });
 
 interface Item {
   name: string;
@@ -225,7 +227,7 @@ export class Spool {
     } catch (error) {
       cause = error;
     }
-    cause = found.mismatch ?? cause ?? found.page;
+    cause = found.mismatch ?? cause ?? found.unanswered;
     if (found.refused.length) throw new RefusedError(join(this.folder, "refused"), found.refused, cause);
     if (cause !== undefined) throw cause;
   }
@@ -301,7 +303,7 @@ export class Spool {
       if (!items.length) return;
       try {
         await this.client.sendBatch(items.map(({ text }) => text), { impatient: true });
-        found.pages = 0;
+        found.alone = found.lost = 0;
         await sent(items);
         return;
       } catch (error) {
@@ -311,18 +313,23 @@ export class Spool {
           return;
         }
         // Something before the service has answered, such as a gateway that takes what stands in an
-        // item for an attack. That item waits, and so do later ones of its session.
-        if (error instanceof ServiceError && isPage(error) && items.length === 1 && found.pages < 2) {
-          found.page ??= error;
-          found.pages++;
+        // item for an attack, or the connection is lost whenever an item is sent, which is too large
+        // for something. That item waits, and so do later ones of its session.
+        const lost = error instanceof ConnectionError && !error.unsent;
+        const unanswered = lost || error instanceof ServiceError && isPage(error);
+        if (unanswered && items.length === 1 && found.alone < 2) {
+          found.unanswered ??= error;
+          found.alone++;
           const session = sessionOf(items[0]!.text);
           if (session) found.blocked.add(session);
           return;
         }
-        if (error instanceof ServiceError && isPage(error) && items.length > 1) {
-          const half = Math.ceil(items.length / 2);
-          await this.#send(items.slice(0, half), found, renewed);
-          items = items.slice(half);
+        if (unanswered && items.length > 1) {
+          if (lost) found.lost++;
+          // a service that is away is found out by few attempts, which may take long
+          const first = found.lost > 2 ? 1 : Math.ceil(items.length / 2);
+          await this.#send(items.slice(0, first), found, renewed);
+          items = items.slice(first);
           continue;
         }
         if (!(error instanceof ServiceError) || error.foreign || ![400, 403, 413, 422].includes(error.status) && error.code !== STATEMENT_REUSED || isUnderAll(error)) throw error;
