@@ -8,6 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 
 	"attestd/internal/harness"
 	"attestd/internal/testenv"
+	api "attestd/sdk/attestd"
 	"attestd/store/storetest"
 )
 
@@ -173,6 +176,45 @@ func TestClientsHaveEveryOperation(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// docs/operations.md has a row for each operation of the API reference and no other, with names
+// under which each client has it.
+func TestOperationsPageIsComplete(t *testing.T) {
+	othersRun(t)
+	page, err := os.ReadFile("../docs/operations.md")
+	must(t, err)
+	rows := map[string]bool{}
+	names := map[string][]string{}
+	row := regexp.MustCompile("(?m)^\\| `(.+)` \\| `(\\w+)` \\| `(\\w+)` \\| `(\\w+)` \\| (\\S.*) \\|$")
+	for _, m := range row.FindAllStringSubmatch(string(page), -1) {
+		rows[m[1]] = true
+		for i, language := range []string{"go", "typescript", "python"} {
+			names[language] = append(names[language], m[2+i])
+		}
+	}
+	want := documented(t)
+	for name, o := range want {
+		if !rows[o.Call] {
+			t.Errorf("there is no row of %s, %s", name, o.Call)
+		}
+	}
+	if len(rows) != len(want) || len(names["go"]) != len(want) {
+		t.Errorf("%d rows of %d calls, and the reference has %d", len(names["go"]), len(rows), len(want))
+	}
+	methods := reflect.TypeFor[*api.Client]()
+	for _, name := range names["go"] {
+		if _, is := methods.MethodByName(name); !is {
+			t.Errorf("the Go client has no %s", name)
+		}
+	}
+	for language, script := range map[string]string{"typescript": "names.mjs", "python": "names.py"} {
+		var lacks []string
+		printed(t, clientScript(t, script, names[language]...), &lacks)
+		if len(lacks) > 0 {
+			t.Errorf("the client for %s has no %v", language, lacks)
+		}
 	}
 }
 

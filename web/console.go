@@ -40,7 +40,6 @@ var contentTypes = map[string]string{
 //go:generate go run ./gen page verifier/page.html verifier.html
 //go:generate go run ./gen join checkers/python/* check.py
 //go:generate go run ./gen join checkers/javascript/* check.mjs
-//go:generate go run ./gen join ../sdk/python/parts/*,checkers/python/[1-7]* ../sdk/python/attestd/__init__.py
 //go:embed verifier.html check.py check.mjs
 var checkerFiles embed.FS
 

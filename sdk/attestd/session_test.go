@@ -46,6 +46,26 @@ func did(n int) attestd.Attestation {
 	return attestd.Attestation{AgentID: "bot", ActionType: fmt.Sprint("a", n), Payload: n}
 }
 
+// An attestation in a session need not say whose action it is, for the key does. One of another
+// agent is refused, and has no place.
+func TestSessionKnowsItsAgent(t *testing.T) {
+	t.Parallel()
+	n := notary.New(t)
+	c, _ := signer(t, n, nil)
+	s, err := c.Session("one")
+	must(t, err)
+	other := did(1)
+	other.AgentID = "planner"
+	if _, err := s.Attest(t.Context(), other); err == nil || s.Last() != nil {
+		t.Errorf("another agent's action: %v, and the last statement is %v", err, s.Last())
+	}
+	unnamed := did(2)
+	unnamed.AgentID = ""
+	if r, err := s.Attest(t.Context(), unnamed); err != nil || r.Payload.AgentID != "bot" {
+		t.Errorf("without an agent: %+v %v", r.Payload, err)
+	}
+}
+
 // What the service refuses has its place, and the next statement names it; so does one that a lying
 // service has recorded all the same. The end of a session that is refused ends nothing.
 func TestSessionNamesWhatWasRefused(t *testing.T) {

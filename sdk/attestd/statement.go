@@ -61,6 +61,9 @@ func (i *Identity) Sign(ctx context.Context, a Attestation, p Place) (Attestatio
 		return a, err
 	}
 	id := StatementID(a.IdempotencyKey)
+	if a.AgentID == "" { // the key says whose action it is
+		a.AgentID = i.agentID
+	}
 	a, err := a.Prepare()
 	if err != nil {
 		return a, err

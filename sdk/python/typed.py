@@ -10,6 +10,11 @@ index: int = record["index"]
 text: str = record["hash"]
 issued = client.issue_passport("bot", ttl=600)
 passport: str = issued["passport"]
+client.register_agent("bot", if_none_match="*")
+client.attest(agent_id="bot", action_type="typed", payload=1, idempotency_key="k")
+client.attest(agentId="bot", actionType="typed", payload=1, idempotencyKey="k")
+client.create_key(expires_at="2030-01-01T00:00:00.000Z")
+client.create_key(expiresAt="2030-01-01T00:00:00.000Z")
 scoped = client.issue_passport("bot", scopes=["tool:read"])
 names: list[str] = [agent["agentId"] for agent in client.list_agents(limit=3)["agents"]]
 verdict = client.verify_passport(passport=passport, tool="read")
@@ -41,7 +46,7 @@ async def use() -> list[str]:
 hashes: list[str] = asyncio.run(use())
 
 client.issue_passport("bot", scope=["tool:read"])  # pyright: ignore[reportCallIssue]
-client.issue_passport("bot", ttl="600")  # pyright: ignore[reportArgumentType]
+client.issue_passport("bot", ttl="600")  # pyright: ignore[reportCallIssue, reportArgumentType]
 client.create_key(expires="2030-01-01T00:00:00.000Z")  # pyright: ignore[reportCallIssue]
 client.get_agents()  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
 client.attest("bot", "typed")  # pyright: ignore[reportCallIssue]

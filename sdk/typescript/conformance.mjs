@@ -64,7 +64,7 @@ const calls = {
   spoolPending: async () => ({ pending: await spool.pending() }),
 };
 
-const signed = async (session, { end, ...attestation }) => session[end ? "end" : "attest"]({ agentId: "bot", ...attestation });
+const signed = async (session, { end, ...attestation }) => session[end ? "end" : "attest"](attestation);
 
 async function collect(source) {
   const all = [];

@@ -3,6 +3,10 @@
 //	gen openapi openapi.yaml openapi.json        the API reference, from YAML to JSON
 //	gen page verifier/page.html verifier.html    a page with its modules and styles, in one file
 //	gen stub openapi.json,stub.pyi __init__.pyi  the types of the Python client
+//	gen methods openapi.json,5_client.py 4a_operations.py
+//	                                             the methods of the Python client, with signatures and docstrings
+//	gen operations openapi.json,operations_test.go operations.md
+//	                                             the page of all operations, with their names in the clients
 //	gen join 'checkers/python/*' check.py        the files that a pattern matches in the order of their names, in one
 //	                                             file
 package main
@@ -19,9 +23,9 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	makers := map[string]func(from string) ([]byte, error){"openapi": openAPI, "page": page, "join": join, "stub": stub}
+	makers := map[string]func(from string) ([]byte, error){"openapi": openAPI, "page": page, "join": join, "stub": stub, "methods": pythonMethods, "operations": operationsPage}
 	if len(os.Args) != 4 || makers[os.Args[1]] == nil {
-		log.Fatal("usage: gen openapi|page|join|stub FROM TO")
+		log.Fatal("usage: gen openapi|page|join|stub|methods|operations FROM TO")
 	}
 	made, err := makers[os.Args[1]](os.Args[2])
 	if err != nil {

@@ -15,7 +15,13 @@ func TestFresh(t *testing.T) {
 		"check.py":                           func() ([]byte, error) { return join("checkers/python/*") },
 		"check.mjs":                          func() ([]byte, error) { return join("checkers/javascript/*") },
 		"../sdk/python/attestd/__init__.pyi": func() ([]byte, error) { return stub("openapi.json,../sdk/python/stub.pyi") },
-		"../sdk/python/attestd/__init__.py":  func() ([]byte, error) { return join("../sdk/python/parts/*,checkers/python/[1-7]*") },
+		"../sdk/python/parts/4a_operations.py": func() ([]byte, error) {
+			return pythonMethods("openapi.json,../sdk/python/parts/5_client.py")
+		},
+		"../docs/operations.md": func() ([]byte, error) {
+			return operationsPage("openapi.json,../sdk/attestd/operations_test.go")
+		},
+		"../sdk/python/attestd/__init__.py": func() ([]byte, error) { return join("../sdk/python/parts/*,checkers/python/[1-7]*") },
 	} {
 		want, err := make()
 		if err != nil {

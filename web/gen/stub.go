@@ -15,6 +15,7 @@ import (
 // schema is what a Python type is made of.
 type schema struct {
 	Ref                  string `json:"$ref"`
+	Description          string
 	Type                 any
 	Const                any
 	Enum                 []any
@@ -26,10 +27,11 @@ type schema struct {
 }
 
 type parameter struct {
-	Ref      string `json:"$ref"`
-	Name, In string
-	Required bool
-	Schema   schema
+	Ref         string `json:"$ref"`
+	Name, In    string
+	Description string
+	Required    bool
+	Schema      schema
 }
 
 type content struct {
@@ -38,13 +40,19 @@ type content struct {
 
 type operation struct {
 	OperationID string
+	Summary     string
+	Description string
+	Tags        []string
 	Parameters  []parameter
 	RequestBody *content
 	Responses   map[string]content
 }
 
+type tag struct{ Name string }
+
 // reference is the API reference, as far as Python's types come from it.
 type reference struct {
+	Tags       []tag
 	Paths      map[string]map[string]operation
 	Components struct {
 		Schemas    map[string]schema
@@ -85,7 +93,7 @@ func stub(from string) ([]byte, error) {
 		"# schemas\n", r.schemas(),
 		"    # operations\n", r.methods("def", "Iterator", string(template)),
 		"    # async operations\n", r.methods("async def", "AsyncIterator", string(template)),
-	).Replace(string(template))), nil
+	).Replace(bothSpellings(string(template)))), nil
 }
 
 func (r *reference) schemas() string {
@@ -212,52 +220,54 @@ func (r *reference) methods(def, iterator, template string) string {
 }
 
 func (r *reference) method(def, iterator, name, path string, o operation) string {
-	args := []string{"self"}
-	for _, found := range inPath.FindAllStringSubmatch(path, -1) {
-		of := "str"
-		for _, p := range o.Parameters {
-			if p = r.parameter(p); p.Name == found[1] && p.In == "path" {
-				of = pythonType(nil, "", p.Schema)
+	all, open := r.arguments(path, o)
+	spelled := func(name func(a argument) string) string {
+		args, optional := []string{"self"}, false
+		for _, a := range all {
+			of := name(a) + ": " + pythonType(nil, "", a.of)
+			if !a.required {
+				of = name(a) + ": Optional[" + pythonType(nil, "", a.of) + "] = ..."
 			}
+			if !a.required && !optional {
+				optional, args = true, append(args, "*")
+			}
+			args = append(args, of)
 		}
-		args = append(args, found[1]+": "+of)
-	}
-	var named []string
-	add := func(name string, of schema, required bool) {
-		name = strings.ReplaceAll(name, "-", "_")
-		if name == "from" {
-			name += "_"
+		if open {
+			args = append(args, "**members: Any")
 		}
-		if required {
-			named = append(named, fmt.Sprintf("%s: %s", name, pythonType(nil, "", of)))
-		} else {
-			named = append(named, fmt.Sprintf("%s: Optional[%s] = ...", name, pythonType(nil, "", of)))
-		}
-	}
-	for _, p := range o.Parameters {
-		if p = r.parameter(p); p.In != "path" {
-			add(p.Name, p.Schema, p.Required)
-		}
-	}
-	if o.RequestBody != nil {
-		body := r.resolve(o.RequestBody.Content["application/json"].Schema)
-		for _, member := range slices.Sorted(maps.Keys(body.Properties)) {
-			add(member, body.Properties[member], slices.Contains(body.Required, member))
-		}
-		if _, text := o.RequestBody.Content["text/plain"]; text {
-			add("text", schema{Type: "string"}, true)
-		} else if len(body.Properties) == 0 {
-			named = append(named, "**members: Any")
-		}
-	}
-	if len(named) > 0 && !strings.HasPrefix(named[0], "**") {
-		args = append(args, "*")
+		return strings.Join(args, ", ")
 	}
 	answer, lines := r.answer(o)
 	if lines {
 		def, answer = "def", iterator+"[str]"
 	}
-	return fmt.Sprintf("    %s %s(%s) -> %s: ...\n", def, name, strings.Join(append(args, named...), ", "), answer)
+	own, wire := spelled(func(a argument) string { return a.name }), spelled(func(a argument) string { return a.wire })
+	return eitherSpelling(fmt.Sprintf("    %s %s(", def, name), own, wire, ") -> "+answer+": ...\n")
+}
+
+// eitherSpelling writes a method once where its arguments have but one spelling, and otherwise
+// under both.
+func eitherSpelling(before, own, wire, after string) string {
+	if own == wire {
+		return before + own + after
+	}
+	return "    @overload\n" + before + own + after + "    @overload\n" + before + wire + after
+}
+
+var (
+	writtenMethod = regexp.MustCompile(`(?m)^(    (?:async )?def \w+\()(self, .*)(\) -> .*\n)`)
+	parameterName = regexp.MustCompile(`\b([a-z]+(?:[A-Z][a-z]*)+)(: )`)
+)
+
+// bothSpellings gives a method that people wrote with the names of the reference those of Python,
+// too.
+func bothSpellings(template string) string {
+	return writtenMethod.ReplaceAllStringFunc(template, func(line string) string {
+		m := writtenMethod.FindStringSubmatch(line)
+		own := parameterName.ReplaceAllStringFunc(m[2], func(name string) string { return snakeCase(strings.TrimSuffix(name, ": ")) + ": " })
+		return eitherSpelling(m[1], own, m[2], m[3])
+	})
 }
 
 // answer is the type of the one success, and with it of the refusal that is an answer too.

@@ -239,6 +239,9 @@ func (s *Session) lock() (*folderLock, error) {
 
 // add makes a statement at the next place, and keeps both.
 func (s *Session) add(ctx context.Context, a attestd.Attestation) (added, error) {
+	if a.AgentID == "" {
+		a.AgentID = s.identity.AgentID()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lock, err := s.lock()

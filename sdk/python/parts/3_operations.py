@@ -125,7 +125,60 @@ def _known(what, given, names):
             raise TypeError(f"{what} has no argument {name}" + (meant or [f"; it has {', '.join(names) or 'none'}"])[0])
 
 def _snake(name):
-    return re.sub("(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    return "dpop" if name == "DPoP" else re.sub("(?<=[a-z])(?=[A-Z])", "_", name.replace("-", "_")).lower()
+
+def _spelled(what, given, names):
+    """The arguments under their names of names, which has each name that Python's callers use for the other ones that count, too. Raises a TypeError for others."""
+    _known(what, given, [*names, *names.values()])
+    plain = {names.get(name, name): value for name, value in given.items()}
+    if len(plain) < len(given):
+        raise TypeError(f"{what} has an argument twice, under both of its names")
+    return plain
+
+def _either(method):
+    """A method whose arguments may also be given by their names in the API reference: agentId for agent_id."""
+    camel = lambda name: re.sub("_([a-z])", lambda found: found[1].upper(), name)
+    names = {name: camel(name) for name in inspect.signature(method).parameters if name != camel(name)}
+    wire = {camel: name for name, camel in names.items()}
+    @functools.wraps(method)
+    def call(*order, **given):
+        for name in wire.keys() & given.keys():
+            if wire[name] in given:
+                raise TypeError(f"{method.__name__} has an argument twice: {name} and {wire[name]}")
+            given[wire[name]] = given.pop(name)
+        return method(*order, **given)
+    return call
+
+_SIGNATURES = {}  # of the operations that are made of the reference
+
+def _operation(name):
+    """The method of an operation, of a function with its signature and docstring."""
+    route = OPERATIONS[name]
+    names = {_snake(wire.rstrip("_")) + "_" * keyword.iskeyword(wire.rstrip("_")): wire for wire in _arguments(route)}
+    def made(method):
+        _SIGNATURES[name] = inspect.signature(method)
+        @functools.wraps(method)
+        def call(self, *order, **given):
+            return self._call(name, order, given)
+        call.__qualname__ = f"Client.{method.__name__}"
+        return call
+    _NAMES[name] = names
+    return made
+
+_NAMES = {}  # of the arguments of these operations, by Python's
+
+def _bound(name, order, given):
+    """The arguments of an operation by their names in the reference, as its signature has them."""
+    if name not in _SIGNATURES or "*" in OPERATIONS[name].members:
+        return order, given
+    names, call = _NAMES[name], OPERATIONS[name].call
+    python = {wire: own for own, wire in names.items()}
+    given = _spelled(call, given, python)
+    try:
+        bound = _SIGNATURES[name].bind(None, *order, **given).arguments
+    except TypeError as wrong:
+        raise TypeError(f"{call}: {wrong}") from None
+    return (), {names[own]: value for own, value in bound.items() if own != "self"}
 
 def _arrange(route, order, given):
     """Puts the arguments of an operation where they belong: (path, headers, body)."""

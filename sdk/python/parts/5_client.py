@@ -2,7 +2,7 @@ class _IssuedToken:  # of Client.token
     def __init__(self):
         self.lock, self.token, self.renew, self.ends = threading.Lock(), None, float("-inf"), float("-inf")
 
-class Client:
+class Client(_Operations):
     """Calls one service. credential is an API key or an access token, or an OAuth; timeout are the seconds of one attempt, answer included; context is an ssl.SSLContext."""
 
     def __init__(self, url, credential=None, *, timeout=30.0, retry=Retry(), context=None):
@@ -30,10 +30,11 @@ class Client:
     def __exit__(self, *_):
         self.close()
 
-    def attest(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
+    @_either
+    def attest(self, agent_id, action_type, payload, *, delegation=None, idempotency_key=None):
         """Appends a record and returns it, once it is on the service's disk: once, however often it had to be sent. A RecordMismatchError says that the record in the answer is not of
         this attestation."""
-        return self._attest(_prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey}))
+        return self._attest(_prepare({"agentId": agent_id, "actionType": action_type, "payload": payload, "delegation": delegation, "idempotencyKey": idempotency_key}))
 
     def _attest(self, one):
         def send(items):
@@ -54,13 +55,14 @@ class Client:
             except AttestdError:  # then it is not known
                 pass
 
-    def token(self, audience, *, agentId=None, alg=None, ttl=None):
+    @_either
+    def token(self, audience, *, agent_id=None, alg=None, ttl=None):
         """A token that tells its audience who the agent is, valid for a while: the one that was got for the same request before, or a new one a minute before that ends. Of many calls at
         once, one asks the service. Call it for each use. Where the service gives no new one, it is the one before while that is valid. Returns the dict token, tokenType, expiresAt."""
-        agentId = agentId or (self._credential.agent_id if isinstance(self._credential, Agent) else None)
-        if not agentId:
-            raise AttestdError("a token needs an agentId, or a client whose credential is an Agent")
-        name = (agentId, audience if isinstance(audience, str) else tuple(audience), alg, ttl)
+        agent_id = agent_id or (self._credential.agent_id if isinstance(self._credential, Agent) else None)
+        if not agent_id:
+            raise AttestdError("a token needs an agent_id, or a client whose credential is an Agent")
+        name = (agent_id, audience if isinstance(audience, str) else tuple(audience), alg, ttl)
         with self._tokens_lock:
             if name not in self._tokens and len(self._tokens) >= 1000:  # few are usual
                 self._tokens.clear()
@@ -70,7 +72,7 @@ class Client:
             if asked < entry.renew:
                 return dict(entry.token)
             try:
-                made = self.create_agent_token(agentId, audience=audience, **{name: value for name, value in (("alg", alg), ("ttl", ttl)) if value is not None})
+                made = self.create_agent_token(agent_id, audience=audience, **{name: value for name, value in (("alg", alg), ("ttl", ttl)) if value is not None})
             except AttestdError:
                 if time.monotonic() < entry.ends:
                     return dict(entry.token)
@@ -79,14 +81,15 @@ class Client:
             entry.token, entry.renew, entry.ends = made, asked + life - min(60, life / 2), asked + life - min(5, life / 2)
             return dict(made)
 
-    def enrol_key(self, agentId, key, *, label=None, expiresAt=None):
+    @_either
+    def enrol_key(self, agent_id, key, *, label=None, expires_at=None):
         """Makes a key an agent's, and proves possession of it. The credential is an admin's, an enrolment token of the agent, or the agent itself: then its present key endorses
         this one. key is an AgentKey, or any object that signs."""
         agent = self._credential if isinstance(self._credential, Agent) else None
-        given = {"jwk": _public_jwk(key.jwk), "label": label, "expiresAt": expiresAt, "endorsement": agent and agent._endorse(_thumbprint(key.jwk))}
+        given = {"jwk": _public_jwk(key.jwk), "label": label, "expiresAt": expires_at, "endorsement": agent and agent._endorse(_thumbprint(key.jwk))}
         def attempt():
-            proof = _proof(key, "POST", f"{self.url}/v1/agents/{quote(agentId, safe='')}/keys", nonce=self._nonce)
-            return self.enrol_agent_key(agentId, **given, **{"proof" if agent and agent.dpop else "DPoP": proof})
+            proof = _proof(key, "POST", f"{self.url}/v1/agents/{quote(agent_id, safe='')}/keys", nonce=self._nonce)
+            return self.enrol_agent_key(agent_id, **given, **{"proof" if agent and agent.dpop else "DPoP": proof})
         try:
             made = attempt()
         except ServiceError as error:
@@ -156,11 +159,11 @@ class Client:
     def raw(self, operation, *order, **given):
         """Carries out an operation by its name in the reference and returns the bytes of its answer, for whoever keeps them: those of evidence, for example."""
         route = OPERATIONS[operation]
-        return self._send(route, *_arrange(route, order, given), bytes)
+        return self._send(route, *_arrange(route, *_bound(operation, order, given)), bytes)
 
     def _call(self, name, order, given):
         route = OPERATIONS[name]
-        arranged = _arrange(route, order, given)
+        arranged = _arrange(route, *_bound(name, order, given))
         if route.answer == "lines":
             return self._lines(route.call, *arranged[:2])
         return self._send(route, *arranged, {"json": json.loads, "text": bytes.decode, "bytes": bytes}[route.answer])
@@ -277,15 +280,3 @@ def _rate(headers, status, before):
         # others, proxies for example, know nothing of it
         return _Rate(0, 0, 0) if status == 201 else before
     return _Rate(limit, left, time.monotonic() + min(60.0, max(1.0, reset - time.time())))
-
-def _method(name):
-    route = OPERATIONS[name]
-    def call(self, *order, **given):
-        return self._call(name, order, given)
-    call.__name__, call.__qualname__ = _snake(name), f"Client.{_snake(name)}"
-    call.__doc__ = f"{route.call}: {name} of the API reference."
-    return call
-
-for _name in OPERATIONS:
-    if not hasattr(Client, _snake(_name)):
-        setattr(Client, _snake(_name), _method(_name))

@@ -1,5 +1,5 @@
 class AsyncClient:
-    """The methods of Client for asyncio: each runs in a thread of asyncio's pool. records, search, stream and get_report are asynchronous generators."""
+    """The methods of Client for asyncio: each runs in a thread of asyncio's pool. records, search, stream, get_report and get_session are asynchronous generators."""
 
     def __init__(self, *args, **named):
         self.client = Client(*args, **named)
@@ -10,11 +10,20 @@ class AsyncClient:
     async def __aexit__(self, *_):
         self.client.close()
 
-    def __getattr__(self, name):
-        method = getattr(self.client, name)
-        if name in ("records", "search", "stream", "get_report"):
-            return lambda *args, **named: _each(method, args, named)
-        return lambda *args, **named: asyncio.to_thread(method, *args, **named)
+def _asynchronous(name, method):
+    if name in ("records", "search", "stream", "get_report", "get_session"):
+        def call(self, *order, **given):
+            return _each(getattr(self.client, name), order, given)
+    else:
+        async def call(self, *order, **given):
+            return await asyncio.to_thread(getattr(self.client, name), *order, **given)
+    call = functools.wraps(method)(call)
+    call.__qualname__ = f"AsyncClient.{name}"
+    return call
+
+for _name, _found in inspect.getmembers(Client, inspect.isfunction):
+    if not _name.startswith("_"):
+        setattr(AsyncClient, _name, _asynchronous(_name, _found))
 
 async def _each(method, args, named):
     source, end = await asyncio.to_thread(method, *args, **named), object()

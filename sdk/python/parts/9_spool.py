@@ -11,15 +11,19 @@ class Spool:
     Of the service's rate limit a quarter is left to what is attested now."""
 
     def __init__(self, folder, client, *, limit=1 << 30):
-        """limit, in bytes, is how much may wait."""
+        """folder is made where there is none, and so are those above it, for this user alone. One in which others may write, or that is below such a one, is refused: they could add,
+        change and remove attestations. limit, in bytes, is how much may wait."""
         self.folder, self.client, self.limit = Path(folder), client, limit
         # the bytes that wait, as this process knows; -1 when it must look
         self._last, self._size, self._lock = 0, -1, threading.Lock()
         self._flushing = threading.Lock()
         # the names of the statements that wait, by file; None where an item has none
         self._signed = {}
+        _check_private(self.folder)
+        _make_private(self.folder)
         for name in ("new", "pending", "refusals", "refused", "sessions"):
-            (self.folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+            (self.folder / name).mkdir(mode=0o700, exist_ok=True)
+            _check_private(self.folder / name)  # somebody may have made it meanwhile
         # left by a process that was killed before it acknowledged them; and of sessions that nobody
         # goes on with
         for left, age in [(left, 3600) for left in (self.folder / "new").iterdir()] + [(left, 60 * 86400) for left in (self.folder / "refusals").iterdir()]:
@@ -29,9 +33,10 @@ class Spool:
             except FileNotFoundError:  # another process was first
                 pass
 
-    def add(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
+    @_either
+    def add(self, agent_id, action_type, payload, *, delegation=None, idempotency_key=None):
         """Puts an attestation on disk and returns its idempotency key, once it is synced."""
-        return self._add(_prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey}))
+        return self._add(_prepare({"agentId": agent_id, "actionType": action_type, "payload": payload, "delegation": delegation, "idempotencyKey": idempotency_key}))
 
     def session(self, id, *, continues=None):
         """Opens a session of the agent whose credential the client has, which goes on where the process before was, also after a kill. continues is the last of another session, which a
@@ -85,10 +90,11 @@ class Spool:
     def _remove(self, name):
         (self.folder / "pending" / name).unlink(missing_ok=True)
 
-    def attest(self, agentId, actionType, payload, *, delegation=None, idempotencyKey=None):
+    @_either
+    def attest(self, agent_id, action_type, payload, *, delegation=None, idempotency_key=None):
         """Appends a record, or puts it on disk while the service is away. Returns {"queued": False, "record": …} or {"queued": True, "idempotencyKey": …}. It raises what
         the service says of a request that it will never take. After a RecordMismatchError, too, the attestation is on disk."""
-        prepared = _prepare({"agentId": agentId, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey})
+        prepared = _prepare({"agentId": agent_id, "actionType": action_type, "payload": payload, "delegation": delegation, "idempotencyKey": idempotency_key})
         try:
             return {"queued": False, "record": self.client._attest(prepared)}
         except AttestdError as error:
@@ -292,6 +298,35 @@ class Spool:
             os.fsync(kept)
         finally:
             os.close(kept)
+
+def _make_private(folder):
+    """Makes a folder and those above it, all for this user alone, whatever the umask is."""
+    if not folder.exists():
+        if folder.parent != folder:
+            _make_private(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+def _check_private(path, above=False, links=0):
+    """Raises an error where another user, root aside, may replace what stands at a path, or change it: when it, or a folder above it, belongs to another user or may be written by group
+    or others. A folder with the sticky bit, such as /tmp, is no harm above a path. A link counts as what it leads to, and where it stands."""
+    if os.name != "posix":  # elsewhere no mode says so
+        return
+    path = os.path.abspath(path)
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:  # it would be made in the folder above
+        found = None
+    if found:
+        if found.st_uid not in (0, os.geteuid()):
+            raise AttestdError(f"{path} belongs to another user ({found.st_uid}), who may change or replace what is there; name another place")
+        if stat.S_ISLNK(found.st_mode):
+            if links == 40:  # as Linux has it
+                raise AttestdError(f"{path}: too many links")
+            _check_private(os.path.join(os.path.dirname(path), os.readlink(path)), above, links + 1)
+        elif found.st_mode & 0o022 and not (above and found.st_mode & stat.S_ISVTX):
+            raise AttestdError(f"{path}: group or others may write to it (mode {stat.S_IMODE(found.st_mode):o}), and so change or replace what is there; chmod go-w, or name another place")
+    if os.path.dirname(path) != path:
+        _check_private(os.path.dirname(path), True, links)
 
 @dataclass
 class _Found:  # by a flush, beside what it has sent

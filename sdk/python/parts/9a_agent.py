@@ -326,19 +326,20 @@ class Session:
         """The last statement, which a further session can go on from; None before the first."""
         return self._next.last(self._agent.thumbprint)
 
-    def attest(self, actionType, payload, *, delegation=None, idempotencyKey=None, end=False):
+    @_either
+    def attest(self, action_type, payload, *, delegation=None, idempotency_key=None, end=False):
         """Signs an action at the next place, and appends its record; with end, the last one of the session. After a ConnectionLost its outcome is unknown: the next call first sends
         the same statement again. The place of one that the service refuses stays used, and the next statement names it."""
         with self._lock:
             if self._unsettled:
                 key = self._unsettled[2]
                 record = self._send(*self._unsettled)
-                if key and key == idempotencyKey:
+                if key and key == idempotency_key:
                     return record
-            prepared = _prepare({"agentId": self._agent.agent_id, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": idempotencyKey})
+            prepared = _prepare({"agentId": self._agent.agent_id, "actionType": action_type, "payload": payload, "delegation": delegation, "idempotencyKey": idempotency_key})
             self._client._learn_log()
             try:
-                return self._sign(prepared, end, idempotencyKey)
+                return self._sign(prepared, end, idempotency_key)
             except AttestdError as error:
                 if not _is_reused(error) or not self._refusal:
                     raise
@@ -346,7 +347,7 @@ class Session:
             here = self._next
             self._next = here.elsewhere(self._refusal, self._ids.of(here.sid))
             try:
-                return self._sign(prepared, end, idempotencyKey)
+                return self._sign(prepared, end, idempotency_key)
             except AttestdError as error:
                 if _is_reused(error):
                     self._next = here
@@ -380,7 +381,7 @@ class SpoolSession:
     """A session of a spool. What is signed is on disk with its place before it is sent, so a process that is killed leaves no hole in the numbers and uses none twice. What the service
     refuses stays used too, at once or in a flush: the next statement names it. One process has a session at a time, its threads included, and the next one goes on where it was. Where
     another process that lives has the session, after its end, and under the next key of the agent, this one is under the ID with "~" and the time; its first statement names the last one
-    of the run before, or the one that continues gives. While a statement waits, the same action under the same idempotencyKey is the same statement."""
+    of the run before, or the one that continues gives. While a statement waits, the same action under the same idempotency_key is the same statement."""
 
     def __init__(self, spool, id, *, continues=None):
         if not re.fullmatch("[A-Za-z0-9._-]{1,100}", id):
@@ -417,14 +418,16 @@ class SpoolSession:
         """The last statement, which a further session can go on from; None before the first."""
         return self._next.last(self._agent.thumbprint)
 
-    def add(self, actionType, payload, *, delegation=None, idempotencyKey=None):
+    @_either
+    def add(self, action_type, payload, *, delegation=None, idempotency_key=None):
         """Signs an action at the next place. It returns when that is synced; a flush sends it."""
-        self._add(self._prepared(actionType, payload, delegation, idempotencyKey), False)
+        self._add(self._prepared(action_type, payload, delegation, idempotency_key), False)
 
-    def attest(self, actionType, payload, *, delegation=None, idempotencyKey=None, end=False):
+    @_either
+    def attest(self, action_type, payload, *, delegation=None, idempotency_key=None, end=False):
         """As add, and sends it; with end, the last one of the session. Returns {"queued": False, "record": …} or, where there is no answer, {"queued": True}. What the service
         refuses is raised, and stands in the folder refused then. After a RecordMismatchError or an OtherLogError it waits on disk, too."""
-        prepared = self._prepared(actionType, payload, delegation, idempotencyKey)
+        prepared = self._prepared(action_type, payload, delegation, idempotency_key)
         if not self._asked:
             self._spool.client._learn_log()
         self._asked, sid = True, self.id
@@ -436,8 +439,8 @@ class SpoolSession:
         # Another statement has the place or the jti. Only the jti is the same elsewhere.
         return self._attest(prepared, end, False)
 
-    def _prepared(self, actionType, payload, delegation, key):
-        return _prepare({"agentId": self._agent.agent_id, "actionType": actionType, "payload": payload, "delegation": delegation, "idempotencyKey": key})
+    def _prepared(self, action_type, payload, delegation, key):
+        return _prepare({"agentId": self._agent.agent_id, "actionType": action_type, "payload": payload, "delegation": delegation, "idempotencyKey": key})
 
     def _attest(self, prepared, end, moves):
         signed, statement, name = self._add(prepared, end)

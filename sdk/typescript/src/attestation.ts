@@ -19,6 +19,9 @@ export interface Attestation {
   idempotencyKey?: string;
 }
 
+/** What an agent did in a session of its own: its key says which agent it is. */
+export type OwnAttestation = Omit<Attestation, "agentId"> & { agentId?: string };
+
 /**
  * An attestation as it is sent: its JSON without the key, which stands in a header or, in a batch,
  * in the item.

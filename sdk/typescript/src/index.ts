@@ -1,5 +1,5 @@
 export { Agent, generateKey, OtherLogError, signerOf, thumbprintOf, UnknownKeyError, type AgentConfig, type Continuation, type EnrolledKey, type Signer } from "./agent.js";
-export type { Attestation } from "./attestation.js";
+export type { Attestation, OwnAttestation } from "./attestation.js";
 export { Client, type Config } from "./client.js";
 export type { Credential } from "./credential.js";
 export { AttestdError, ConnectionError, PayloadError, RecordMismatchError, ServiceError, VerificationError } from "./errors.js";

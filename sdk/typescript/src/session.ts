@@ -1,4 +1,4 @@
-import { isNewKey, newKey, prepare, type Attestation, type Prepared } from "./attestation.js";
+import { isNewKey, newKey, prepare, type OwnAttestation, type Prepared } from "./attestation.js";
 import { freshID, hashOf, placeIn, type Agent, type Continuation, type RefusedPlace } from "./agent.js";
 import type { Client } from "./client.js";
 import { AttestdError, ServiceError, STATEMENT_REUSED } from "./errors.js";
@@ -130,29 +130,29 @@ export class Session {
    * outcome is unknown: the next call first sends the same statement again. The place of one that
    * the service refuses stays used, and the next statement names it.
    */
-  attest(attestation: Attestation): Promise<AttestationRecord> {
+  attest(attestation: OwnAttestation): Promise<AttestationRecord> {
     return this.#inTurn(attestation, false);
   }
 
   /** As attest, of the last one of the session. */
-  end(attestation: Attestation): Promise<AttestationRecord> {
+  end(attestation: OwnAttestation): Promise<AttestationRecord> {
     return this.#inTurn(attestation, true);
   }
 
-  #inTurn(attestation: Attestation, end: boolean): Promise<AttestationRecord> {
+  #inTurn(attestation: OwnAttestation, end: boolean): Promise<AttestationRecord> {
     const done = this.#turn.then(() => this.#attest(attestation, end));
     this.#turn = done.catch(() => {});
     return done;
   }
 
-  async #attest(attestation: Attestation, end: boolean): Promise<AttestationRecord> {
+  async #attest(attestation: OwnAttestation, end: boolean): Promise<AttestationRecord> {
     const before = this.#unsettled;
     const key = attestation.idempotencyKey;
     if (before) {
       const record = await this.#send(before.signed, before.key);
       if (before.key !== undefined && before.key === key) return record;
     }
-    const prepared = prepare(attestation);
+    const prepared = prepare({ ...attestation, agentId: attestation.agentId ?? this.agent.agentId });
     await this.client.learnLog();
     try {
       return await this.#sign(prepared, end, key);

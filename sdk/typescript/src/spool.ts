@@ -4,12 +4,13 @@ import { createHash, randomBytes } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { nameOf, OtherLogError, placeIn, type Agent, type Continuation } from "./agent.js";
-import { itemOf, MAX_BATCH, prepare, rekeyed, type Attestation, type Prepared } from "./attestation.js";
+import { itemOf, MAX_BATCH, prepare, rekeyed, type Attestation, type OwnAttestation, type Prepared } from "./attestation.js";
 import type { Client } from "./client.js";
 import { AttestdError, ConnectionError, isPage, placeOf, RecordMismatchError, REUSED, ServiceError, STATEMENT_REUSED } from "./errors.js";
 import { onlyKnown } from "./known.js";
 import { operations, type AttestationRecord } from "./operations.js";
 import { openPlace, readRefusals, refusalFile, written, type State } from "./place.js";
+import { checkPrivate } from "./private.js";
 import { isTemporary, sleep } from "./retry.js";
 import { after, afterRefusal, elsewhere, FurtherIDs, idOfNext, isRefused, isReused, placeOfNext, refusalOf, type Refusal, type SessionOptions } from "./session.js";
 
@@ -95,13 +96,18 @@ export class Spool {
   private constructor(readonly folder: string, readonly client: Client, readonly limit: number) {}
 
   /**
-   * Opens a folder, which is made where there is none, readable by nobody else. limit, in bytes, is
-   * how much may wait: 1 GiB when absent.
+   * Opens a folder, which is made where there is none, readable by nobody else. One in which others
+   * may write, or that is below such a one, is refused: they could add, change and remove
+   * attestations. limit, in bytes, is how much may wait: 1 GiB when absent.
    */
   static async open(folder: string, client: Client, options: { limit?: number } = {}): Promise<Spool> {
     onlyKnown("a Spool", options, ["limit"]);
     const { limit = 1 << 30 } = options;
-    for (const name of ["new", "pending", "refusals", "refused", "sessions"]) await mkdir(join(folder, name), { recursive: true, mode: 0o700 });
+    await checkPrivate(folder);
+    for (const name of ["new", "pending", "refusals", "refused", "sessions"]) {
+      await mkdir(join(folder, name), { recursive: true, mode: 0o700 });
+      await checkPrivate(join(folder, name)); // somebody may have made it meanwhile
+    }
     // left by a process that was killed before it acknowledged them
     await removeOld(join(folder, "new"), 3600_000);
     await removeOld(join(folder, "refusals"), REFUSALS_FOR); // of sessions that nobody goes on with
@@ -472,7 +478,7 @@ export class SpoolSession {
   }
 
   /** Signs an attestation at the next place. It resolves when it is synced; a flush sends it. */
-  async add(attestation: Attestation): Promise<void> {
+  async add(attestation: OwnAttestation): Promise<void> {
     await this.#next(attestation, false);
   }
 
@@ -481,7 +487,7 @@ export class SpoolSession {
    * stands in the folder refused then. After a
    * RecordMismatchError or an OtherLogError it waits on disk, too.
    */
-  async attest(attestation: Attestation, end = false): Promise<Attested> {
+  async attest(attestation: OwnAttestation, end = false): Promise<Attested> {
     if (!this.#asked) await this.client.learnLog();
     this.#asked = true;
     const { sid } = this.#state;
@@ -494,7 +500,7 @@ export class SpoolSession {
     return this.#attest(attestation, end, false);
   }
 
-  async #attest(attestation: Attestation, end: boolean, moves: boolean): Promise<Attested> {
+  async #attest(attestation: OwnAttestation, end: boolean, moves: boolean): Promise<Attested> {
     const { signed, name } = await this.#next(attestation, end);
     try {
       const record = await this.client.sendPrepared(signed);
@@ -515,14 +521,14 @@ export class SpoolSession {
   }
 
   /** As attest, of the last one of the session. */
-  end(attestation: Attestation): Promise<Attested> {
+  end(attestation: OwnAttestation): Promise<Attested> {
     return this.attest(attestation, true);
   }
 
-  #next(attestation: Attestation, end: boolean): Promise<{ signed: Prepared & { statement: string }; name: string }> {
+  #next(attestation: OwnAttestation, end: boolean): Promise<{ signed: Prepared & { statement: string }; name: string }> {
     return this.#inTurn(async () => {
       await this.#addSigned();
-      const prepared = prepare(attestation);
+      const prepared = prepare({ ...attestation, agentId: attestation.agentId ?? this.agent.agentId });
       const refusals = await this.disk.refusals(this.#state.sid); // what a flush has found
       for (const { refusal } of refusals) if (refusal) this.#refused(refusal, true);
       const id = await idOfNext(this.#state, prepared);

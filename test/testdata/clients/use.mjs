@@ -1,7 +1,7 @@
 // Uses what the conformance file does not reach: many calls at once, a signal, values that JSON does not carry, a long answer, and a spool whose disk or
 // credential fails. node use.mjs URL KEY
 import { deepStrictEqual, rejects } from "node:assert/strict";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, chown, mkdir, mkdtemp, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client, PayloadError } from "../../../sdk/typescript/dist/index.js";
@@ -54,6 +54,31 @@ const keys = await Keys.pin(published, published.keys[0].fingerprint);
 await verifyProof(await client.getProof({ index: 2, log: "control" }), keys, { log: "control" });
 await client.registerAgent({ agentId: "bot" });
 deepStrictEqual((await verifyToken((await client.getAgentSVID({ agentId: "bot" })).svid, keys)).kind, "SVID");
+
+// The folder of a spool is the user's alone, and one in which others may write is refused.
+if (process.geteuid) {
+  const base = await mkdtemp(join(tmpdir(), "attestd-folder-"));
+  try {
+    const umask = process.umask(0);
+    await Spool.open(join(base, "one", "spool"), client);
+    process.umask(umask);
+    for (const name of ["one", "one/spool", "one/spool/pending"]) deepStrictEqual((await stat(join(base, name))).mode & 0o777, 0o700, name);
+    await mkdir(join(base, "shared", "below"), { recursive: true });
+    await symlink("shared/below", join(base, "link"));
+    for (const mode of [0o770, 0o707]) {
+      await chmod(join(base, "shared"), mode);
+      for (const place of ["shared", "shared/new", "shared/below", "link", "link/new"]) await rejects(Spool.open(join(base, place), client), /may write/, place);
+    }
+    await chmod(join(base, "shared"), 0o1777);
+    await Spool.open(join(base, "shared", "below"), client);
+    if (process.geteuid() === 0) {
+      await chown(join(base, "shared", "below"), 12345, 12345);
+      await rejects(Spool.open(join(base, "shared", "below", "new"), client), /another user/);
+    }
+  } finally {
+    await rm(base, { recursive: true });
+  }
+}
 
 const folder = await mkdtemp(join(tmpdir(), "attestd-spool-"));
 try {

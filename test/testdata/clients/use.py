@@ -1,7 +1,7 @@
 # Uses what the conformance file does not reach: asyncio, the stream, values that JSON does not carry, a Python without the package cryptography, and a spool whose disk or credential fails. python3 use.py URL KEY
-import asyncio, sys, tempfile
+import asyncio, inspect, os, sys, tempfile
 import attestd
-from attestd import AsyncClient, Client, Keys, MissingCryptography, PayloadError, RefusedError, ServiceError, Spool
+from attestd import AsyncClient, AttestdError, Client, Keys, MissingCryptography, PayloadError, RefusedError, ServiceError, Spool
 
 url, key = sys.argv[1:]
 
@@ -51,7 +51,11 @@ for call, meant in (
     (lambda: client.issue_passport("bot", Scopes=["tool:read"]), "did you mean scopes?"),
     (lambda: client.create_key(role="reader", expires="2030-01-01T00:00:00.000Z"), "did you mean expiresAt?"),
     (lambda: client.create_key(rol="reader"), "did you mean role?"),
-    (lambda: client.create_key(expires_at=None), "did you mean expiresAt?"),
+    (lambda: client.create_key(expires_on=None), "did you mean expiresAt?"),
+    (lambda: client.create_key(expires_at=None, expiresAt=None), "twice"),
+    (lambda: client.attest("bot", "a", 1, idempotency_key="a", idempotencyKey="b"), "twice"),
+    (lambda: client.register_agent(), "agent_id"),
+    (lambda: client.get_agent("bot", "x"), "too many"),
     (lambda: client.get_chain(form=3), "did you mean from_?"),
     (lambda: client.list_keys(all=True), "it has none"),
     (lambda: list(client.search(agents="bot")), "did you mean agent?"),
@@ -68,6 +72,28 @@ for call, meant in (
     except TypeError as refused:
         assert meant in str(refused), refused
 
+# What is required has its place, and each argument both of its names.
+for spelled in ({"expires_at": "never"}, {"expiresAt": "never"}):
+    try:
+        client.create_key(role="reader", **spelled)
+        raise AssertionError(f"{spelled} was not sent")
+    except ServiceError as refused:
+        assert refused.status == 400 and "expiresAt" in str(refused), refused
+assert client.register_agent("placed", if_none_match=None)["agentId"] == client.get_agent(agentId="placed")["agentId"] == client.get_agent(agent_id="placed")["agentId"]
+assert client.verify_passport(client.issue_passport("placed", ttl=60)["passport"])["valid"] is True
+assert client.attest(agentId="bot", action_type="spelt", payload=1, idempotencyKey="both")["index"] == client.attest("bot", "spelt", 1, idempotency_key="both")["index"]
+assert client.raw("getProof", index=0) == client.raw("getProof", 0)
+
+# Every operation has a signature and a docstring, in both clients.
+for name in attestd.OPERATIONS:
+    for one in (Client, AsyncClient):
+        method = getattr(one, attestd._snake(name))
+        parameters = inspect.signature(method).parameters.values()
+        assert method.__doc__ and list(inspect.signature(method).parameters)[0] == "self", name
+        assert not any(p.kind is p.VAR_POSITIONAL for p in parameters), name
+        assert name in ("search", "claudeCodeHook", "exportTraces", "exportLogs") or not any(p.kind is p.VAR_KEYWORD for p in parameters), name
+assert str(inspect.signature(client.issue_passport)) == "(agent_id, *, jkt=None, scopes=None, ttl=None)"
+
 published = client.get_public_keys(companyId=client.get_company()["companyId"])
 if attestd.Ed25519PublicKey:
     attestd.verify_proof(client.get_proof(2, log="control"), Keys(published, published["keys"][0]["fingerprint"]), log="control")
@@ -77,6 +103,34 @@ try:
     raise AssertionError("checked without cryptography")
 except MissingCryptography:
     pass
+
+# The folder of a spool is the user's alone, and one in which others may write is refused.
+if os.name == "posix":
+    with tempfile.TemporaryDirectory() as folder:
+        before = os.umask(0)
+        Spool(f"{folder}/one/spool", client)
+        os.umask(before)
+        for name in ("one", "one/spool", "one/spool/pending"):
+            assert os.stat(f"{folder}/{name}").st_mode & 0o777 == 0o700, name
+        os.makedirs(f"{folder}/shared/below")
+        os.symlink("shared/below", f"{folder}/link")
+        for mode in (0o770, 0o707):
+            os.chmod(f"{folder}/shared", mode)
+            for place in ("shared", "shared/new", "shared/below", "link", "link/new"):
+                try:
+                    Spool(f"{folder}/{place}", client)
+                    raise AssertionError(f"{place} is used, in which others may write")
+                except AttestdError as refused:
+                    assert "may write" in str(refused), refused
+        os.chmod(f"{folder}/shared", 0o1777)
+        Spool(f"{folder}/shared/below", client)
+        if os.geteuid() == 0:
+            os.chown(f"{folder}/shared/below", 12345, 12345)
+            try:
+                Spool(f"{folder}/shared/below/new", client)
+                raise AssertionError("the folder of another user is used")
+            except AttestdError as refused:
+                assert "another user" in str(refused), refused
 
 with tempfile.TemporaryDirectory() as folder:
     spool = Spool(folder, client)
