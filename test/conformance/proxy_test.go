@@ -258,7 +258,8 @@ func early(w http.ResponseWriter, f fault) {
 	_, _ = io.WriteString(conn, strings.Replace(f.text(), "\r\n", "\r\nConnection: close\r\n", 1))
 	_ = conn.SetReadDeadline(time.Now().Add(time.Second))
 	_, _ = io.CopyN(io.Discard, from, 1<<20)
-	time.Sleep(time.Duration(f.Millis) * time.Millisecond) // the client reads, or waits until it can send
+	// the client reads, or waits until it can send
+	time.Sleep(time.Duration(f.Millis) * time.Millisecond)
 	if tcp, is := conn.(*net.TCPConn); is {
 		_ = tcp.SetLinger(0)
 	}

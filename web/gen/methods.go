@@ -73,8 +73,8 @@ func pythonName(wire string) string {
 	return snakeCase(strings.ReplaceAll(wire, "-", "_"))
 }
 
-// pythonMethods makes the part of the Python client that has a method for each operation: from is the API
-// reference, a comma, and the part that has those which people wrote.
+// pythonMethods makes the part of the Python client that has a method for each operation: from is
+// the API reference, a comma, and the part that has those which people wrote.
 func pythonMethods(from string) ([]byte, error) {
 	r, written, err := readReference(from)
 	if err != nil {

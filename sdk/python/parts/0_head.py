@@ -4,8 +4,11 @@
     client = attestd.Client("http://127.0.0.1:8080", key)
     record = client.attest("bot", "file.written", {"path": "a.txt"})
 
-A Client has a method for each operation of the API reference: its name there in snake case (issuePassport is issue_passport), its arguments by their names there, those of the
-path also by their order; from is from_, and If-None-Match is If_None_Match. Many threads may use one Client. AsyncClient has the same methods for asyncio.
+A Client has a method for each operation of the API reference: its name there in snake case (issuePassport is issue_passport), what it needs by its place, first the parts of its path,
+and the rest by name. Names are in snake case (agent_id), or those of the reference (agentId); from is from_. help(Client.issue_passport) says what it takes. Many threads may use one
+Client. AsyncClient has the same methods for asyncio.
+
+timeout is one deadline over a whole attempt, from the connection to the end of the answer. Of an answer at most MAX_ANSWER bytes are read.
 
 What an append promises: attest returns when the service has answered 201, that is when the record is on its disk. Every append carries an idempotency key, the same on
 all its retries, so a lost answer never makes a second record. After a ConnectionLost, or a ServiceError with a status of 500 or more, nobody knows whether the record is

@@ -39,7 +39,8 @@ class OAuth:
             return self._token
 
 MAX_REFUSAL = 64 << 10  # the most bytes of an answer that is an error
-MAX_ANSWER = 64 << 20  # the most bytes of an answer that stands in memory, and of a line or message of a long one
+# The most bytes of an answer that stands in memory, and of a line or message of a long one.
+MAX_ANSWER = 64 << 20
 
 class _Socket:
     """A socket with one deadline over all that is sent and read, however slowly it comes. Python's own timeout begins anew with each piece."""

@@ -332,7 +332,8 @@ def _check_private(path, above=False, links=0):
 class _Found:  # by a flush, beside what it has sent
     refused: list
     mismatch: RecordMismatchError | None = None  # the first answer that was not of what was sent
-    unanswered: AttestdError | None = None  # the first item by itself that the service has not answered
+    # the error of the first item by itself that the service has not answered
+    unanswered: AttestdError | None = None
     alone: int = 0  # of them in a row: after three the service cannot be reached
     lost: int = 0  # how often in a row the connection was lost with several items
     blocked: set = field(default_factory=set)  # sessions of which an item waits for that

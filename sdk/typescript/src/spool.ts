@@ -319,8 +319,8 @@ export class Spool {
           return;
         }
         // Something before the service has answered, such as a gateway that takes what stands in an
-        // item for an attack, or the connection is lost whenever an item is sent, which is too large
-        // for something. That item waits, and so do later ones of its session.
+        // item for an attack, or the connection is lost whenever an item is sent, which may be too
+        // large for it. That item waits, and so do later ones of its session.
         const lost = error instanceof ConnectionError && !error.unsent;
         const unanswered = lost || error instanceof ServiceError && isPage(error);
         if (unanswered && items.length === 1 && found.alone < 2) {
