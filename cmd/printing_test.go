@@ -21,7 +21,8 @@ func TestCommandsPrintEscaped(t *testing.T) {
 		t.Fatal(files, err, err2)
 	}
 	for _, name := range files {
-		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "manuals/") { // makes files of a release
+		// manuals makes files of a release
+		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "manuals/") {
 			continue
 		}
 		set := token.NewFileSet()

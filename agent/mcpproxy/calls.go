@@ -1,6 +1,7 @@
 package mcpproxy
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ type kind int
 
 const (
 	otherRequest kind = iota // not recorded
+	contentRead              // its outcome is recorded, as a message
 	toolCalled
 	taskResult // a request for the outcome of a call that has become a task
 	taskStatus // a request for the status of such a call; some servers respond with its outcome
@@ -37,6 +39,7 @@ type call struct {
 	cancelled string
 	parked    string // the error to record if it stays parked; "" while it is open
 	task      *call  // the call whose outcome or status it requests, or nil
+	method    string // of a request that reads content; tool is what it reads
 	fetched   bool   // it is parked, and its outcome is recorded
 }
 
@@ -101,12 +104,7 @@ func (cs *calls) add(exchange uint64, id []byte, t toolCall, now time.Time) (*ca
 		key: keyOf(exchange, id), kind: toolCalled, number: cs.last, tool: truncate(t.name), name: t.toolUseID, trace: t.trace,
 		modern: t.modern, deadline: now.Add(callLife),
 	}
-	if c.name == "" {
-		if c.name = text(id); c.name == "" {
-			c.name = string(id)
-		}
-	}
-	c.name = truncate(c.name)
+	c.name = truncate(cmp.Or(c.name, spelt(id)))
 	if len(c.trace) > maxTraceparent {
 		c.trace = ""
 	}
@@ -129,8 +127,10 @@ func (cs *calls) add(exchange uint64, id []byte, t toolCall, now time.Time) (*ca
 	return c, nil
 }
 
-// track opens a request that is not a call, so that its response is not attributed to a call.
-func (cs *calls) track(exchange uint64, id []byte, k kind, task string, now time.Time) (*call, error) {
+// track opens a request that is not a call, so that its response is not attributed to a call. what
+// is the task that it asks for, or the content that it reads.
+func (cs *calls) track(exchange uint64, m message, k kind, what string, now time.Time) (*call, error) {
+	id, task := m.id, what
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
 	key := keyOf(exchange, id)
@@ -143,6 +143,10 @@ func (cs *calls) track(exchange uint64, id []byte, k kind, task string, now time
 		return nil, errTooManyCalls
 	}
 	c := &call{key: key, kind: otherRequest}
+	if k == contentRead {
+		c = &call{key: key, kind: k, method: m.method, tool: what, name: truncate(spelt(id)), deadline: now.Add(callLife)}
+		task = ""
+	}
 	if list := cs.parked[taskPlace(task)]; task != "" && len(list) > 0 {
 		// Every response is recorded separately, because a server may answer each request
 		// differently.
@@ -166,6 +170,9 @@ func keyOf(exchange uint64, id []byte) requestKey {
 	sum := sha256.Sum256(id)
 	return requestKey{exchange, "#" + string(sum[:])}
 }
+
+// spelt returns an ID as records have it: the text of a string, or the digits of a number.
+func spelt(id []byte) string { return cmp.Or(text(id), string(id)) }
 
 func truncate(s string) string {
 	if len(s) > maxCallName {

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"attestd/agent/toolcall"
+	"attestd/sdk/attestd"
 )
 
 // downstream forwards lines from the server to the client until the server's output ends. It calls
@@ -77,8 +78,13 @@ func (p *Proxy) judge(exchange uint64, messages []message, batch bool, arrived t
 		if why == "" && m.outcome && c == nil {
 			why = "it answers no open request"
 		}
-		if why == "" && c != nil {
+		switch {
+		case why == "" && c != nil:
 			outcomes = p.answered(outcomes, c, m, arrived)
+		case why == "":
+			if one := p.said(exchange, m); one != nil {
+				outcomes = append(outcomes, ended{beside: one, size: int64(len(m.raw))})
+			}
 		}
 		if why == "" {
 			continue
@@ -87,6 +93,8 @@ func (p *Proxy) judge(exchange uint64, messages []message, batch bool, arrived t
 		p.warn("a message of the server is withheld: %s", why)
 		if c == nil {
 			m.id = nil
+		} else if c.kind == contentRead {
+			outcomes = append(outcomes, ended{beside: read(c, m.raw, "attestd withheld the server's response: "+why), size: int64(len(m.raw))})
 		} else if c.kind != otherRequest {
 			e := toolcall.Event{Kind: toolcall.Failed, Error: "attestd withheld the server's response: " + why, Output: m.raw}
 			outcomes = append(outcomes, p.ended(c, e, m, arrived))
@@ -105,6 +113,9 @@ func (p *Proxy) judge(exchange uint64, messages []message, batch bool, arrived t
 // answered appends the event to record for a response.
 func (p *Proxy) answered(outcomes []ended, c *call, m message, arrived time.Time) []ended {
 	e := toolcall.Event{Kind: toolcall.Completed, Output: m.result}
+	if c.kind == contentRead {
+		return append(outcomes, ended{beside: read(c, m.result, faultOf(m)), size: int64(len(m.raw))})
+	}
 	result := readToolResult(m.result)
 	switch {
 	case c.kind == otherRequest, c.kind == taskStatus && isStatus(m.result):
@@ -127,7 +138,7 @@ func (p *Proxy) ended(c *call, e toolcall.Event, m message, arrived time.Time) e
 		p.calls.markFetched(c.task, arrived)
 	}
 	e.DurationMS = arrived.Sub(c.began).Milliseconds()
-	return ended{c, e, int64(len(m.raw))}
+	return ended{call: c, event: e, size: int64(len(m.raw))}
 }
 
 // recordUnanswered records a call without a response as failed.
@@ -140,14 +151,20 @@ func (p *Proxy) recordUnanswered(c *call, why string) {
 	case c.parked != "":
 		why = c.parked
 	}
+	if c.kind == contentRead {
+		p.besideCalls(read(c, nil, why))
+		return
+	}
 	p.outcome(ended{call: c, event: toolcall.Event{Kind: toolcall.Failed, Error: why}})
 }
 
-// ended is a call and the event that ended it.
+// ended is a call and the event that ended it, or without a call a message beside calls; without
+// both, what was counted is due.
 type ended struct {
-	call  *call
-	event toolcall.Event
-	size  int64 // bytes of the message
+	call   *call
+	event  toolcall.Event
+	beside *beside
+	size   int64 // bytes of the message
 }
 
 // outcome queues an outcome for recording. It blocks while the queue is full.
@@ -163,15 +180,26 @@ func (p *Proxy) outcome(e ended) {
 func (p *Proxy) recordOutcomes(ctx context.Context) {
 	var keepers errgroup.Group
 	keepers.SetLimit(maxOutcomes)
-	for e := range p.queue {
-		a := p.attestation(e.call, e.event)
-		p.outcomes.Release(e.size)
+	keep := func(a attestd.Attestation, what string) {
 		keepers.Go(func() error {
 			if err := p.Recorder.Persist(ctx, a); err != nil {
-				p.warn("the outcome of a call of %q cannot be recorded: %v", e.call.tool, err)
+				p.warn("%s cannot be recorded: %v", what, err)
 			}
 			return nil
 		})
+	}
+	for e := range p.queue {
+		if e.call != nil {
+			a := p.attestation(e.call, e.event)
+			p.outcomes.Release(e.size)
+			keep(a, fmt.Sprintf("the outcome of a call of %q", e.call.tool))
+			continue
+		}
+		list := p.messageRecords(e.beside)
+		p.outcomes.Release(e.size)
+		for _, a := range list {
+			keep(a, "a message beside calls")
+		}
 	}
 	_ = keepers.Wait() // they return no errors
 }

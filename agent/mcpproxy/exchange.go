@@ -145,6 +145,10 @@ func (x *exchange) recordFailed(requests []*call, e toolcall.Event) {
 		if c.kind == otherRequest || c.kind == taskStatus {
 			continue
 		}
+		if c.kind == contentRead {
+			p.besideCalls(read(c, nil, e.Error))
+			continue
+		}
 		e := e
 		if !c.began.IsZero() {
 			e.DurationMS = time.Since(c.began).Milliseconds()

@@ -65,11 +65,15 @@ type recorded struct {
 	Reason      string
 }
 
+// all are the records but for those of messages beside calls.
 func (r *recorder) all(t testing.TB) (list []recorded) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, a := range r.records {
+		if a.ActionType == "mcp.message" {
+			continue
+		}
 		v := recorded{Action: a.ActionType}
 		if err := json.Unmarshal(a.Payload.(json.RawMessage), &v); err != nil {
 			t.Fatal(err)

@@ -19,6 +19,12 @@
 // the server ends without a response to it. It also fails after a day without a response, ten
 // minutes after a cancellation, and an hour after a request for input.
 //
+// What passes beside calls is recorded as mcp.message, with hashes of its content: what the client
+// reads with resources/read and prompts/get, what the server asks of the client and is answered,
+// and what it says, such as progress and log messages. Messages that answer nothing are counted,
+// and recorded once a minute by their method, but for the first 100 requests of the server. They
+// are recorded after they were forwarded, and no call waits for them.
+//
 // Where the records are signed they are one session, which ends with the record session.ended.
 //
 // # What is refused
@@ -81,6 +87,7 @@ type Config struct {
 	Policy     toolcall.Policy
 	FailClosed bool // forward a call only after the service has acknowledged its record
 	Gate       Gate // nil allows all tools
+	CallsOnly  bool // record calls of tools alone, and nothing beside them
 	MaxLine    int  // bytes; 0 is DefaultMaxLine
 	Warn       func(text string)
 }
@@ -105,7 +112,9 @@ type Proxy struct {
 	// first
 	keys  string
 	calls *calls
-	quiet bool // a session without a call leaves no record
+	// messages are what passed beside calls
+	messages messages
+	quiet    bool // a session without a call or a message leaves no record
 
 	queued   *semaphore.Weighted // bytes
 	outcomes *semaphore.Weighted // bytes
@@ -174,9 +183,10 @@ func (p *Proxy) open(ctx context.Context) (finish func(why string) error) {
 			p.recordUnanswered(c, why)
 		}
 		background.Wait()
+		p.outcome(ended{})
 		close(p.queue)
 		<-kept
-		if p.Signed && (p.calls.last > 0 || !p.quiet) {
+		if p.Signed && (p.hasRecorded() || !p.quiet) {
 			return p.seal(context.WithoutCancel(ctx))
 		}
 		return nil
@@ -206,6 +216,8 @@ func (p *Proxy) sweep(ctx context.Context) {
 			for _, c := range p.calls.overdue(now) {
 				p.recordUnanswered(c, fmt.Sprintf("no answer came within %v", callLife))
 			}
+			p.messages.nextInterval()
+			p.outcome(ended{})
 		}
 	}
 }

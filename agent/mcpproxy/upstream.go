@@ -107,6 +107,9 @@ func (p *Proxy) admit(ctx context.Context, d *departure, line []byte, messages [
 	calling := false
 	for i, m := range messages {
 		if m.method != toolsCall {
+			if m.method == "" && m.flaw == "" && m.outcome {
+				p.besideCalls(p.answeredServer(d.exchange, m))
+			}
 			if why := p.trackOther(d, m); why != nil {
 				answers[i] = invalid(p.answerable(d.exchange, m), why.Error())
 				p.warn("a message of the client is refused: %v", why)
@@ -177,7 +180,10 @@ func (p *Proxy) trackOther(d *departure, m message) error {
 	if m.method == "" || m.id == nil { // a response or a notification
 		return nil
 	}
-	c, err := p.calls.track(d.exchange, m.id, request, task, time.Now())
+	if name, reads := contentOf(m); reads && !p.CallsOnly {
+		request, task = contentRead, name
+	}
+	c, err := p.calls.track(d.exchange, m, request, task, time.Now())
 	if err == nil {
 		d.opens(c, m.id)
 	}

@@ -23,10 +23,16 @@ import (
 
 // mcpFlags are the flags of `attestd mcp`.
 type mcpFlags struct {
-	agent, fail, server, redact, state string
+	agent, fail, server, redact, state, record string
 	passport                           passportFlags
 	remote                             remoteFlags
 }
+
+// What `attestd mcp` records. No variable says it, because a project's settings set variables.
+const (
+	recordAll   = "all"
+	recordCalls = "calls"
+)
 
 func mcpCommand() *cobra.Command { return new(mcpFlags).command() }
 
@@ -53,6 +59,10 @@ signature with the company's key from attestd, and asks at most every 30 s wheth
 passport is revoked. While attestd is unreachable the last status counts, unless --fail
 closed is set.
 
+What passes beside calls is recorded with hashes of its content, after it was forwarded: what the
+client reads with resources/read and prompts/get, and what the server asks and says, such as
+sampling, progress and log messages. --record calls leaves it out.
+
 A session of signed records is one connection of a client.
 
 ` + agentHelp,
@@ -71,6 +81,8 @@ A session of signed records is one connection of a client.
 	cli.AgentFlag(cmd, &f.agent, "")
 	cmd.Flags().StringVar(&f.fail, "fail", "open",
 		"when attestd is unreachable, `open` allows calls and closed refuses them")
+	cmd.Flags().StringVar(&f.record, "record", recordAll, "`all`, or calls: of tools alone, and nothing that passes beside them")
+	_ = cmd.Flags().SetAnnotation("record", cli.TypedOnly, []string{"true"}) // the flag is there
 	cmd.Flags().StringVar(&f.server, "server", "",
 		"`name` of the server in the records (default: the name of the command, or the host of --upstream)")
 	cmd.Flags().StringVar(&f.state, "state", "",
@@ -105,6 +117,9 @@ func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return cli.Usagef("--redact: %v", err)
 	}
+	if f.record != recordAll && f.record != recordCalls {
+		return cli.Usagef("--record must be all or calls, got %q", f.record)
+	}
 	if err := f.passport.check(); err != nil {
 		return err
 	}
@@ -127,7 +142,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
 	warn := func(text string) { cli.PrintError("attestd: %s\n", text) }
 	policy.MaskKey = at.maskKey(warnOf)
 	config := mcpproxy.Config{Agent: f.agent, Server: f.server, Policy: policy, FailClosed: closed, Warn: warn,
-		Signed: at.identity != nil}
+		Signed: at.identity != nil, CallsOnly: f.record == recordCalls}
 	switch {
 	case config.Server != "":
 	case remote != nil:

@@ -117,6 +117,13 @@ func TestRevisions(t *testing.T) {
 			if n["requested"] != asked || n["completed"]+n["failed"] != asked-input || n["failed"] != 3 || n["pending"] != input || len(list) != 2*asked {
 				t.Errorf("%d calls and %d answers that need input made %v", asked, input, n)
 			}
+			beside := s.besideCalls()
+			if beside["server notifications/progress"] != 5 {
+				t.Errorf("beside calls there are %v", beside)
+			}
+			if revision < "2026" && (beside["server sampling/createMessage"] != 1 || beside["client sampling/createMessage"] != 1 || beside["client elicitation/create"] != 1) {
+				t.Errorf("beside calls there are %v", beside)
+			}
 			for _, c := range list {
 				if c.Agent != "bot" || c.Server != "tools" || c.SessionID == "" || c.CallID == "" {
 					t.Errorf("%+v", c)

@@ -73,9 +73,29 @@ func (s *service) verified() (list []call) {
 		must(s.t, err)
 		c := call{Action: r.Payload.ActionType, Agent: r.Payload.AgentID}
 		must(s.t, json.Unmarshal(r.Payload.Payload, &c))
-		list = append(list, c)
+		if c.Action != "mcp.message" {
+			list = append(list, c)
+		}
 	}
 	return list
+}
+
+// besideCalls counts what the chain has of messages beside calls, by their senders and methods.
+func (s *service) besideCalls() map[string]int {
+	s.t.Helper()
+	n := map[string]int{}
+	for r, err := range s.client.Records(s.t.Context(), attestd.Range{}) {
+		must(s.t, err)
+		var m struct {
+			From, Method string
+			Messages     int
+		}
+		must(s.t, json.Unmarshal(r.Payload.Payload, &m))
+		if r.Payload.ActionType == "mcp.message" {
+			n[m.From+" "+m.Method] += max(1, m.Messages)
+		}
+	}
+	return n
 }
 
 // call is a record of a tool call.

@@ -1,0 +1,50 @@
+package toolcall
+
+import "strconv"
+
+// MessageKind is the actionType of the record of a message that is no call of a tool.
+const MessageKind Kind = "mcp.message"
+
+// Message is what passed between an MCP client and a server beside the calls of tools.
+type Message struct {
+	Server, SessionID string
+	From              string // client or server: who sent it, or asked for what was answered
+	Method            string
+	Name              string // what was read: the URI of a resource, or the name of a prompt
+	RequestID         string
+	Count             int    // how many messages the record stands for, if more than one
+	Content           []byte // made by Policy.Hash
+	Error             string
+}
+
+// Hash returns the recorded form of content that is not recorded itself: {"sha256":"…","bytes":N},
+// of its canonical form after masking.
+func (p Policy) Hash(content []byte) []byte { return p.value(content, true) }
+
+// Message makes the record of a message. It has no key, because messages of a session may be equal.
+//
+//	{"source":"mcp","server":"…","sessionId":"…","from":"server","method":"sampling/createMessage",
+//	 "name":"…","requestId":"…","messages":12,"content":{"sha256":"…","bytes":N},"error":…}
+//
+// Of several messages, sha256 is that of their hashes in hexadecimal, each with a line feed.
+func (p Policy) Message(m Message) Record {
+	payload := []byte(`{"source":"mcp"`)
+	member := func(name string, value []byte) {
+		if value != nil {
+			payload = append(append(append(payload, `,"`...), name...), `":`...)
+			payload = append(payload, value...)
+		}
+	}
+	member("server", optional(ToolName(m.Server)))
+	member("sessionId", optional(ID(m.SessionID)))
+	member("from", optional(m.From))
+	member("method", optional(ToolName(m.Method)))
+	member("name", optional(ID(m.Name)))
+	member("requestId", optional(ID(m.RequestID)))
+	if m.Count > 1 {
+		member("messages", strconv.AppendInt(nil, int64(m.Count), 10))
+	}
+	member("content", m.Content)
+	member("error", p.text(m.Error, p.HashOutput))
+	return Record{ActionType: string(MessageKind), Payload: append(payload, '}')}
+}
