@@ -56,7 +56,9 @@ func (m machine) hook() string {
 	text, err := os.ReadFile(filepath.Join(m.home, ".claude/settings.local.json"))
 	must(m.T, err)
 	var settings struct {
-		Hooks struct{ PreToolUse []struct{ Hooks []struct{ Command string } } }
+		Hooks struct {
+			PreToolUse []struct{ Hooks []struct{ Command string } }
+		}
 	}
 	must(m.T, json.Unmarshal(text, &settings))
 	return settings.Hooks.PreToolUse[0].Hooks[0].Command

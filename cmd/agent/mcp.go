@@ -24,8 +24,8 @@ import (
 // mcpFlags are the flags of `attestd mcp`.
 type mcpFlags struct {
 	agent, fail, server, redact, state, record string
-	passport                           passportFlags
-	remote                             remoteFlags
+	passport                                   passportFlags
+	remote                                     remoteFlags
 }
 
 // What `attestd mcp` records. No variable says it, because a project's settings set variables.
