@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -376,6 +375,5 @@ func (h *Hook) attestation(e toolcall.Event) attestd.Attestation {
 // isRefusal reports whether attestd has refused a request permanently.
 func isRefusal(err error) bool {
 	var answer *attestd.Error
-	return errors.As(err, &answer) && answer.Status >= 400 && answer.Status < 500 &&
-		answer.Status != http.StatusTooManyRequests && answer.Status != http.StatusRequestTimeout
+	return errors.As(err, &answer) && answer.Refuses()
 }

@@ -36,7 +36,7 @@ func (f *Factory) Handler(service attestd.Config, port string) http.Handler {
 		switch {
 		case err == nil:
 			tools.ServeHTTP(w, r)
-		case errors.Is(err, errNoBearer), errors.As(err, &answer) && answer.Status == http.StatusUnauthorized:
+		case errors.Is(err, errNoBearer), errors.As(err, &answer) && !answer.Foreign && answer.Status == http.StatusUnauthorized:
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			http.Error(w, "an attestd credential is required: Authorization: Bearer …", http.StatusUnauthorized)
 		case errors.As(err, &answer) && answer.Status == http.StatusTooManyRequests:

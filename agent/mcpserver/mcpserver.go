@@ -92,7 +92,7 @@ func offer[In any](s *mcp.Server, r rights, t *mcp.Tool, call func(context.Conte
 func explain(tool string, err error) error {
 	var answer *attestd.Error
 	switch {
-	case !errors.As(err, &answer):
+	case !errors.As(err, &answer), answer.Foreign:
 		return err
 	case answer.Status == http.StatusUnauthorized:
 		return errors.New("attestd does not know the credential, or it has expired")

@@ -175,7 +175,7 @@ func (p *Program) Run() int {
 			why = strings.ReplaceAll(why, arg, p.Shown(arg))
 		}
 	}
-	if refused := (*attestd.Error)(nil); errors.As(err, &refused) && refused.Status == http.StatusUnauthorized && refused.Code == "" {
+	if refused := (*attestd.Error)(nil); errors.As(err, &refused) && !refused.Foreign && refused.Status == http.StatusUnauthorized && refused.Code == "" {
 		why += "\n" + unauthorizedHint
 	}
 	if usage {

@@ -52,10 +52,11 @@ func (e *Error) Error() string {
 }
 
 // Is makes errors.Is compare the non-empty fields of target:
-// errors.Is(err, &Error{Code: "AGENT_DISABLED"}).
+// errors.Is(err, &Error{Code: "AGENT_DISABLED"}). A foreign response is like no other one, so that
+// a gateway's 404 is not taken for the service's.
 func (e *Error) Is(target error) bool {
 	want, ok := target.(*Error)
-	return ok && (want.Status == 0 || want.Status == e.Status) && (want.Code == "" || want.Code == e.Code)
+	return ok && want.Foreign == e.Foreign && (want.Status == 0 || want.Status == e.Status) && (want.Code == "" || want.Code == e.Code)
 }
 
 // CredentialError reports that there is no access token for a call, which was not made.

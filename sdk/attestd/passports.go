@@ -85,7 +85,7 @@ func (c *Client) VerifyBoundPassport(ctx context.Context, passport, tool string,
 	// Repeating the request has no effect.
 	err = c.do(ctx, request{method: http.MethodPost, route: "/v1/passport/verify", body: text, status: http.StatusOK, safe: true}, &v)
 	var denied *Error
-	if errors.As(err, &denied) && denied.Status == http.StatusBadRequest && denied.Code != "" {
+	if errors.As(err, &denied) && !denied.Foreign && denied.Status == http.StatusBadRequest && denied.Code != "" {
 		return PassportVerdict{Code: denied.Code, Error: denied.Message}, nil
 	}
 	return v, err

@@ -17,12 +17,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"attestd/internal/outbound"
 	"attestd/internal/sleep"
 )
 
 // Forms of requests to an HTTPS receiver.
 const (
-	FormLines   = "ndjson"  // lines, each with a line feed; any 2xx acknowledges
+	FormLines   = "ndjson"  // lines, each with a line feed; any 2xx without an HTML page acknowledges
 	FormSplunk  = "splunk"  // HTTP Event Collector, with indexer acknowledgement where it is on
 	FormElastic = "elastic" // _bulk of Elasticsearch and OpenSearch
 )
@@ -192,6 +193,8 @@ func (h *HTTPS) post(ctx context.Context, to *url.URL, body []byte, of *Batch) (
 		return nil, fmt.Errorf("%s: its answer cannot be read: %w", h.url.Host, err)
 	case !sent.whole.Load():
 		return nil, fmt.Errorf("%s answers %d before it was sent everything", h.url.Host, answer.StatusCode)
+	case outbound.IsPage(text):
+		return nil, fmt.Errorf("%s answers %d with an HTML page, as gateways do that ask for a sign-in: nothing is acknowledged", h.url.Host, answer.StatusCode)
 	case len(text) > maxAnswer:
 		return nil, fmt.Errorf("%s answers with more than %d bytes", h.url.Host, maxAnswer)
 	}

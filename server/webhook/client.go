@@ -17,7 +17,7 @@ import (
 const (
 	// for an attempt, from the name lookup to the end of the response
 	timeout = 15 * time.Second
-	// maximum part of a response that is read and dropped, so that its connection can be reused
+	// maximum part of a response that is read, so that its connection can be reused
 	maxAnswer     = 16 << 10
 	maxIdle       = 256
 	maxIdleOfHost = 16
@@ -58,10 +58,11 @@ type Outcome struct {
 	Status     int           // of the response; 0 without one
 	Failure    string        // short, without addresses; "" with a response
 	RetryAfter time.Duration // requested by the response
+	Page       bool          // the response is an HTML page, so it is not the endpoint's
 }
 
 // Delivered reports whether the endpoint has accepted the message.
-func (o Outcome) Delivered() bool { return o.Status >= 200 && o.Status < 300 }
+func (o Outcome) Delivered() bool { return o.Status >= 200 && o.Status < 300 && !o.Page }
 
 // Gone reports whether the endpoint wants no more messages.
 func (o Outcome) Gone() bool { return o.Status == http.StatusGone }
@@ -89,9 +90,13 @@ func (c *Client) Send(ctx context.Context, url string, m Message, by ...Keys) Ou
 		return Outcome{Failure: failure(err)}
 	}
 	defer answer.Body.Close()
-	// the status is known, and the rest changes nothing
-	_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer)
-	return Outcome{Status: answer.StatusCode, RetryAfter: retryAfter(answer.Header, now)}
+	// the status is known, and where the rest cannot be read that changes nothing
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	o := Outcome{Status: answer.StatusCode, RetryAfter: retryAfter(answer.Header, now), Page: outbound.IsPage(text)}
+	if o.Page && o.Status >= 200 && o.Status < 300 {
+		o.Failure = "an HTML page, not the endpoint's answer"
+	}
+	return o
 }
 
 // failure describes why there was no response. It does not quote errors of net/http, because they
