@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"attestd/internal/notary"
@@ -28,6 +29,7 @@ var shellPayloads = []string{
 // agent.
 func fakeServer(t *testing.T, prefix, companyKey, agentKey string) *httptest.Server {
 	t.Helper()
+	var recorded atomic.Value
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		quoted := func(s string) string { b, _ := json.Marshal(s); return string(b) }
 		switch path := strings.TrimPrefix(r.URL.Path, prefix); r.Method + " " + path {
@@ -44,7 +46,10 @@ func fakeServer(t *testing.T, prefix, companyKey, agentKey string) *httptest.Ser
 		case "POST /v1/attest":
 			w.WriteHeader(http.StatusCreated)
 			body, _ := io.ReadAll(r.Body)
-			fmt.Fprint(w, notary.Records(body, "local")[0])
+			recorded.Store(notary.Records(body, "local")[0])
+			fmt.Fprint(w, recorded.Load())
+		case "GET /v1/chain":
+			fmt.Fprintln(w, recorded.Load())
 		default:
 			w.WriteHeader(http.StatusNotFound)
 			fmt.Fprintf(w, `{"error":"no %s %s"}`, r.Method, path)

@@ -73,25 +73,49 @@ func (s Steps) CreateKey(ctx context.Context, c *attestd.Client, role attestd.Ro
 	return key.Key, checkKey(key.Key)
 }
 
-// FirstRecord attests that the agent was set up, which shows that the server accepts records. Its
-// idempotency key makes one record in 30 days, and with an identity, which signs it, one for each
-// key.
-func (s Steps) FirstRecord(ctx context.Context, c *attestd.Client, signer *attestd.Identity) (err error) {
+// FirstRecord attests that the agent was set up, and reads the record back, which shows that the
+// service accepts records of the agent and that they can be found there. Every kind of init ends
+// with it, and fails with its error. writer is what the agent will record with, signer signs if it
+// is not nil, and reader is what the user reads records with. With once, an earlier run's record of
+// the last 30 days is read back, unless it is signed.
+func (s Steps) FirstRecord(ctx context.Context, writer, reader *attestd.Client, signer *attestd.Identity, source string, once bool) error {
+	key := attestd.NewIdempotencyKey()
+	if once {
+		key = "init:" + s.Agent
+	}
+	made, err := s.attest(ctx, writer, signer, source, key)
+	if errors.Is(err, &attestd.Error{Code: attestd.StatementReused}) { // which says not what is there
+		made, err = s.attest(ctx, writer, signer, source, attestd.NewIdempotencyKey())
+	}
+	switch {
+	case errors.Is(err, errRole):
+		return fmt.Errorf("the agent %s has no key on this machine, and the API key here may not record: run attestd init for the agent, "+
+			"name one that has a key with --agent, or set ATTESTD_KEY to a writer's (%w)", s.Agent, err)
+	case err != nil:
+		return fmt.Errorf("nothing can be recorded for the agent %s: %w", s.Agent, err)
+	}
+	for r, err := range reader.Records(ctx, attestd.Range{Log: attestd.Actions, From: made.Index}) {
+		if err != nil {
+			return fmt.Errorf("the record cannot be read back: %w", err)
+		}
+		if r.Index == made.Index && r.Hash == made.Hash {
+			s.Print("record", fmt.Sprintf("%d at %s by %s, read back: %s", r.Index, r.Timestamp, s.Agent, r.Hash))
+			return nil
+		}
+		break
+	}
+	return fmt.Errorf("%s has no record %d with the hash %s: it reports to another server or company than it reads from", reader.URL(), made.Index, made.Hash)
+}
+
+// attest attests that the agent was set up.
+func (s Steps) attest(ctx context.Context, writer *attestd.Client, signer *attestd.Identity, source, key string) (_ attestd.Record, err error) {
 	a := attestd.Attestation{
-		AgentID: s.Agent, ActionType: "agent.watched", Payload: map[string]string{"source": "attestd init"}, IdempotencyKey: "init:" + s.Agent,
+		AgentID: s.Agent, ActionType: "agent.watched", Payload: map[string]string{"source": source}, IdempotencyKey: key,
 	}
 	if signer != nil {
 		if a, err = signer.Sign(ctx, a, attestd.Place{}); err != nil {
-			return err
+			return attestd.Record{}, err
 		}
 	}
-	r, err := c.Attest(ctx, a)
-	if signer != nil && errors.Is(err, &attestd.Error{Code: attestd.StatementReused}) {
-		s.Print("record", "is there from an earlier run, signed by this key")
-		return nil
-	}
-	if err == nil {
-		s.Print("record", fmt.Sprintf("%d at %s, signed: %s", r.Index, r.Timestamp, r.Hash))
-	}
-	return err
+	return writer.Attest(ctx, a)
 }

@@ -50,6 +50,7 @@ type initFlags struct {
 	check, remove     bool
 	unsigned, install bool
 	identity          *attestd.Identity // with which the hooks sign; nil for none
+	reader            *attestd.Client   // with the API key of the connection file
 	trusted           [][2]string       // setting of the connection file for private CAs
 }
 
@@ -73,8 +74,8 @@ them, and for unknown versions, --fail closed and --require passport install com
 		Short: "Record every tool call of " + kind.Title,
 		Long: `Record every tool call of ` + kind.Title + `. The command registers the agent, makes a key with which
 the agent signs and enrols it (attestd/agents/AGENT.jwk of the user's configuration folder),
-creates an API key that can only read (attestd/env there), and attests a first record. Then it
-prints the settings, or with --write merges them into
+creates an API key that can only read (attestd/env there), attests a first record, and reads it
+back from the server; if it cannot, it fails and changes no settings. Then it prints the settings, or with --write merges them into
 ` + kind.Settings() + `. Other settings are not changed. A second run changes nothing.
 
 What is left on this machine can write as this agent alone. With --unsigned no key of the agent
@@ -153,7 +154,7 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer c.Close()
-	if err := steps.FirstRecord(cmd.Context(), c, f.identity); err != nil {
+	if err := steps.FirstRecord(cmd.Context(), c, f.reader, f.identity, "attestd init", true); err != nil {
 		return err
 	}
 	f.hooks.URL = c.URL()

@@ -73,7 +73,8 @@ func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *attestd.Clien
 	if err != nil {
 		return nil, "", err
 	}
-	if c, err = f.storeKey(cmd.Context(), s, path, admin, stored, given); err != nil || f.unsigned {
+	c, err = f.storeKey(cmd.Context(), s, path, admin, stored, given)
+	if f.reader = c; err != nil || f.unsigned {
 		return c, path, err
 	}
 	if err := f.enrol(cmd, s, admin, spiffeID); err != nil {

@@ -107,38 +107,12 @@ func (f *initMCPFlags) record(cmd *cobra.Command, say func(what, how string)) er
 		return err
 	}
 	defer c.Close()
-	a := attestd.Attestation{
-		AgentID: f.agent, ActionType: "agent.watched", Payload: map[string]string{"source": "attestd init mcp"}, IdempotencyKey: attestd.NewIdempotencyKey(),
-	}
-	if at.identity != nil {
-		if a, err = at.identity.Sign(ctx, a, attestd.Place{}); err != nil {
-			return err
-		}
-	}
-	made, err := c.Attest(ctx, a)
-	switch {
-	case errors.Is(err, &attestd.Error{Code: "FORBIDDEN_ROLE"}):
-		return fmt.Errorf("the agent %s has no key on this machine, and the API key here may not record: run attestd init for the agent, "+
-			"name one that has a key with --agent, or set ATTESTD_KEY to a writer's (%w)", f.agent, err)
-	case err != nil:
-		return fmt.Errorf("nothing can be recorded for the agent %s: %w", f.agent, err)
-	}
 	reader, err := cli.Connect(cmd)
 	if err != nil {
-		return fmt.Errorf("the record cannot be read back: %w", err)
+		return fmt.Errorf("a record could not be read back: %w", err)
 	}
 	defer reader.Close()
-	for r, err := range reader.Records(ctx, attestd.Range{Log: attestd.Actions, From: made.Index}) {
-		if err != nil {
-			return fmt.Errorf("the record cannot be read back: %w", err)
-		}
-		if r.Index == made.Index && r.Hash == made.Hash {
-			say("record", fmt.Sprintf("%d at %s by %s, read back: %s", r.Index, r.Timestamp, f.agent, r.Hash))
-			return nil
-		}
-		break
-	}
-	return fmt.Errorf("%s has no record %d with the hash %s: it reports to another server or company than it reads from", reader.URL(), made.Index, made.Hash)
+	return setup.Steps{Agent: f.agent, Print: say}.FirstRecord(ctx, c, reader, at.identity, "attestd init mcp", false)
 }
 
 // runCheck starts the servers in the settings and prints the records of their refused calls.
