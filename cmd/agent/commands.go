@@ -16,7 +16,7 @@ import (
 // Commands returns the commands of this package, which a program of a version has.
 func Commands(version string) []*cobra.Command {
 	return []*cobra.Command{attestCommand(), recordsCommand(), tailCommand(), runCommand(), hookCommand(), initCommand(), mcpCommand(),
-		mcpServerCommand(version), agentKeyCommand(), tokenCommand()}
+		mcpServerCommand(version), agentKeyCommand(), tokenCommand(), spoolCommand()}
 }
 
 // Run executes the command line of a process that has the commands for the machine of an agent, and

@@ -34,7 +34,8 @@ type Refusal struct {
 	Status      int             `json:"status"` // 0 where the line in the queue was damaged
 	Code        string          `json:"code,omitempty"`
 	Error       string          `json:"error"`
-	Attestation json.RawMessage `json:"attestation"` // with its idempotency key
+	RequestID   string          `json:"requestId,omitempty"` // of the service's log
+	Attestation json.RawMessage `json:"attestation"`         // with its idempotency key
 }
 
 // RefusedError says that all was sent, and that some of it was refused and set apart.
@@ -430,7 +431,7 @@ func (f *flush) setApart(a attestd.Attestation, why *attestd.Error) error {
 // appendRefusal keeps what is refused, unless a process that was killed has done so. The caller
 // holds the lock to add.
 func (s *Spool) appendRefusal(a attestd.Attestation, why *attestd.Error) (*Refusal, error) {
-	r := Refusal{time.Now().UTC().Format(time.RFC3339), why.Status, why.Code, why.Message, a.AppendJSON(nil)}
+	r := Refusal{time.Now().UTC().Format(time.RFC3339), why.Status, why.Code, why.Message, why.RequestID, a.AppendJSON(nil)}
 	line, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
