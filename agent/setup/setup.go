@@ -84,7 +84,7 @@ func (s Steps) FirstRecord(ctx context.Context, writer, reader *attestd.Client, 
 		key = "init:" + s.Agent
 	}
 	made, err := s.attest(ctx, writer, signer, source, key)
-	if errors.Is(err, &attestd.Error{Code: attestd.StatementReused}) { // which says not what is there
+	if errors.Is(err, &attestd.Error{Code: attestd.StatementReused}) { // by what, it does not say
 		made, err = s.attest(ctx, writer, signer, source, attestd.NewIdempotencyKey())
 	}
 	switch {

@@ -122,7 +122,7 @@ func (f *spoolFlags) list(cmd *cobra.Command) error {
 	out := cmd.OutOrStdout()
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if !f.json {
-		fmt.Fprintln(table, "ID\tSTATE\tSINCE\tBYTES\tAGENT\tACTION\tREASON\tFOLDER")
+		printable.Fprintf(table, "ID\tSTATE\tSINCE\tBYTES\tAGENT\tACTION\tREASON\tFOLDER\n")
 	}
 	err := f.each(func(folder string) error {
 		items, err := spool.Contents(folder)

@@ -23,7 +23,7 @@ import (
 
 // Forms of requests to an HTTPS receiver.
 const (
-	FormLines   = "ndjson"  // lines, each with a line feed; any 2xx without an HTML page acknowledges
+	FormLines   = "ndjson"  // lines, each with a line feed; a 2xx without an HTML page acknowledges
 	FormSplunk  = "splunk"  // HTTP Event Collector, with indexer acknowledgement where it is on
 	FormElastic = "elastic" // _bulk of Elasticsearch and OpenSearch
 )
