@@ -37,8 +37,7 @@ func TestEveryInitReadsItsRecordBack(t *testing.T) {
 	must(t, err)
 	// records is what a gateway answers for the records of the log
 	gateway := func(records string) *httptest.Server {
-		proxy := httputil.NewSingleHostReverseProxy(to)
-		proxy.Director = func(r *http.Request) { r.URL.Scheme, r.URL.Host, r.Host = to.Scheme, to.Host, to.Host }
+		proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
 		g := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if records != "" && r.URL.Path == "/v1/chain" {
 				w.Header().Set("Content-Type", "application/json")
