@@ -6,68 +6,177 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 )
 
-// facts are what the attributes of an item say by the conventions that are known: GenAI semantic
-// conventions, OpenInference, and those of coding agents.
+// facts are what the attributes of an item say by the conventions that are known.
 type facts struct {
-	operation string // gen_ai.operation.name
-	kind      string // openinference.span.kind
-	step      string // traceloop.span.kind
-	event     string // event.name
-	agentID   string // gen_ai.agent.id
-	agentName string // gen_ai.agent.name
-	service   string // service.name
-	tool      string
-	function  string // function_name, by which Gemini CLI names a tool
-	callID    string
-	session   string
-	model     bool // it names a model
-	tokens    bool // it counts the tokens of a request to a model, as Codex does
-	known     bool // an attribute is of one of the conventions
+	says  [numFacts]string // by the attributes of the table
+	model bool             // it names a model
+	// it counts the tokens of a request to a model, as Codex does
+	tokens bool
+	known  bool // an attribute is of one of the conventions
+	tool   string
+}
+
+// fact is what an attribute says.
+type fact int
+
+const (
+	operation fact = iota
+	kind           // of a span, by OpenInference
+	step           // kind of a span, by OpenLLMetry
+	request        // kind of a request to a model, by OpenLLMetry
+	call           // ID of an operation, by the AI SDK
+	callAndID      // the same, and what its user calls it
+	method         // of a request to an MCP server
+	event
+	agentID
+	agentName
+	agentOfSpan // of a span that has a kind
+	service
+	toolName
+	entity   // name of what a span is about, by OpenLLMetry
+	function // by which Gemini CLI names a tool
+	callID
+	session
+	modelName
+	tokenCount
+	numFacts
+)
+
+// attributeFacts says what each attribute of the conventions says:
+//
+//   - the semantic conventions of OpenTelemetry for GenAI and MCP (gen_ai.*, mcp.*),
+//   - OpenInference (openinference.*, llm.*, tool.*, agent.*, session.*),
+//   - OpenLLMetry (traceloop.*, llm.request.type),
+//   - the AI SDK of Vercel (ai.*, operation.name),
+//   - the coding agents, in snake_case.
+var attributeFacts = map[string]fact{
+	"gen_ai.operation.name":  operation,
+	"gen_ai.agent.id":        agentID,
+	"gen_ai.agent.name":      agentName,
+	"gen_ai.tool.name":       toolName,
+	"gen_ai.tool.call.id":    callID,
+	"gen_ai.tool.call_id":    callID,
+	"gen_ai.conversation.id": session,
+	"gen_ai.request.model":   modelName,
+	"gen_ai.response.model":  modelName,
+	"mcp.method.name":        method,
+
+	"openinference.span.kind": kind,
+	"tool.name":               toolName,
+	"tool_call.function.name": toolName,
+	"tool_call.id":            callID,
+	"tool.id":                 callID,
+	"agent.name":              agentOfSpan,
+	"session.id":              session,
+	"llm.model_name":          modelName,
+	"embedding.model_name":    modelName,
+	"reranker.model_name":     modelName,
+
+	"traceloop.span.kind":                              step,
+	"traceloop.entity.name":                            entity,
+	"llm.request.type":                                 request,
+	"traceloop.association.properties.session_id":      session,
+	"traceloop.association.properties.conversation_id": session,
+	"traceloop.association.properties.thread_id":       session,
+	"traceloop.association.properties.chat_id":         session,
+
+	"ai.operationId":                       call,
+	"operation.name":                       callAndID,
+	"ai.toolCall.name":                     toolName,
+	"ai.toolCall.id":                       callID,
+	"ai.model.id":                          modelName,
+	"ai.telemetry.metadata.sessionId":      session,
+	"ai.telemetry.metadata.conversationId": session,
+	"ai.telemetry.metadata.threadId":       session,
+	"ai.telemetry.metadata.chatId":         session,
+
+	"event.name":        event,
+	"service.name":      service,
+	"tool_name":         toolName,
+	"function_name":     function,
+	"tool_use_id":       callID,
+	"call_id":           callID,
+	"conversation.id":   session,
+	"input_token_count": tokenCount,
+}
+
+// The actionTypes of records.
+const (
+	aTool  = "otel.tool"
+	aModel = "otel.model"
+	aAgent = "otel.agent"
+	aStep  = "otel.step"
+)
+
+// valueActions says what the values of the facts say a span is about. A fact that comes first here
+// decides before one that comes later; a value that is not listed is that of another step where the
+// convention has it on every span of its own.
+var valueActions = []struct {
+	fact    fact
+	isOther bool // a value that is not listed is that of another step
+	values  map[string]string
+}{
+	{operation, true, map[string]string{
+		"execute_tool": aTool, "tool_call": aTool, // the second of each kind are Gemini CLI's
+		"chat": aModel, "llm_call": aModel, "text_completion": aModel, "generate_content": aModel, "embeddings": aModel,
+		"completion": aModel, "embedding": aModel, "image": aModel, "audio": aModel, // earlier spellings, and OpenLIT's
+		"invoke_agent": aAgent, "agent_call": aAgent, "create_agent": aAgent, "invoke_workflow": aAgent,
+		"retrieval": aStep, "plan": aStep,
+	}},
+	{kind, true, map[string]string{
+		"TOOL": aTool, "LLM": aModel, "EMBEDDING": aModel, "AGENT": aAgent,
+		"CHAIN": aStep, "RETRIEVER": aStep, "RERANKER": aStep, "GUARDRAIL": aStep, "EVALUATOR": aStep, "PROMPT": aStep, "DECISION": aStep,
+	}},
+	{step, false, map[string]string{"tool": aTool, "agent": aAgent, "workflow": aAgent, "task": aStep}},
+	{call, false, map[string]string{
+		"ai.toolCall":                  aTool,
+		"ai.generateText":              aAgent, // with all its calls of tools, until it is done
+		"ai.streamText":                aAgent,
+		"ai.generateObject":            aAgent,
+		"ai.streamObject":              aAgent,
+		"ai.generateText.doGenerate":   aModel,
+		"ai.streamText.doStream":       aModel,
+		"ai.generateObject.doGenerate": aModel,
+		"ai.streamObject.doStream":     aModel,
+		"ai.embed.doEmbed":             aModel,
+		"ai.embedMany.doEmbed":         aModel,
+		"ai.rerank.doRerank":           aModel,
+		"ai.embed":                     aStep,
+		"ai.embedMany":                 aStep,
+		"ai.rerank":                    aStep,
+	}},
+	{method, false, map[string]string{"tools/call": aTool}},
+	{request, false, map[string]string{"chat": aModel, "completion": aModel, "embedding": aModel, "rerank": aModel}},
+}
+
+// conventionalPrefixes begin the names of attributes that only the conventions have.
+var conventionalPrefixes = []string{
+	"gen_ai.", "openinference.", "llm.", "traceloop.", "mcp.", "ai.operationId", "ai.toolCall.", "ai.model.", "ai.telemetry.",
 }
 
 // read reads the facts in attributes. The first of several that say the same counts.
 func (f *facts) read(attributes []*commonpb.KeyValue) {
 	for _, a := range attributes {
 		key := a.GetKey()
-		var into *string
-		switch key {
-		case "gen_ai.operation.name":
-			into = &f.operation
-		case "openinference.span.kind":
-			into = &f.kind
-		case "traceloop.span.kind":
-			into = &f.step
-		case "event.name":
-			into = &f.event
-		case "gen_ai.agent.id":
-			into = &f.agentID
-		case "gen_ai.agent.name":
-			into = &f.agentName
-		case "service.name":
-			into = &f.service
-		case "gen_ai.tool.name", "tool.name", "tool_name":
-			into = &f.tool
-		case "function_name":
-			into = &f.function
-		case "gen_ai.tool.call.id", "gen_ai.tool.call_id", "tool_call.id", "tool_use_id", "call_id":
-			into = &f.callID
-		case "gen_ai.conversation.id", "session.id", "conversation.id":
-			into = &f.session
-		case "gen_ai.request.model", "gen_ai.response.model", "llm.model_name":
-			f.model = true
-		case "input_token_count":
-			f.tokens = true
-		}
-		if into != nil && *into == "" {
-			*into = a.GetValue().GetStringValue()
+		if is, listed := attributeFacts[key]; listed {
+			if value := a.GetValue().GetStringValue(); f.says[is] == "" {
+				f.says[is] = value
+			}
+			f.model = f.model || is == modelName
+			f.tokens = f.tokens || is == tokenCount
 		}
 		f.known = f.known || isConventional(key)
+	}
+	f.tool = f.says[toolName]
+	// Before version 4 the AI SDK said its operation together with what its user calls it.
+	if id, _, _ := strings.Cut(f.says[callAndID], " "); f.says[call] == "" && strings.HasPrefix(id, "ai.") {
+		f.says[call], f.known = id, true
 	}
 }
 
 // isConventional reports whether an attribute is of a convention for agents, models and tools.
 func isConventional(key string) bool {
-	for _, prefix := range [...]string{"gen_ai.", "openinference.", "llm.", "traceloop.", "mcp."} {
+	for _, prefix := range conventionalPrefixes {
 		if strings.HasPrefix(key, prefix) {
 			return true
 		}
@@ -87,37 +196,43 @@ func codingAgent(name string) (event string, ok bool) {
 
 // action returns the actionType for what a convention names.
 func (f *facts) action() string {
-	switch f.operation {
-	case "execute_tool", "tool_call": // the second of each are Gemini CLI's
-		return "otel.tool"
-	case "chat", "llm_call", "text_completion", "generate_content", "embeddings":
-		return "otel.model"
-	case "invoke_agent", "agent_call", "create_agent", "invoke_workflow":
-		return "otel.agent"
-	case "":
-	default:
-		return "otel.step"
-	}
-	switch f.kind {
-	case "TOOL":
-		return "otel.tool"
-	case "LLM", "EMBEDDING":
-		return "otel.model"
-	case "AGENT":
-		return "otel.agent"
-	case "":
-	default:
-		return "otel.step"
+	for _, by := range valueActions {
+		value := f.says[by.fact]
+		if action := by.values[value]; action != "" {
+			return action
+		}
+		if value != "" && by.isOther {
+			return aStep
+		}
 	}
 	switch {
-	case f.step == "tool", f.tool != "":
-		return "otel.tool"
-	case f.step == "agent", f.step == "workflow":
-		return "otel.agent"
+	case f.tool != "":
+		return aTool
 	case f.model:
-		return "otel.model"
+		return aModel
 	}
-	return "otel.step"
+	return aStep
+}
+
+// toolOfSpan returns the name of the tool that a span of a call is about: that of an attribute, or
+// what the convention has in the span's own name.
+func (f *facts) toolOfSpan(name string) string {
+	switch {
+	case f.tool != "":
+		return f.tool
+	case f.says[step] == "tool" && f.says[entity] != "":
+		return f.says[entity]
+	case f.says[step] == "tool":
+		return strings.TrimSuffix(name, ".tool")
+	case f.says[kind] == "TOOL":
+		return name
+	}
+	for _, begin := range [...]string{"execute_tool ", "tools/call "} {
+		if tool, ok := strings.CutPrefix(name, begin); ok {
+			return tool
+		}
+	}
+	return ""
 }
 
 // spanAction returns the actionType of a span; "" if it is of no agent, model or tool.
@@ -125,18 +240,22 @@ func (f *facts) spanAction(name string) string {
 	if event, ok := codingAgent(name); ok {
 		switch {
 		case event == "llm_request":
-			return "otel.model"
+			return aModel
 		case event == "interaction":
-			return "otel.agent"
+			return aAgent
 		case event == "tool", strings.HasPrefix(event, "tool."):
-			return "otel.tool"
+			return aTool
 		}
-		return "otel.step"
+		return aStep
 	}
-	if f.known {
-		return f.action()
+	if !f.known {
+		return ""
 	}
-	return ""
+	action := f.action()
+	if action == aTool {
+		f.tool = f.toolOfSpan(name)
+	}
+	return action
 }
 
 // logAction returns the actionType of a log record by the name of its event; "" if it is of no
@@ -144,18 +263,18 @@ func (f *facts) spanAction(name string) string {
 func (f *facts) logAction(name string) string {
 	if event, ok := codingAgent(name); ok {
 		if f.tool == "" {
-			f.tool = f.function
+			f.tool = f.says[function]
 		}
 		switch event {
 		case "tool_result", "tool_call":
-			return "otel.tool"
+			return aTool
 		case "tool_decision":
 			return "otel.decision"
 		case "api_request", "api_response", "api_error":
-			return "otel.model"
+			return aModel
 		case "sse_event", "websocket_event": // one for each piece of what a model streams to Codex
 			if f.tokens {
-				return "otel.model"
+				return aModel
 			}
 			return ""
 		}
@@ -169,7 +288,11 @@ func (f *facts) logAction(name string) string {
 
 // agent returns the agent that an item names: itself, or its resource.
 func (f *facts) agent(of *facts) string {
-	for _, name := range [...]string{f.agentID, f.agentName, of.agentID, of.agentName, of.service} {
+	ofSpan := ""
+	if f.says[kind] != "" {
+		ofSpan = f.says[agentOfSpan]
+	}
+	for _, name := range [...]string{f.says[agentID], f.says[agentName], ofSpan, of.says[agentID], of.says[agentName], of.says[service]} {
 		if name != "" {
 			return name
 		}

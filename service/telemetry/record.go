@@ -52,12 +52,12 @@ func (r *Recorder) head(i *Item, signal, name string, trace, span []byte) []byte
 	if i.facts.tool != "" {
 		dst = jcs.AppendString(member(dst, "tool"), toolcall.ToolName(i.facts.tool))
 	}
-	dst = identifier(dst, "callId", i.facts.callID)
-	session := i.facts.session
-	if session == "" {
-		session = i.from.resource.read().session
+	dst = identifier(dst, "callId", i.facts.says[callID])
+	of := i.facts.says[session]
+	if of == "" {
+		of = i.from.resource.read().says[session]
 	}
-	dst = identifier(dst, "sessionId", session)
+	dst = identifier(dst, "sessionId", of)
 	dst = id(dst, "traceId", trace)
 	return id(dst, "spanId", span)
 }

@@ -70,13 +70,13 @@ func (i *Item) event() string {
 	if _, ok := codingAgent(body); ok && isEventName(body) {
 		return body
 	}
-	if _, ok := codingAgent(i.facts.event); ok {
-		return i.facts.event
+	if _, ok := codingAgent(i.facts.says[event]); ok {
+		return i.facts.says[event]
 	}
 	if name := i.log.GetEventName(); name != "" {
 		return name
 	}
-	return i.facts.event
+	return i.facts.says[event]
 }
 
 // isEventName reports whether a text has the form of the name of an event, so it is no content.
