@@ -1,8 +1,10 @@
 package server_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -58,7 +60,8 @@ func TestHookEvents(t *testing.T) {
 		event("PreToolUse", "t2", `,"tool_input":{"command":"exit 3"},"agent_id":"a-1","agent_type":"Explore","mcp_server":{"name":"files","source":"project"}`),
 		event("PostToolUseFailure", "t2", `,"tool_input":{"command":"exit 3"},"error":"Exit code 3","is_interrupt":false,"duration_ms":7`),
 		`{"session_id":"s-1","prompt_id":"p-1","hook_event_name":"SessionEnd","reason":"other"}`,
-		event("SessionStart", "", ""), event("PermissionRequest", "t3", `,"tool_input":{}`), event("SomethingNew", "t4", ""), `{}`,
+		event("PermissionRequest", "t3", `,"tool_input":{"command":"rm a"},"permission_suggestions":[]`),
+		event("SessionStart", "", ""), event("SomethingNew", "t4", ""), `{}`,
 	} {
 		for range 3 {
 			acme.do(t, hook, body).status(200).gets(200, `{}`)
@@ -71,7 +74,119 @@ func TestHookEvents(t *testing.T) {
 		`claude-code tool.requested {"source":"claude-code","tool":"Bash","server":"files",` + common("t2") + `,"agentType":"Explore","input":{"command":"exit 3"}}`,
 		`claude-code tool.failed {"source":"claude-code","tool":"Bash",` + common("t2") + `,"error":"Exit code 3","durationMs":7}`,
 		`claude-code session.ended {"source":"claude-code","sessionId":"s-1","reason":"other"}`,
+		`claude-code tool.permission-requested {"source":"claude-code","tool":"Bash",` + common("t3") + `,"input":{"command":"rm a"}}`,
 	})
+}
+
+// Claude Code 2.1.330 names no call in a request for a permission, so each one is a record: the same
+// command may be asked for twice.
+func TestHookPermissionRequestWithoutCall(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	for range 2 {
+		acme.do(t, hook, `{"session_id":"s-1","hook_event_name":"PermissionRequest","tool_name":"Bash","tool_input":{"command":"ls"}}`).gets(200, `{}`)
+	}
+	const asked = `claude-code tool.permission-requested {"source":"claude-code","tool":"Bash","sessionId":"s-1","input":{"command":"ls"}}`
+	compare(t, acme.hooked(t), []string{asked, asked})
+}
+
+// A call that launches a subagent in the background is pending until the subagent stops, in
+// whichever order the two are reported, and however often. The stop of one in the foreground is a
+// record by itself.
+func TestHookSubagents(t *testing.T) {
+	t.Parallel()
+	admin := start(t).company(t, "acme")
+	acme, theirs := admin.create(t, "writer", ""), admin.create(t, "writer", "")
+	agent := func(name, call, more string) string {
+		return strings.Replace(event(name, call, more), `"Bash"`, `"Agent"`, 1)
+	}
+	launch := func(call, id string) string {
+		return agent("PostToolUse", call, `,"tool_response":{"isAsync":true,"status":"async_launched","agentId":"`+id+`"}`)
+	}
+	stop := func(id, said string) string {
+		return `{"session_id":"s-1","prompt_id":"p-1","hook_event_name":"SubagentStop","agent_id":"` + id + `","agent_type":"Explore","last_assistant_message":"` + said + `"}`
+	}
+	batch := `{"session_id":"s-1","hook_event_name":"PostToolBatch","tool_calls":[{"tool_name":"Agent","tool_use_id":"t1","tool_input":{},` +
+		`"tool_response":[{"type":"text","text":"Async agent launched successfully.\nagentId: a1 (internal)"}]}]}`
+	for _, body := range []string{
+		agent("PreToolUse", "t1", `,"tool_input":{}`), launch("t1", "a1"), batch, stop("a1", "done"),
+		stop("a1", "more"), // it was resumed
+		stop("a2", "quick"), launch("t2", "a2"),
+		stop("a3", "in the foreground"), agent("PostToolUse", "t3", `,"tool_response":{"status":"completed","agentId":"a3"}`),
+	} {
+		for range 2 {
+			acme.do(t, hook, body).gets(200, `{}`)
+		}
+	}
+	call := func(id string) string {
+		return `{"source":"claude-code","tool":"Agent","callId":"` + id + `","sessionId":"s-1",`
+	}
+	subagent := func(id, said string) string {
+		return `claude-code tool.subagent-ended {"source":"claude-code","sessionId":"s-1","agentType":"Explore","subagentId":"` + id + `","output":"` + said + `"}`
+	}
+	compare(t, acme.hooked(t), []string{
+		`claude-code tool.requested ` + call("t1") + `"input":{}}`,
+		`claude-code tool.pending ` + call("t1") + `"subagentId":"a1","output":{"agentId":"a1","isAsync":true,"status":"async_launched"}}`,
+		subagent("a1", "done"),
+		`claude-code tool.ended ` + call("t1") + `"subagentId":"a1","output":"done"}`,
+		subagent("a1", "more"),
+		subagent("a2", "quick"),
+		`claude-code tool.pending ` + call("t2") + `"subagentId":"a2","output":{"agentId":"a2","isAsync":true,"status":"async_launched"}}`,
+		`claude-code tool.ended ` + call("t2") + `"subagentId":"a2"}`,
+		subagent("a3", "in the foreground"),
+		`claude-code tool.completed ` + call("t3") + `"output":{"agentId":"a3","status":"completed"}}`,
+	})
+	// Another writer's launch is no launch of this one, and so is another session's.
+	before := len(acme.hooked(t))
+	theirs.do(t, hook, launch("t4", "a4")).gets(200, `{}`)
+	acme.do(t, hook, stop("a4", "x")).gets(200, `{}`)
+	acme.do(t, hook, strings.Replace(stop("a1", "x"), "s-1", "s-2", 1)).gets(200, `{}`)
+	if got := acme.hooked(t)[before:]; len(got) != 3 {
+		t.Errorf("%q", got)
+	}
+}
+
+// An event over the bound of bodies is recorded by the hash and size of what came, announced or in
+// chunks, once, and is not held in memory. The answer is what the hook asks for; without that the
+// agent's own settings decide what becomes of a call whose hook fails.
+func TestHookOversizedEvent(t *testing.T) {
+	testenv.Needs(t, testenv.Plain)
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme").create(t, "writer", "")
+	body := event("PreToolUse", "t1", `,"tool_input":{"x":"`+strings.Repeat("y", 6<<20)+`"}`)
+	const denied = `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"attestd: …too large…"}}`
+	for query, want := range map[string]struct {
+		status int
+		gets   string
+	}{
+		"?agent=a":                            {413, `{"error":"Hook event is larger than the limit of this server; its SHA-256 is recorded in its place"}`},
+		"?agent=a&redact=input":               {413, `{"error":"…"}`},
+		"?agent=a&fail=open":                  {200, `{}`},
+		"?agent=a&fail=closed":                {200, denied},
+		"?agent=a&require=passport":           {200, denied},
+		"?agent=a&require=passport&fail=open": {200, denied},
+	} {
+		acme.do(t, hook+query, body).gets(want.status, want.gets)
+	}
+	sum := sha256.Sum256([]byte(body))
+	recorded := fmt.Sprintf(`hook.oversized {"source":"claude-code","input":{"bytes":%d,"sha256":"%x"}}`, len(body), sum)
+	compare(t, acme.hooked(t), []string{"a " + recorded})
+
+	// in chunks
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost/v1/hooks/claude-code?agent=b&fail=open", io.MultiReader(strings.NewReader(body)))
+	req.RemoteAddr = "127.0.0.1:1"
+	req.Header.Set("Authorization", "Bearer "+acme.credential)
+	w := newRecorder()
+	s.handler().ServeHTTP(w, req)
+	if w.Code != 200 || req.ContentLength != -1 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	compare(t, acme.hooked(t), []string{"a " + recorded, "b " + recorded})
+
+	s.anyone().do(t, hook, body).status(401)
+	acme.do(t, hook+"?fail=maybe", body).gets(400, `{"error":"Invalid query parameter: fail must be open or closed"}`)
 }
 
 // The event after a turn reports what no other event did: calls that the agent itself denied, calls

@@ -1,8 +1,13 @@
 package server
 
 import (
+	"crypto/sha256"
+	"errors"
+	"hash"
+	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"unicode/utf8"
 
 	"attestd/agent/hookevent"
@@ -17,6 +22,7 @@ type hookRequest struct {
 	Agent   string `query:"agent" must:"given"`
 	Require string `query:"require" must:"given"`
 	Redact  string `query:"redact" must:"given"`
+	Fail    string `query:"fail" must:"given"`
 
 	passport bool // a tool call needs a passport
 	policy   toolcall.Policy
@@ -34,7 +40,12 @@ func claudeCodeHook() handler {
 		if err := r.check(); err != nil {
 			return err
 		}
+		came := &hashedBody{ReadCloser: c.Body, hash: sha256.New()}
+		c.Body = came
 		raw, err := c.read()
+		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+			return c.oversizedHook(&r, came)
+		}
 		if err != nil {
 			return err
 		}
@@ -47,12 +58,12 @@ func claudeCodeHook() handler {
 			return fail(http.StatusBadRequest, "Malformed hook event: "+err.Error())
 		}
 		answer, err := c.hook(by, r, report)
-		if err != nil && report.Asks && r.passport {
+		if err != nil && report.Asks && r.refuses() {
 			// If a hook fails, an agent continues, unless its settings say otherwise. A required
 			// passport must not depend on those.
 			c.s.Log.LogAttrs(c.Context(), slog.LevelWarn, "a tool call was refused, and that could not be recorded",
 				slog.String("id", c.id), slog.String("error", err.Error()))
-			answer, err = hookevent.ClaudeCode.Deny("attestd: this call needs a passport and could not be recorded, so it is refused: "+c.classify(err).Message), nil
+			answer, err = hookevent.ClaudeCode.Deny(r.mustBe()+" could not be recorded, so it is refused: "+c.classify(err).Message), nil
 		}
 		if err != nil {
 			return err
@@ -72,10 +83,69 @@ func (r *hookRequest) check() (err error) {
 	if r.passport = r.Require == "passport"; !r.passport && r.Require != "" {
 		return fail(http.StatusBadRequest, "Invalid query parameter: require must be passport")
 	}
+	if r.Fail != "" && r.Fail != "open" && r.Fail != "closed" {
+		return fail(http.StatusBadRequest, "Invalid query parameter: fail must be open or closed")
+	}
 	if r.policy, err = toolcall.ParseRedaction(r.Redact); err != nil {
 		return fail(http.StatusBadRequest, "Invalid query parameter: redact must be input, output or input,output")
 	}
 	return nil
+}
+
+// refuses reports whether a call that cannot be recorded is refused.
+func (r *hookRequest) refuses() bool { return r.passport || r.Fail == "closed" }
+
+// mustBe begins the reason of a refusal.
+func (r *hookRequest) mustBe() string {
+	if r.passport {
+		return "attestd: this call needs a passport and"
+	}
+	return "attestd: this call must be recorded and"
+}
+
+// maxHashed is how many bytes of an event are read for its hash.
+const maxHashed = 256 << 20
+
+// hashedBody is a body whose bytes are hashed as they are read.
+type hashedBody struct {
+	io.ReadCloser
+	hash hash.Hash
+	n    int64
+}
+
+func (b *hashedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.hash.Write(p[:n])
+	b.n += int64(n)
+	return n, err
+}
+
+// oversizedHook records an event over the bound of bodies by its hash. The rest of it is read and
+// dropped. What becomes of the call is what the hook asks for, else what the agent makes of a hook
+// that fails.
+func (c *call) oversizedHook(r *hookRequest, came *hashedBody) error {
+	by, err := c.by(c.needs.who)
+	if err != nil {
+		return err
+	}
+	if err := c.spend(limit.Attest, 1); err != nil { // before the body has its way
+		return err
+	}
+	if _, err := io.CopyN(io.Discard, came, maxHashed-came.n); err != nil && !errors.Is(err, io.EOF) {
+		return fail(http.StatusBadRequest, "Request body could not be read to its end")
+	}
+	event := hookevent.ClaudeCode.Oversized(came.hash.Sum(nil), came.n, came.n < maxHashed)
+	if err := c.s.attestations.AppendCalls(c.Context(), by, r.Agent, []toolcall.Record{r.policy.Record(r.Agent, event)}, false); err != nil {
+		return err
+	}
+	switch {
+	case r.refuses():
+		return c.bytes(http.StatusOK, append(hookevent.ClaudeCode.Deny(r.mustBe()+" is too large for that, so it is refused: the server takes events of at most "+
+			strconv.FormatInt(c.s.MaxBody, 10)+" bytes (--max-body)"), '\n'))
+	case r.Fail == "open":
+		return c.bytes(http.StatusOK, []byte(hookevent.Proceed+"\n"))
+	}
+	return fail(http.StatusRequestEntityTooLarge, "Hook event is larger than the limit of this server; its SHA-256 is recorded in its place")
 }
 
 // hook records the report of a hook and returns the response for the agent.
@@ -102,6 +172,12 @@ func (c *call) hook(by store.Caller, r hookRequest, report hookevent.Report) ([]
 	}
 	if len(events) == 0 {
 		return answer, nil
+	}
+	if !report.Late {
+		var err error
+		if events, err = c.s.attestations.FollowSubagents(c.Context(), by, r.Agent, events); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.spend(limit.Attest, len(events)); err != nil {
 		return nil, err

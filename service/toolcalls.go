@@ -53,6 +53,66 @@ func isOf(r *chain.Record, agent string, e toolcall.Event) bool {
 	return json.Unmarshal(r.Payload, &has) == nil && has.AgentID == agent && e.IsOf(has.ActionType, has.Payload)
 }
 
+// FollowSubagents returns the events of a report with the outcomes of the calls that have launched
+// the subagents which end: the agent reports the end of a subagent without its call, and perhaps
+// before the launch.
+func (a *Attestations) FollowSubagents(ctx context.Context, by store.Caller, agent string, events []toolcall.Event) ([]toolcall.Event, error) {
+	for _, e := range events {
+		switch {
+		case e.Kind == toolcall.SubagentEnded && e.SubagentID != "":
+			launch, err := a.recordOf(ctx, by, agent, e.Launch())
+			if err != nil {
+				return nil, err
+			}
+			if launch == nil {
+				continue
+			}
+			call := e.Launch()
+			call.Tool, call.CallID, call.AgentType = launch.Tool, launch.CallID, launch.AgentType
+			outcome := call.EndedBy(e.Output)
+			there, err := a.recordOf(ctx, by, agent, outcome)
+			if err != nil {
+				return nil, err
+			}
+			if there == nil { // else the subagent went on, and has ended again
+				events = append(events, outcome)
+			}
+		case e.Kind == toolcall.Pending && e.SubagentID != "":
+			stop, err := a.recordOf(ctx, by, agent, e.Stop())
+			if err != nil {
+				return nil, err
+			}
+			if stop != nil {
+				events = append(events, e.EndedBy(nil))
+			}
+		}
+	}
+	return events, nil
+}
+
+// recordedCall has the members of a record of a call that name the call.
+type recordedCall struct{ Tool, CallID, AgentType string }
+
+// recordOf returns what the record under the key of an agent's event says; nil where there is none.
+func (a *Attestations) recordOf(ctx context.Context, by store.Caller, agent string, e toolcall.Event) (*recordedCall, error) {
+	key := derivedKey(by, e.Key(agent, nil))
+	if key == "" {
+		return nil, nil
+	}
+	r, err := a.Store.RecordedUnder(ctx, by, names.Key(key), func(r *chain.Record) bool { return isOf(r, agent, e) })
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	var has struct{ Payload recordedCall }
+	if r.IsPruned() || json.Unmarshal(r.Payload, &has) != nil {
+		return nil, nil
+	}
+	return &has.Payload, nil
+}
+
 // sameEnd is how much later the end of a session that is reported again, with nothing in between,
 // is another one: the session was resumed, and nothing was done in it.
 const sameEnd = time.Minute

@@ -83,13 +83,11 @@ func (e ends) goesOn(session string) error {
 // an end that is not recorded twice.
 func (e ends) change(session string, to func(count int, ended bool, at time.Time) (int, bool)) error {
 	path := e.path(session)
-	lock := flock.New(filepath.Join(e.folder, lockName), flock.SetFlag(os.O_CREATE|os.O_RDWR|regular.NoWait), flock.SetPermissions(0o600))
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
-	defer cancel()
-	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
-		return fmt.Errorf("%s: %w", lock.Path(), err)
+	unlock, err := e.lock()
+	if err != nil {
+		return err
 	}
-	defer lock.Unlock()
+	defer unlock()
 	var count int
 	var state string
 	var at time.Time
@@ -112,6 +110,17 @@ func (e ends) change(session string, to func(count int, ended bool, at time.Time
 		state = hasEnded
 	}
 	return overwrite(path, fmt.Appendln(nil, next, state))
+}
+
+// lock locks the folder for as long as its files are read and written.
+func (e ends) lock() (unlock func(), err error) {
+	lock := flock.New(filepath.Join(e.folder, lockName), flock.SetFlag(os.O_CREATE|os.O_RDWR|regular.NoWait), flock.SetPermissions(0o600))
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	if _, err := lock.TryLockContext(ctx, lockPoll); err != nil {
+		return nil, fmt.Errorf("%s: %w", lock.Path(), err)
+	}
+	return func() { _ = lock.Unlock() }, nil
 }
 
 // overwrite writes a short file in its place, which needs no room where there is one already: a

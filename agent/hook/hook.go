@@ -34,6 +34,9 @@ type Hook struct {
 	// Ends is a folder that remembers which sessions have ended, so that each end of one that is
 	// resumed is recorded; "" for none.
 	Ends string
+	// Subagents is a folder that remembers which calls have launched subagents in the background,
+	// which are over when those have ended; "" for none.
+	Subagents string
 }
 
 // Patience is for how long a hook waits for a lock that another process holds. The spool of a Hook
@@ -96,7 +99,9 @@ func (a answering) report(ctx context.Context, report hookevent.Report) (_ Answe
 	case report.Late:
 		err = a.complete(ctx, report.Events)
 	default:
-		err = a.record(ctx, a.attestation(report.Events[0]))
+		for _, e := range a.followSubagent(report.Events[0]) {
+			err = errors.Join(err, a.record(ctx, a.attestation(e)))
+		}
 	}
 	// Now the agent does not wait for permission, so there is time to send spooled events.
 	if err == nil && a.Spool != nil && a.Spool.Pending() > 0 {
@@ -122,6 +127,25 @@ func (h *Hook) numberEnd(e *toolcall.Event) {
 	if err != nil {
 		h.WithoutSpool(err)
 	}
+}
+
+// Oversized answers an event that is too large to be read. Its hash is recorded, and a call that
+// must be recorded is refused.
+func (h *Hook) Oversized(ctx context.Context, sha256 []byte, bytes int64, isAll bool) (Answer, error) {
+	a := answering{Hook: h}
+	e := h.Source.Oversized(sha256, bytes, isAll)
+	var err error
+	if h.Identity != nil && h.Spool != nil {
+		if a.session, err = h.Spool.Session(h.Identity, string(h.Source)); err != nil {
+			h.WithoutSpool(err)
+		}
+	}
+	err = a.record(ctx, a.attestation(e))
+	if h.refuses() {
+		reason := fmt.Sprintf("attestd: this call must be recorded and is too large for that, so it is refused: its event has %d bytes or more", bytes)
+		return Answer{h.Source.Deny(reason), reason}, err
+	}
+	return h.proceed(), err
 }
 
 // Unrecorded answers an event that can be neither recorded nor spooled. It refuses calls that must
@@ -296,7 +320,7 @@ const flushTime = time.Second
 func (h answering) complete(ctx context.Context, events []toolcall.Event) (err error) {
 	for i := 0; i+1 < len(events); i += 2 {
 		// The call's own event is usually recorded or in the spool, so an error does not matter.
-		if events[i+1].Kind == toolcall.Ended {
+		if k := events[i+1].Kind; k == toolcall.Ended || k == toolcall.Pending {
 			_ = h.once(ctx, h.attestation(events[i+1]))
 			continue
 		}

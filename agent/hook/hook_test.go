@@ -162,6 +162,65 @@ func TestUnsentEventsAreSentLater(t *testing.T) {
 	}
 }
 
+// A call that launches a subagent in the background is over when the subagent stops, whichever of
+// the two is reported first, and however often.
+func TestSubagentsInBackground(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	h := s.hook(t)
+	h.Subagents = filepath.Join(t.TempDir(), "subagents")
+	launch := func(call, id string) []byte {
+		return []byte(strings.Replace(string(event("PostToolUse", call, `,"tool_response":{"status":"async_launched","agentId":"`+id+`"}`)), "Bash", "Agent", 1))
+	}
+	stop := func(id, said string) []byte {
+		return []byte(`{"session_id":"s","hook_event_name":"SubagentStop","agent_id":"` + id + `","last_assistant_message":"` + said + `"}`)
+	}
+	batch := []byte(`{"session_id":"s","hook_event_name":"PostToolBatch","tool_calls":[{"tool_name":"Agent","tool_use_id":"1","tool_input":{},"tool_response":"Async agent launched successfully.\nagentId: a1 (x)"}]}`)
+	for _, body := range [][]byte{
+		event("PreToolUse", "1", ""), launch("1", "a1"), batch, stop("a1", "done"), stop("a1", "more"),
+		stop("a2", "quick"), launch("2", "a2"), stop("a3", "in the foreground"),
+	} {
+		answer(t, h, body, false, false)
+		answer(t, h, body, false, false)
+	}
+	s.recorded(t, "tool.requested 1", "tool.pending 1", "tool.subagent-ended ", "tool.ended 1", "tool.subagent-ended ",
+		"tool.subagent-ended ", "tool.pending 2", "tool.ended 2", "tool.subagent-ended ")
+
+	// What a project puts in the place of the folder is said, and the events are recorded.
+	h.Subagents = filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(h.Subagents, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a, err := h.Answer(t.Context(), launch("4", "a4")); err != nil || a.Denied != "" {
+		t.Errorf("%s, %v", a.Output, err)
+	}
+	if s.lines[len(s.lines)-1] != "tool.pending 4" || len(h.Alarms) != 1 {
+		t.Errorf("%q, %q", s.lines, h.Alarms)
+	}
+}
+
+// An event that is too large to be read is recorded by its hash, and refused where calls must be
+// recorded.
+func TestOversizedEvent(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	h := s.hook(t)
+	h.Policy.HashInput = true
+	for _, closed := range []bool{false, true} {
+		h.FailClosed = closed
+		a, err := h.Oversized(t.Context(), []byte{0xab, 0xcd}, 7, true)
+		if err != nil || (a.Denied != "") != closed || closed && !strings.Contains(string(a.Output), `"deny"`) {
+			t.Errorf("%s, %v", a.Output, err)
+		}
+	}
+	s.recorded(t, "hook.oversized ")
+	for _, recorded := range s.keys {
+		if recorded != `hook.oversized{"source":"claude-code","input":{"bytes":7,"sha256":"abcd"}}` {
+			t.Error(recorded)
+		}
+	}
+}
+
 // A refused credential is reported, and the events stay in the spool.
 func TestRefusedCredential(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ package hookevent
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,7 +21,8 @@ import (
 // Source is an agent whose hook events can be parsed.
 type Source string
 
-// The agents. Codex sends the events of Claude Code except failures and batches.
+// The agents. Codex sends the events of Claude Code except failures and batches: what it reports
+// after a call mostly does not say whether that failed.
 const (
 	ClaudeCode Source = "claude-code"
 	Gemini     Source = "gemini"
@@ -65,6 +67,7 @@ func (s Source) Parse(body []byte) (Report, error) {
 var common = []string{
 	"hook_event_name", "tool_name", "tool_use_id", "session_id", "agent_type", "tool_input", "tool_response", "tool_calls",
 	"mcp_server", "mcp_context", "duration_ms", "prompt_id", "timestamp", "error", "reason",
+	"agent_id", "turn_id", "last_assistant_message",
 }
 
 // Deny returns the answer that refuses a call. The model reads the reason.
@@ -90,6 +93,17 @@ func Tell(message string) []byte {
 func Denied(asked toolcall.Event, reason string) toolcall.Event {
 	asked.Kind, asked.Input, asked.Reason = toolcall.Denied, nil, reason
 	return asked
+}
+
+// Oversized returns the event for a message that is too large to be parsed: what came of it, and
+// whether that was all.
+func (s Source) Oversized(sha256 []byte, bytes int64, isAll bool) toolcall.Event {
+	sum := hex.EncodeToString(sha256)
+	input := fmt.Appendf(nil, `{"sha256":"%s","bytes":%d}`, sum, bytes)
+	if !isAll {
+		input = fmt.Appendf(nil, `{"sha256":"%s","bytes":%d,"more":true}`, sum, bytes)
+	}
+	return toolcall.Event{Kind: toolcall.Oversized, Source: string(s), TurnID: sum, Input: input}
 }
 
 // NoPassport returns the reason for a refusal without a valid passport, written for the model.

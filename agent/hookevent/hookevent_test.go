@@ -31,7 +31,16 @@ func TestParse(t *testing.T) {
 		}, toolcall.Requested},
 		{hookevent.Codex, codex + `,"hook_event_name":"PostToolUse","tool_response":"a"}`, func(e *toolcall.Event) {
 			e.Tool, e.CallID, e.Output = "Bash", "c1", json.RawMessage(`"a"`)
-		}, toolcall.Completed},
+		}, toolcall.Ended},
+		{hookevent.Codex, codex + `,"hook_event_name":"PermissionRequest","tool_input":{"command":"ls"}}`, func(e *toolcall.Event) {
+			e.Tool, e.CallID, e.Input = "Bash", "c1", json.RawMessage(`{"command":"ls"}`)
+		}, toolcall.PermissionRequested},
+		{hookevent.Codex, codex + `,"hook_event_name":"SubagentStop","agent_id":"a1","agent_type":"worker","last_assistant_message":"done"}`, func(e *toolcall.Event) {
+			e.SubagentID, e.AgentType, e.TurnID, e.Output = "a1", "worker", "u", json.RawMessage(`"done"`)
+		}, toolcall.SubagentEnded},
+		{hookevent.Codex, codex + `,"hook_event_name":"SubagentStop","agent_id":"a1","last_assistant_message":null}`, func(e *toolcall.Event) {
+			e.SubagentID, e.TurnID = "a1", "u"
+		}, toolcall.SubagentEnded},
 		{hookevent.Gemini, gemini + `,"hook_event_name":"BeforeTool","tool_input":{"a":1},"mcp_context":{"server_name":"files"}}`, func(e *toolcall.Event) {
 			e.Tool, e.Server, e.Input = "write_file", "files", json.RawMessage(`{"a":1}`)
 		}, toolcall.Requested},
@@ -56,6 +65,79 @@ func TestParse(t *testing.T) {
 		}
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s\ngot  %+v, %v\nwant %+v", c.body, got, err, want)
+		}
+	}
+}
+
+// What an agent reports after a call is a success or a failure only where it says so. Codex reports
+// the output of a command whatever its exit status, and Claude Code that a subagent has begun.
+func TestOutcomeIsWhatTheEventSays(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		source         hookevent.Source
+		tool, response string
+		want           toolcall.Kind
+	}{
+		{hookevent.Codex, "Bash", `"ok\n"`, toolcall.Ended},
+		{hookevent.Codex, "Bash", `"out\nerr\n"`, toolcall.Ended}, // of: echo out; echo err >&2; exit 3
+		{hookevent.Codex, "Bash", `"{\"exit_code\":0}"`, toolcall.Ended},
+		{hookevent.Codex, "Bash", `""`, toolcall.Ended},
+		{hookevent.Codex, "Bash", `null`, toolcall.Ended},
+		{hookevent.Codex, "Bash", `{}`, toolcall.Ended},
+		{hookevent.Codex, "Bash", `{"exit_code":0,"exit_code":1}`, toolcall.Ended},
+		{hookevent.Codex, "Bash", `{"exit_code":0}`, toolcall.Completed},
+		{hookevent.Codex, "Bash", `{"exit_code":3}`, toolcall.Failed},
+		{hookevent.Codex, "Bash", `{"exit_code":3,"success":true}`, toolcall.Failed},
+		{hookevent.Codex, "Bash", `{"success":false}`, toolcall.Failed},
+		{hookevent.Codex, "Bash", `{"content":[]}`, toolcall.Ended},
+		{hookevent.Codex, "apply_patch", `"Success. Updated the following files:\nA a.txt\n"`, toolcall.Ended},
+		{hookevent.Codex, "mcp__x__good", `{"content":[{"type":"text","text":"good"}]}`, toolcall.Completed},
+		{hookevent.Codex, "mcp__x__good", `{"content":[],"isError":false,"exit_code":1}`, toolcall.Completed},
+		{hookevent.Codex, "mcp__x__bad", `{"content":[],"isError":true}`, toolcall.Failed},
+		{hookevent.Codex, "mcp__x__odd", `{"content":[],"isError":"no"}`, toolcall.Ended},
+		{hookevent.Codex, "mcp__x__odd", `"text"`, toolcall.Ended},
+		{hookevent.ClaudeCode, "Bash", `{"stdout":"a","exit_code":3}`, toolcall.Completed}, // it has an event for failures
+		{hookevent.ClaudeCode, "Bash", `{"stdout":"","backgroundTaskId":"b1"}`, toolcall.Ended},
+		{hookevent.ClaudeCode, "Agent", `{"status":"completed","agentId":"a1"}`, toolcall.Completed},
+		{hookevent.ClaudeCode, "Agent", `{"isAsync":true,"status":"async_launched","agentId":"a1"}`, toolcall.Pending},
+		{hookevent.ClaudeCode, "Task", `{"status":"async_launched","agentId":"a1"}`, toolcall.Pending},
+		{hookevent.ClaudeCode, "Agent", `{"status":"remote_launched"}`, toolcall.Pending},
+		{hookevent.ClaudeCode, "Agent", `{"status":"completed","status":"async_launched"}`, toolcall.Ended},
+		{hookevent.ClaudeCode, "mcp__x__y", `{"status":"async_launched","agentId":"a1","backgroundTaskId":"b"}`, toolcall.Completed},
+	} {
+		r, err := c.source.Parse([]byte(`{"hook_event_name":"PostToolUse","tool_use_id":"c","tool_name":"` + c.tool + `","tool_response":` + c.response + `}`))
+		if err != nil || len(r.Events) != 1 || r.Events[0].Kind != c.want {
+			t.Errorf("%s of %s: %s: %+v, %v; want %s", c.tool, c.source, c.response, r.Events, err, c.want)
+		}
+	}
+}
+
+// The event after a turn says of a subagent in the background that it was launched, and which; a
+// tool that writes the same words has launched none.
+func TestBatchKnowsSubagentsInBackground(t *testing.T) {
+	t.Parallel()
+	const launched = "Async agent launched successfully. (internal)\nagentId: a2f9 (internal ID)\nagentId: other"
+	for _, c := range []struct {
+		tool       string
+		answer     any
+		want       toolcall.Kind
+		subagentID string
+	}{
+		{"Agent", []any{map[string]any{"type": "text", "text": launched}}, toolcall.Pending, "a2f9"},
+		{"Task", launched, toolcall.Pending, "a2f9"},
+		{"Agent", "Async agent launched successfully", toolcall.Pending, ""},
+		{"Agent", "[Subagent hand-back] " + launched, toolcall.Ended, ""},
+		{"Bash", launched, toolcall.Ended, ""},
+	} {
+		text, err := json.Marshal(c.answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = []byte(strings.ReplaceAll(string(text), `{"text":`, `{"type":"text","text":`))
+		text = []byte(strings.ReplaceAll(string(text), `,"type":"text"}`, `}`))
+		r, err := hookevent.ClaudeCode.Parse([]byte(`{"hook_event_name":"PostToolBatch","tool_calls":[{"tool_name":"` + c.tool + `","tool_use_id":"1","tool_input":{},"tool_response":` + string(text) + `}]}`))
+		if err != nil || len(r.Events) != 2 || r.Events[1].Kind != c.want || r.Events[1].SubagentID != c.subagentID {
+			t.Errorf("%s: %s: %+v, %v", c.tool, text, r.Events, err)
 		}
 	}
 }

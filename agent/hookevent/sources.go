@@ -1,6 +1,8 @@
 package hookevent
 
 import (
+	"cmp"
+	"errors"
 	"strings"
 
 	"attestd/agent/toolcall"
@@ -16,7 +18,23 @@ func (o object) claudeCode(source Source) (r Report, err error) {
 	case "PreToolUse":
 		e.Kind, e.Input, r.Asks = toolcall.Requested, o["tool_input"], true
 	case "PostToolUse":
-		e.Kind, e.Output, e.DurationMS = toolcall.Completed, o["tool_response"], o.milliseconds("duration_ms")
+		e.Output, e.DurationMS = o["tool_response"], o.milliseconds("duration_ms")
+		if source == Codex {
+			e.Kind = codexOutcome(e.Tool, e.Output)
+		} else if e.Kind, e.SubagentID = claudeOutcome(e.Tool, e.Output); e.Kind == toolcall.Pending {
+			e.TurnID = o.turn()
+		}
+	case "PermissionRequest":
+		e.Kind, e.Input = toolcall.PermissionRequested, o["tool_input"]
+	case "SubagentStop":
+		// A subagent can be resumed and stop again; the prompt tells most of its ends apart.
+		e = toolcall.Event{
+			Kind: toolcall.SubagentEnded, Source: e.Source, SessionID: e.SessionID, AgentType: e.AgentType,
+			SubagentID: o.text("agent_id"), TurnID: o.turn(),
+		}
+		if o.text("last_assistant_message") != "" {
+			e.Output = o["last_assistant_message"]
+		}
 	case "PostToolUseFailure":
 		e.Kind, e.Error, e.DurationMS = toolcall.Failed, o.text("error"), o.milliseconds("duration_ms")
 	case "PostToolBatch":
@@ -33,6 +51,80 @@ func (o object) claudeCode(source Source) (r Report, err error) {
 	r.Events = []toolcall.Event{e}
 	return r, nil
 }
+
+// turn returns the ID of the turn of an event.
+func (o object) turn() string { return cmp.Or(o.text("prompt_id"), o.text("turn_id")) }
+
+// claudeOutcome returns what the event after a call of Claude Code says of it. A subagent that was
+// launched in the background has only begun. A command in the background has too, and Claude Code
+// does not report its end.
+func claudeOutcome(tool string, response []byte) (kind toolcall.Kind, subagentID string) {
+	switch tool {
+	case "Agent", "Task": // the name of earlier versions
+		said, err := parseObject(response, "status", "isAsync", "agentId")
+		status := said.text("status")
+		switch {
+		case errors.Is(err, errNoObject):
+		case err != nil: // said twice
+			return toolcall.Ended, ""
+		case strings.HasSuffix(status, "_launched"), strings.HasSuffix(status, "_spawned"), said.text("isAsync") == "true":
+			return toolcall.Pending, said.text("agentId")
+		}
+	case "Bash", "PowerShell":
+		said, err := parseObject(response, "backgroundTaskId")
+		if err == nil && said.text("backgroundTaskId") != "" {
+			return toolcall.Ended, ""
+		}
+	}
+	return toolcall.Completed, ""
+}
+
+// codexOutcome returns what the event after a call of Codex (0.169.0) says of it. For its own tools
+// that is their output alone, whatever the exit status. For those of MCP servers it is the result,
+// and Codex reports no other than a success.
+func codexOutcome(tool string, response []byte) toolcall.Kind {
+	said, err := parseObject(response, "content", "isError", "exit_code", "success")
+	if err != nil {
+		return toolcall.Ended
+	}
+	isMCP := strings.HasPrefix(tool, "mcp__")
+	switch isError, content := said.text("isError"), said["content"]; {
+	case isMCP && len(content) > 0 && content[0] == '[' && (isError == "" || isError == "false"):
+		return toolcall.Completed
+	case isMCP && isError == "true":
+		return toolcall.Failed
+	case isMCP:
+		return toolcall.Ended
+	}
+	// No tool of this version reports so, but the words would leave no doubt.
+	switch status, success := string(said["exit_code"]), string(said["success"]); {
+	case success == "false", status != "" && status != "0" && strings.Trim(status, "-0123456789") == "":
+		return toolcall.Failed
+	case success == "true" && status == "", status == "0":
+		return toolcall.Completed
+	}
+	return toolcall.Ended
+}
+
+// launchedText begins what Claude Code tells the model of a subagent in the background.
+const launchedText = "Async agent launched successfully"
+
+// launchedInBackground reports whether an answer to the model says that a subagent was launched,
+// and which.
+func launchedInBackground(tool, answer string) (subagentID string, is bool) {
+	if tool != "Agent" && tool != "Task" {
+		return "", false
+	}
+	answer = strings.TrimPrefix(answer, `[{"type":"text","text":"`)
+	if !strings.HasPrefix(answer, launchedText) {
+		return "", false
+	}
+	const near = 1000
+	_, after, _ := strings.Cut(answer[:min(near, len(answer))], "agentId: ")
+	return after[:len(after)-len(strings.TrimLeft(after, idCharacters))], true
+}
+
+const idCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 
 // batch parses the event that follows a model's turn and lists all its calls. Only this event
 // reports the calls that the user or the user's rules denied, and those that failed before a hook
@@ -52,7 +144,10 @@ func (o object) batch(common toolcall.Event) (Report, error) {
 		}
 		outcome := asked
 		asked.Kind, asked.Input = toolcall.Requested, c["tool_input"]
+		launched, inBackground := launchedInBackground(asked.Tool, answer)
 		switch {
+		case inBackground:
+			outcome.Kind, outcome.SubagentID, outcome.Output = toolcall.Pending, launched, c["tool_response"]
 		case strings.HasPrefix(answer, "<tool_use_error>"):
 			outcome.Kind, outcome.Error = toolcall.Failed, answer
 		case isDenial(asked.Tool, answer):

@@ -41,7 +41,7 @@ type Kind struct {
 var Kinds = []Kind{
 	{
 		Source: hookevent.ClaudeCode, Title: "Claude Code", Program: "claude", HTTP: true, OnFailure: true,
-		Events:  []string{"PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "SessionEnd"},
+		Events:  []string{"PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionRequest", "SubagentStop", "SessionEnd"},
 		matcher: "*", unit: 1, folder: ".claude", project: true, file: "settings.local.json", shared: "settings.json",
 		folderVariable: "CLAUDE_CONFIG_DIR",
 	},
@@ -53,7 +53,7 @@ var Kinds = []Kind{
 	{
 		Source: hookevent.Codex, Title: "Codex", Program: "codex",
 		Trust:   "Codex does not run a hook before you trust it, and shows no warning: start codex, type /hooks, and trust the hooks of attestd; repeat this after each change of the hooks",
-		Events:  []string{"PreToolUse", "PostToolUse"},
+		Events:  []string{"PreToolUse", "PostToolUse", "PermissionRequest", "SubagentStop"},
 		matcher: ".*", unit: 1, folder: ".codex", file: "hooks.json", folderVariable: "CODEX_HOME", onWindows: anyWindows,
 	},
 }

@@ -107,6 +107,9 @@ func (h Hooks) address() string {
 	if h.Redact != "" {
 		query.Set("redact", h.Redact)
 	}
+	if h.FailClosed {
+		query.Set("fail", "closed")
+	}
 	return strings.TrimRight(h.URL, "/") + hookPath + "?" + query.Encode()
 }
 

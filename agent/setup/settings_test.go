@@ -28,7 +28,7 @@ func FuzzMerge(f *testing.F) {
 			t.Fatalf("%s\nthen %s, %v", merged, again, err)
 		}
 		before, after := read(t, settings), read(t, string(merged))
-		if n := strings.Count(string(after["hooks"]), `"url": "http://127.0.0.1:8080/v1/hooks/claude-code?agent=claude-code"`); n != 5 {
+		if n := strings.Count(string(after["hooks"]), `"url": "http://127.0.0.1:8080/v1/hooks/claude-code?agent=claude-code"`); n != 7 {
 			t.Fatalf("%d hooks of ours in %s", n, merged)
 		}
 		delete(before, "hooks")
@@ -85,7 +85,7 @@ func TestSettings(t *testing.T) {
 	}
 	http := setup.Hooks{Source: hookevent.ClaudeCode, URL: "http://127.0.0.1:8080", Agent: "bot", FailClosed: true}
 	for event, e := range of(http) {
-		want := entry{"http", "http://127.0.0.1:8080/v1/hooks/claude-code?agent=bot", "", "", map[string]string{"Authorization": "Bearer $ATTESTD_KEY"}}
+		want := entry{"http", "http://127.0.0.1:8080/v1/hooks/claude-code?agent=bot&fail=closed", "", "", map[string]string{"Authorization": "Bearer $ATTESTD_KEY"}}
 		if event == "PreToolUse" {
 			want.OnFailure = "block"
 		}

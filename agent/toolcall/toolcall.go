@@ -6,7 +6,7 @@
 // members in this order; absent ones are left out:
 //
 //	{"source":"claude-code","tool":"Bash","server":"…","callId":"…","sessionId":"…","agentType":"…",
-//	 "traceparent":"…","input":…,"output":…,"error":…,"reason":…,"durationMs":12}
+//	 "subagentId":"…","traceparent":"…","input":…,"output":…,"error":…,"reason":…,"durationMs":12}
 //
 // Input, output, error and reason come from the agent. Each goes through the same three steps:
 //
@@ -48,14 +48,28 @@ type Kind string
 // The kinds of events. Completed, Failed, Denied and Ended are outcomes.
 const (
 	Requested Kind = "tool.requested"
-	// the response has no outcome yet: the call needs input, or has become a task
-	Pending      Kind = "tool.pending"
-	Completed    Kind = "tool.completed"
-	Failed       Kind = "tool.failed" // with an error
-	Denied       Kind = "tool.denied" // the tool was not called
-	Ended        Kind = "tool.ended"  // it is over, with an uncertain outcome
-	SessionEnded Kind = "session.ended"
+	// the response has no outcome yet: the call needs input, has become a task, or has launched a
+	// subagent in the background
+	Pending   Kind = "tool.pending"
+	Completed Kind = "tool.completed"
+	Failed    Kind = "tool.failed" // with an error
+	Denied    Kind = "tool.denied" // the tool was not called
+	Ended     Kind = "tool.ended"  // it is over, with an uncertain outcome
+	// The names of what is no call begin like those of calls, because every version of the server
+	// takes a record with such a name for one of its session.
+
+	// the agent asks its user, or who decides for them, whether a tool may be called
+	PermissionRequested Kind = "tool.permission-requested"
+	SubagentEnded       Kind = "tool.subagent-ended"
+	SessionEnded        Kind = "session.ended"
+	// an event that is too large to be read: its input is the event's hash and size
+	Oversized Kind = "hook.oversized"
 )
+
+// isOutcome reports whether the kind is the outcome of a call, of which a call has only one.
+func (k Kind) isOutcome() bool {
+	return k == Completed || k == Failed || k == Denied || k == Ended
+}
 
 // Event is one event of a tool call or of a session. Source and Kind are required.
 type Event struct {
@@ -65,13 +79,14 @@ type Event struct {
 	Server    string // the MCP server that has the tool
 	CallID    string // names the call within its session
 	SessionID string
-	// the last turn of an ended session, which may be resumed and end again; only the key contains
-	// it
+	// the turn in which a session or a subagent ended, which may be resumed and end again; only the
+	// key contains it
 	TurnID string
 	// which end of the session it is, from 0 on, as far as the recorder knows; only the key
 	// contains it
 	End        int
-	AgentType  string          // the kind of subagent that called
+	AgentType  string          // the kind of subagent that called, or that has ended
+	SubagentID string          // the subagent that the call has launched, or that has ended
 	Trace      string          // W3C traceparent
 	Input      json.RawMessage // as received; recorded as text if it is not JSON
 	Output     json.RawMessage
@@ -125,9 +140,9 @@ type Record struct {
 	ActionType string
 	Payload    json.RawMessage // a JSON object that has a canonical form
 
-	// Key is the idempotency key, made of source, agent, session, call and kind. The kind is
-	// tool.outcome for all outcomes, because a call has only one. Key is "" for a call without an
-	// ID, whose events cannot be distinguished.
+	// Key is the idempotency key, made of source, agent, session, call or subagent, and kind. The
+	// kind is tool.outcome for all outcomes, because a call has only one. Key is "" for a call
+	// without an ID, whose events cannot be distinguished.
 	Key string
 }
 
@@ -150,8 +165,9 @@ func (p Policy) Record(agent string, e Event) Record {
 	member("callId", optional(ID(e.CallID)))
 	member("sessionId", optional(ID(e.SessionID)))
 	member("agentType", optional(ToolName(e.AgentType)))
+	member("subagentId", optional(ID(e.SubagentID)))
 	member("traceparent", optional(ID(e.Trace)))
-	member("input", p.value(e.Input, p.HashInput))
+	member("input", p.value(e.Input, p.HashInput && e.Kind != Oversized)) // which is a hash already
 	member("output", p.value(e.Output, p.HashOutput))
 	member("error", p.text(e.Error, p.HashOutput))
 	member("reason", p.text(e.Reason, false))
@@ -164,14 +180,41 @@ func (p Policy) Record(agent string, e Event) Record {
 // IsOf reports whether an action is a record of the call or session of e that the key of e may
 // stand for: the same event, or for an outcome any outcome.
 func (e Event) IsOf(actionType string, payload []byte) bool {
-	var has struct{ Source, CallID, SessionID string }
-	if json.Unmarshal(payload, &has) != nil {
+	var has struct{ Source, CallID, SessionID, SubagentID string }
+	if json.Unmarshal(payload, &has) != nil || has.Source != ToolName(e.Source) || has.SessionID != ID(e.SessionID) {
 		return false
 	}
 	kind := Kind(actionType)
-	isOutcome := func(k Kind) bool { return k != SessionEnded && k != Requested }
-	return (kind == e.Kind || isOutcome(kind) && isOutcome(e.Kind) && strings.HasPrefix(actionType, "tool.")) &&
-		has.Source == ToolName(e.Source) && has.CallID == ID(e.CallID) && has.SessionID == ID(e.SessionID)
+	switch {
+	case e.namesSubagent():
+		return kind == e.Kind && has.SubagentID == ID(e.SubagentID)
+	case kind != e.Kind && !(kind.isOutcome() && e.Kind.isOutcome()):
+		return false
+	}
+	return has.CallID == ID(e.CallID)
+}
+
+// namesSubagent reports whether the key of the event is made of a subagent, and not of a call.
+func (e Event) namesSubagent() bool {
+	return e.Kind == SubagentEnded || e.Kind == Pending && e.SubagentID != ""
+}
+
+// Launch returns the event of the call that has launched the subagent of an event that ends one, as
+// far as its key.
+func (e Event) Launch() Event {
+	return Event{Kind: Pending, Source: e.Source, SessionID: e.SessionID, SubagentID: e.SubagentID}
+}
+
+// Stop returns the event that ends the subagent of a launch in the same turn, as far as its key.
+func (e Event) Stop() Event {
+	return Event{Kind: SubagentEnded, Source: e.Source, SessionID: e.SessionID, SubagentID: e.SubagentID, TurnID: e.TurnID}
+}
+
+// EndedBy returns the outcome of a call that has launched a subagent, when that has ended. The agent
+// does not say how: output is the last that the subagent said, or nil.
+func (e Event) EndedBy(output json.RawMessage) Event {
+	e.Kind, e.TurnID, e.Input, e.Output, e.DurationMS = Ended, "", nil, output, 0
+	return e
 }
 
 // maxName is the maximum size in bytes of a name or ID in a payload. A longer one is cut off in the
@@ -223,18 +266,28 @@ const maxKey = 255
 // Key returns the idempotency key of the event's record. With a secret it is a MAC of its parts.
 // Without, it is the joined parts, or their digest if the join would be ambiguous.
 func (e Event) Key(agent string, secret []byte) string {
-	last := string(e.Kind)
+	of, last := e.CallID, string(e.Kind)
 	switch {
-	case e.Kind == SessionEnded && e.SessionID == "", e.Kind != SessionEnded && e.CallID == "":
-		return ""
-	case e.Kind != SessionEnded && e.Kind != Requested:
+	case e.namesSubagent():
+		of = e.SubagentID
+	case e.Kind == SessionEnded, e.Kind == Oversized:
+		of = e.TurnID
+	case e.Kind.isOutcome():
 		last = "tool.outcome"
+	}
+	if of == "" && (e.Kind != SessionEnded || e.SessionID == "") {
+		return ""
 	}
 	if e.End > 0 {
 		last += "-" + strconv.Itoa(e.End)
 	}
-	// An event has a call ID or a turn ID, or neither.
-	parts := []string{e.Source, agent, e.SessionID, e.CallID + e.TurnID, last}
+	parts := []string{e.Source, agent, e.SessionID, of, last}
+	switch {
+	case e.Kind == SubagentEnded:
+		parts = append(parts, e.TurnID)
+	case e.namesSubagent():
+		parts = append(parts, "subagent")
+	}
 	if len(secret) > 0 {
 		mac := hmac.New(sha256.New, secret)
 		writeParts(mac, parts)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -28,6 +29,8 @@ const (
 	hookTimeout = 2 * time.Second
 	// maxEvent is the largest size of an event, in bytes.
 	maxEvent = 64 << 20
+	// maxHashed is how much of a larger event is read for its hash, in bytes.
+	maxHashed = 256 << 20
 	// exitBlocked tells Claude Code, Gemini CLI and Codex not to call the tool, and to show
 	// standard error to the model.
 	exitBlocked = 2
@@ -153,14 +156,29 @@ func parseRequire(text string) (passport bool, err error) {
 func serveHook(cmd *cobra.Command, h hook.Hook, state string) (hook.Answer, error) {
 	err := connectHook(cmd, &h, state)
 	body, unread := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxEvent+1))
-	if unread == nil && len(body) > maxEvent {
-		unread = fmt.Errorf("the event is larger than %d bytes", maxEvent)
-	}
 	if err = errors.Join(err, unread); err == nil {
 		defer h.Client.Close()
+		if len(body) > maxEvent {
+			return oversized(cmd, h, body)
+		}
 		return h.Answer(cmd.Context(), body)
 	}
 	return h.Unrecorded(body, err)
+}
+
+// oversized answers an event that is larger than a hook reads. The rest of it is hashed and dropped.
+func oversized(cmd *cobra.Command, h hook.Hook, begin []byte) (hook.Answer, error) {
+	sum := sha256.New()
+	_, _ = sum.Write(begin) // it never fails
+	rest, err := io.CopyN(sum, cmd.InOrStdin(), maxHashed-int64(len(begin)))
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	if err != nil {
+		return h.Unrecorded(nil, err)
+	}
+	n := int64(len(begin)) + rest
+	return h.Oversized(cmd.Context(), sum.Sum(nil), n, n < maxHashed)
 }
 
 func connectHook(cmd *cobra.Command, h *hook.Hook, state string) error {
@@ -207,7 +225,7 @@ func openHookFolder(h *hook.Hook, at agentConnection, alarm func(error)) {
 	}
 	h.Policy.MaskKey = at.maskKey(alarm)
 	queue.FreshKeys, queue.Patience = true, hook.Patience
-	h.Spool, h.Ends = queue, filepath.Join(at.folder, "ends")
+	h.Spool, h.Ends, h.Subagents = queue, filepath.Join(at.folder, "ends"), filepath.Join(at.folder, "subagents")
 	secret, err := private.Secret(filepath.Join(at.folder, "hook-secret"))
 	if err != nil {
 		h.WithoutSpool(err)

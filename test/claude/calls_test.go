@@ -32,9 +32,9 @@ var allRecorded = []string{
 	"tool.requested toolu_0_0", "tool.completed toolu_0_0",
 	"tool.requested toolu_1_0", "tool.failed toolu_1_0",
 	"tool.requested toolu_2_0", "tool.denied toolu_2_0",
-	"tool.requested toolu_3_0", "tool.denied toolu_3_0",
+	"tool.requested toolu_3_0", "tool.permission-requested", "tool.denied toolu_3_0",
 	// the agent says only that "a variable in this command can't be checked before it runs"
-	"tool.requested toolu_4_0", "tool.ended toolu_4_0",
+	"tool.requested toolu_4_0", "tool.permission-requested", "tool.ended toolu_4_0",
 	"tool.requested toolu_5_0", "tool.failed toolu_5_0",
 	"tool.requested toolu_6_0", "tool.failed toolu_6_0",
 	"tool.requested toolu_7_0", "tool.completed toolu_7_0",
@@ -65,6 +65,28 @@ func everyCall(t *testing.T, flags ...string) {
 	}
 	if told := m.of(2, 0); !told.failed || !strings.Contains(told.text, "has been denied") {
 		t.Errorf("the rule of the user does not hold: %+v", told)
+	}
+}
+
+// A subagent in the background is over when it stops, and not when it is launched. One in the
+// foreground stops before its call has an outcome.
+func TestSubagents(t *testing.T) {
+	for name, flags := range map[string][]string{"HTTP": nil, "command": {"--command"}} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, strings.Replace(rules, `"Read"`, `"Read","Bash(sleep:*)"`, 1), flags...)
+			agent := func(background bool) call {
+				return call{"Agent", map[string]any{"description": "a test", "prompt": subagentWork, "subagent_type": "general-purpose", "run_in_background": background}}
+			}
+			d.claude(newModel(t, []call{agent(true)}, []call{bash("sleep 2")}, []call{agent(false)}))
+			whole := d.recorded("agent.watched", "session.ended", "tool.subagent-ended", "tool.subagent-ended",
+				"tool.requested toolu_0_0", "tool.pending toolu_0_0", "tool.ended toolu_0_0",
+				"tool.requested toolu_1_0", "tool.completed toolu_1_0", "tool.requested toolu_2_0", "tool.completed toolu_2_0")
+			for name, want := range map[string]string{"tool.ended toolu_0_0": `"tool":"Agent"`, "tool.subagent-ended": `"agentType":"general-purpose","subagentId":"`} {
+				if !strings.Contains(whole[name], want) || !strings.Contains(whole[name], `"output":"done"`) {
+					t.Errorf("%s: %s", name, whole[name])
+				}
+			}
+		})
 	}
 }
 

@@ -54,7 +54,7 @@ func codexAnswer(request string) map[string]any {
 	}
 	switch answered := strings.Count(request, `"function_call_output"`); {
 	case answered == 0:
-		return call("call_1", "exec_command", "", `{"cmd":"touch mark"}`)
+		return call("call_1", "exec_command", "", `{"cmd":"touch mark; exit 3"}`)
 	case answered == 1 && strings.Contains(request, "mcp__log"):
 		return call("call_2", "verify", "mcp__log", `{}`)
 	}
@@ -90,14 +90,14 @@ func TestCodex(t *testing.T) {
 	if !strings.Contains(said, "Codex 0.169.0") || !strings.Contains(said, trust) {
 		t.Error(said)
 	}
-	if said := d.attestd("", "init", "codex", "--check"); !strings.Contains(said, "tool.completed by codex") || !strings.Contains(said, trust) {
+	if said := d.attestd("", "init", "codex", "--check"); !strings.Contains(said, "tool.ended by codex") || !strings.Contains(said, trust) {
 		t.Error(said)
 	}
 	config := filepath.Join(d.home, ".codex", "config.toml")
 	plain := strings.Replace(codexConfig, "MODEL", model, 1)
 	must(t, os.WriteFile(config, []byte(plain), 0o600))
 	mark := filepath.Join(d.project, "mark")
-	ready := []string{"agent.watched", "tool.requested attestd-check", "tool.completed attestd-check"}
+	ready := []string{"agent.watched", "tool.requested attestd-check", "tool.ended attestd-check"}
 
 	d.start("codex exec --skip-git-repo-check go </dev/null")
 	d.ran(mark)
@@ -112,9 +112,10 @@ func TestCodex(t *testing.T) {
 	d.start("export ATTESTD_KEY=" + d.writerKey() + "\n" + documented(t, "export OTEL_EXPORTER_OTLP_HEADERS=\"Authorization=Bearer $ATTESTD_KEY\"\ncodex") + " exec --skip-git-repo-check --dangerously-bypass-hook-trust go </dev/null")
 	d.ran(mark)
 	by := d.actions()
-	for tool, id := range map[string]string{"Bash": "call_1", "mcp__log__verify": "call_2"} {
-		has(t, by["codex"], 1, action{kind: "tool.requested", Tool: tool, CallID: id})
-		has(t, by["codex"], 1, action{kind: "tool.completed", Tool: tool, CallID: id})
+	// Codex does not say whether a command has failed, and of an MCP server's tool it does
+	for tool, is := range map[string]action{"Bash": {kind: "tool.ended", CallID: "call_1"}, "mcp__log__verify": {kind: "tool.completed", CallID: "call_2"}} {
+		has(t, by["codex"], 1, action{kind: "tool.requested", Tool: tool, CallID: is.CallID})
+		has(t, by["codex"], 1, action{kind: is.kind, Tool: tool, CallID: is.CallID})
 	}
 	has(t, by["mcp"], 1, action{kind: "tool.requested", Tool: "verify", Server: "log"})
 	has(t, by["mcp"], 1, action{kind: "tool.completed", Tool: "verify", Server: "log"})

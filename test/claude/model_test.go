@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 )
@@ -21,6 +22,9 @@ type call struct {
 func bash(command string) call {
 	return call{"Bash", map[string]any{"command": command, "description": "a test"}}
 }
+
+// subagentWork is what a subagent is asked to do. Its model is done at once.
+const subagentWork = "the work of a subagent"
 
 // model is a mock of the model's API. In each of its turns it calls the tools of that turn, all at
 // once; then it is done.
@@ -84,7 +88,8 @@ func (m *model) serve(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	calls := []call(nil)
-	if turn < len(m.turns) && len(request.Tools) > 0 {
+	isSubagent := len(request.Messages) > 0 && strings.Contains(string(request.Messages[0].Content), subagentWork)
+	if !isSubagent && turn < len(m.turns) && len(request.Tools) > 0 {
 		if m.before != nil {
 			m.before(turn)
 		}
