@@ -78,8 +78,8 @@ func TestHookEvents(t *testing.T) {
 	})
 }
 
-// Claude Code 2.1.330 names no call in a request for a permission, so each one is a record: the same
-// command may be asked for twice.
+// Claude Code 2.1.330 names no call in a request for a permission, so each one is a record: the
+// same command may be asked for twice.
 func TestHookPermissionRequestWithoutCall(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()

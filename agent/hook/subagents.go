@@ -14,8 +14,8 @@ import (
 
 // subagents remembers which call has launched which subagent in the background, because the agent
 // reports the end of a subagent without its call, and perhaps before the launch. The file of a
-// subagent has the call; it is empty when the subagent has ended. Old files are removed like those of
-// sessions that have ended.
+// subagent has the call; it is empty when the subagent has ended. Old files are removed like those
+// of sessions that have ended.
 type subagents struct{ folder string }
 
 // launchingCall is what a file says.

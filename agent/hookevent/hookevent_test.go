@@ -79,7 +79,8 @@ func TestOutcomeIsWhatTheEventSays(t *testing.T) {
 		want           toolcall.Kind
 	}{
 		{hookevent.Codex, "Bash", `"ok\n"`, toolcall.Ended},
-		{hookevent.Codex, "Bash", `"out\nerr\n"`, toolcall.Ended}, // of: echo out; echo err >&2; exit 3
+		// of: echo out; echo err >&2; exit 3
+		{hookevent.Codex, "Bash", `"out\nerr\n"`, toolcall.Ended},
 		{hookevent.Codex, "Bash", `"{\"exit_code\":0}"`, toolcall.Ended},
 		{hookevent.Codex, "Bash", `""`, toolcall.Ended},
 		{hookevent.Codex, "Bash", `null`, toolcall.Ended},
@@ -96,7 +97,8 @@ func TestOutcomeIsWhatTheEventSays(t *testing.T) {
 		{hookevent.Codex, "mcp__x__bad", `{"content":[],"isError":true}`, toolcall.Failed},
 		{hookevent.Codex, "mcp__x__odd", `{"content":[],"isError":"no"}`, toolcall.Ended},
 		{hookevent.Codex, "mcp__x__odd", `"text"`, toolcall.Ended},
-		{hookevent.ClaudeCode, "Bash", `{"stdout":"a","exit_code":3}`, toolcall.Completed}, // it has an event for failures
+		// it has an event for failures
+		{hookevent.ClaudeCode, "Bash", `{"stdout":"a","exit_code":3}`, toolcall.Completed},
 		{hookevent.ClaudeCode, "Bash", `{"stdout":"","backgroundTaskId":"b1"}`, toolcall.Ended},
 		{hookevent.ClaudeCode, "Agent", `{"status":"completed","agentId":"a1"}`, toolcall.Completed},
 		{hookevent.ClaudeCode, "Agent", `{"isAsync":true,"status":"async_launched","agentId":"a1"}`, toolcall.Pending},

@@ -210,8 +210,8 @@ func (e Event) Stop() Event {
 	return Event{Kind: SubagentEnded, Source: e.Source, SessionID: e.SessionID, SubagentID: e.SubagentID, TurnID: e.TurnID}
 }
 
-// EndedBy returns the outcome of a call that has launched a subagent, when that has ended. The agent
-// does not say how: output is the last that the subagent said, or nil.
+// EndedBy returns the outcome of a call that has launched a subagent, when that has ended. The
+// agent does not say how: output is the last that the subagent said, or nil.
 func (e Event) EndedBy(output json.RawMessage) Event {
 	e.Kind, e.TurnID, e.Input, e.Output, e.DurationMS = Ended, "", nil, output, 0
 	return e

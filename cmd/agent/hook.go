@@ -166,7 +166,8 @@ func serveHook(cmd *cobra.Command, h hook.Hook, state string) (hook.Answer, erro
 	return h.Unrecorded(body, err)
 }
 
-// oversized answers an event that is larger than a hook reads. The rest of it is hashed and dropped.
+// oversized answers an event that is larger than a hook reads. The rest of it is hashed and
+// dropped.
 func oversized(cmd *cobra.Command, h hook.Hook, begin []byte) (hook.Answer, error) {
 	sum := sha256.New()
 	_, _ = sum.Write(begin) // it never fails

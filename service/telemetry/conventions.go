@@ -119,7 +119,8 @@ var valueActions = []struct {
 	{operation, true, map[string]string{
 		"execute_tool": aTool, "tool_call": aTool, // the second of each kind are Gemini CLI's
 		"chat": aModel, "llm_call": aModel, "text_completion": aModel, "generate_content": aModel, "embeddings": aModel,
-		"completion": aModel, "embedding": aModel, "image": aModel, "audio": aModel, // earlier spellings, and OpenLIT's
+		// earlier spellings, and OpenLIT's
+		"completion": aModel, "embedding": aModel, "image": aModel, "audio": aModel,
 		"invoke_agent": aAgent, "agent_call": aAgent, "create_agent": aAgent, "invoke_workflow": aAgent,
 		"retrieval": aStep, "plan": aStep,
 	}},

@@ -123,7 +123,8 @@ func TestConventionsAreAllTested(t *testing.T) {
 			pairs[fmt.Sprint(attributeFacts[key], value)], keys[key] = true, true
 		}
 	}
-	elsewhere := map[string]bool{"tool_call": true, "llm_call": true, "agent_call": true} // of Gemini CLI, in testdata
+	// of Gemini CLI, in testdata
+	elsewhere := map[string]bool{"tool_call": true, "llm_call": true, "agent_call": true}
 	for _, by := range valueActions {
 		for value := range by.values {
 			if !pairs[fmt.Sprint(by.fact, value)] && !elsewhere[value] {

@@ -884,13 +884,19 @@ export interface paths {
          *     | `hook_event_name` | Records |
          *     |---|---|
          *     | `PreToolUse` | `tool.requested`; with `require=passport` perhaps `tool.denied`, too |
-         *     | `PostToolUse` | `tool.completed` |
+         *     | `PostToolUse` | `tool.completed`; `tool.pending` if a subagent was launched in the background, and `tool.ended` if a command was |
          *     | `PostToolUseFailure` | `tool.failed` |
          *     | `PostToolBatch` | of each of its calls, `tool.requested` and `tool.denied`, `tool.failed` or `tool.ended`, where there is no such record yet |
+         *     | `PermissionRequest` | `tool.permission-requested` |
+         *     | `SubagentStop` | `tool.subagent-ended`, and `tool.ended` of the call that launched the subagent in the background, with the same credential |
          *     | `SessionEnd` | `session.ended` |
          *     | any other | none |
          *
-         *     The payload of a record is `{"source":"claude-code","tool","server","callId","sessionId","agentType","input","output","error","reason",
+         *     An event that is larger than a body may be is recorded as `hook.oversized`, with `{"sha256","bytes"}` of what came as
+         *     `input` (and `"more":true` after 256 MiB), and is not held in memory. The answer is what `fail` or `require` say,
+         *     and without them 413, which Claude Code takes as its settings say (`onFailure`).
+         *
+         *     The payload of a record is `{"source":"claude-code","tool","server","callId","sessionId","agentType","subagentId","input","output","error","reason",
          *     "durationMs"}`, without what is absent. Input and output are at most 16 KiB each; what is longer becomes `{"sha256","bytes","head"}`. Secrets of
          *     known forms and places become `[masked N]`, where N is their length in bytes; `attestd hook`, which has a key of its own, writes
          *     `[masked N h:DIGEST]`. Names of tools are never masked: one over 256 bytes ends in its hash. An event that is sent again is recorded once, for 30 days, by session, call and event, as
@@ -7114,6 +7120,11 @@ export interface operations {
                  * @example input,output
                  */
                 redact?: "input" | "output" | "input,output" | "output,input";
+                /**
+                 * @description What becomes of a call that cannot be recorded. With `closed` it is refused in the answer, where there is one. With `open` an event that is too large is answered 200. Without it, the agent's settings decide.
+                 * @example closed
+                 */
+                fail?: "open" | "closed";
             };
             header?: never;
             path?: never;
