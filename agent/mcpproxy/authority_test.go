@@ -70,7 +70,7 @@ func (d *directory) RoundTrip(r *http.Request) (*http.Response, error) {
 		answer = map[string]any{"valid": true}
 	}
 	text, err := json.Marshal(answer)
-	return &http.Response{StatusCode: code, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(string(text))), Request: r}, err
+	return &http.Response{StatusCode: code, Header: http.Header{"X-Request-Id": {"r"}}, Body: io.NopCloser(strings.NewReader(string(text))), Request: r}, err
 }
 
 func (d *directory) client(t *testing.T) *attestd.Client {
