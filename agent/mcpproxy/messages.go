@@ -53,12 +53,17 @@ type counted struct {
 	first        []byte // the hash of the first
 }
 
-// contentOf names what a request of the client reads. reads is false for one that reads nothing.
-func contentOf(m message) (name string, reads bool) {
-	if m.method != "resources/read" && m.method != "prompts/get" {
-		return "", false
+// contentOf names what a request of the client reads, also where a lenient server alone reads its
+// method so. reads is false for one that reads nothing. duplicate says that two parsers could find
+// another name.
+func contentOf(m message) (name string, reads, duplicate bool) {
+	for method, member := range map[string]string{"resources/read": "uri", "prompts/get": "name"} {
+		if resembles(m.method, method) {
+			_, duplicate, _ = members(m.params, map[string]func([]byte){member: func(v []byte) { name = text(v) }})
+			return name, true, duplicate
+		}
 	}
-	return nameOf(m), true
+	return "", false, false
 }
 
 // read is what the client has read with a request, or why it has read nothing.

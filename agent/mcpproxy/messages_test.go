@@ -90,7 +90,7 @@ func wantMessages() []string {
 	want := []string{
 		"client elicitation/create 2 no (code -1)",
 		"client prompts/get greet p unknown prompt (code -32602)",
-		"client resources/read https://h/a?access_token=[masked] 1 " + hashed(`{"contents":[]}`),
+		"client resources/read https://h/a?[masked 53] 1 " + hashed(`{"contents":[]}`),
 		"client sampling/createMessage s1 " + hashed(`{"role":"assistant"}`),
 		"server elicitation/create 2 " + hashed(`{"message":"who?"}`),
 		"server notifications/message " + hashed(`{"data":"x","level":"info"}`),
@@ -164,6 +164,23 @@ func TestReadWithoutAnAnswer(t *testing.T) {
 		t.Errorf("the withheld answer is recorded as %s", withheld)
 	}
 	equal(t, s.record.messages(t)[:1], []string{"client resources/read file:///a 1 the server ended before it answered"})
+}
+
+// A read that only a lenient server finds is recorded, and one of which two parsers could find
+// another name is refused.
+func TestReadsOfLenientServers(t *testing.T) {
+	t.Parallel()
+	s := start(t, Config{Warn: func(string) {}})
+	s.ask(`{"jsonrpc":"2.0","id":1,"method":"Resources/Read","params":{"uri":"file:///a"}}`)
+	s.reply(`{"jsonrpc":"2.0","id":1,"result":{"contents":[]}}`)
+	for n, params := range []string{`{"uri":"file:///a","uri":"file:///b"}`, `{"uri":"file:///a","URI":"file:///b"}`} {
+		send(t, s.client, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"resources/read","params":%s}`, n+2, params))
+		if answer, err := s.toClient.ReadString('\n'); err != nil || !strings.Contains(answer, flawDuplicate) {
+			t.Errorf("%s: %s, %v", params, answer, err)
+		}
+	}
+	_ = s.end()
+	equal(t, s.record.messages(t), []string{"client Resources/Read file:///a 1 " + hashed(`{"contents":[]}`)})
 }
 
 // A server that talks without end makes few records, and none of what it says is missing in them.

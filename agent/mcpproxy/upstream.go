@@ -180,7 +180,10 @@ func (p *Proxy) trackOther(d *departure, m message) error {
 	if m.method == "" || m.id == nil { // a response or a notification
 		return nil
 	}
-	if name, reads := contentOf(m); reads && !p.CallsOnly {
+	if name, reads, duplicate := contentOf(m); reads && !p.CallsOnly {
+		if duplicate {
+			return errors.New(flawDuplicate)
+		}
 		request, task = contentRead, name
 	}
 	c, err := p.calls.track(d.exchange, m, request, task, time.Now())

@@ -1,6 +1,9 @@
 package toolcall
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
 
 // MessageKind is the actionType of the record of a message that is no call of a tool.
 const MessageKind Kind = "mcp.message"
@@ -39,7 +42,11 @@ func (p Policy) Message(m Message) Record {
 	member("sessionId", optional(ID(m.SessionID)))
 	member("from", optional(m.From))
 	member("method", optional(ToolName(m.Method)))
-	member("name", optional(ID(m.Name)))
+	name := ID(m.Name)
+	if !strings.EqualFold(m.Method, "prompts/get") { // it is a URI
+		name = ToolName(p.MaskURI(m.Name))
+	}
+	member("name", optional(name))
 	member("requestId", optional(ID(m.RequestID)))
 	if m.Count > 1 {
 		member("messages", strconv.AppendInt(nil, int64(m.Count), 10))
