@@ -115,6 +115,9 @@ func TestDocumentedTestsExist(t *testing.T) {
 	count := 0
 	named := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`")
 	for _, page := range pages(t) {
+		if filepath.Base(page) == "operations.md" {
+			continue // it names methods of clients, such as TestWebhook
+		}
 		text, err := os.ReadFile(page)
 		must(t, err)
 		for _, m := range named.FindAllSubmatch(text, -1) {
