@@ -13,8 +13,8 @@
 //	tool.completed, tool.failed, tool.ended  an outcome: the tool ran
 //
 // Other names that begin with tool are of no call: tool.pending, of a call that has no outcome yet,
-// and what package toolcall has beside calls. A subagent that was launched in the background has its
-// outcome when it stops.
+// and what package toolcall has beside calls. A subagent that was launched in the background has
+// its outcome when it stops.
 //
 // Records are of one call if they have the same agentId, source, sessionId and callId. A callId
 // that is empty, that has 256 bytes or more, so that it may have been cut off, or in which a secret
