@@ -80,13 +80,10 @@ func (s Steps) CreateKey(ctx context.Context, c *attestd.Client, role attestd.Ro
 // the last 30 days is read back, unless it is signed.
 func (s Steps) FirstRecord(ctx context.Context, writer, reader *attestd.Client, signer *attestd.Identity, source string, once bool) error {
 	key := attestd.NewIdempotencyKey()
-	if once {
+	if once && signer == nil { // a statement says when it was made, and so is another one each time
 		key = "init:" + s.Agent
 	}
 	made, err := s.attest(ctx, writer, signer, source, key)
-	if errors.Is(err, &attestd.Error{Code: attestd.StatementReused}) { // by what, it does not say
-		made, err = s.attest(ctx, writer, signer, source, attestd.NewIdempotencyKey())
-	}
 	switch {
 	case errors.Is(err, errRole):
 		return fmt.Errorf("the agent %s has no key on this machine, and the API key here may not record: run attestd init for the agent, "+
