@@ -22,6 +22,7 @@ export class Bearer {
   #current = "";
   #until = 0;
   #coming: Promise<string> | undefined; // shared by all calls that wait for a token
+  #comparing = false; // a token has come, and the agent's keys are compared with it
 
   constructor(readonly credential: Credential | undefined, readonly fetchToken: (credential: Exclude<Credential, string>) => Promise<Token>, readonly compareKeys: (agent: Agent) => Promise<void>) {}
 
@@ -33,6 +34,7 @@ export class Bearer {
     const { credential } = this;
     if (credential === undefined || typeof credential === "string") return credential ?? "";
     if (this.#current && this.#current !== refused && Date.now() < this.#until) return this.#current;
+    if (this.#comparing) return this.#current; // that the keys are refused brings no other token
     this.#coming ??= this.#renew(credential).finally(() => { this.#coming = undefined; });
     return this.#coming;
   }
@@ -43,7 +45,12 @@ export class Bearer {
     this.#until = Date.now() + life - Math.min(EARLY, life / 2);
     this.#current = made.access_token;
     if (credential instanceof Agent) {
-      await this.compareKeys(credential).catch((error: unknown) => credential.alarm(new Error(`the keys of the agent cannot be compared with those that it knows: ${String(error)}`)));
+      this.#comparing = true;
+      try {
+        await this.compareKeys(credential).catch((error: unknown) => credential.alarm(new Error(`the keys of the agent cannot be compared with those that it knows: ${String(error)}`)));
+      } finally {
+        this.#comparing = false;
+      }
     }
     return made.access_token;
   }
