@@ -33,7 +33,7 @@ func (b *bench) hookProgram(ctx context.Context) (err error) {
 			if signed {
 				kind = "a signed event"
 			}
-			b.say("hook-program, %s, %s", program.name, kind)
+			b.say("hooks, %s, %s", program.name, kind)
 			if err := h.measure(ctx, b, kind, signed, program.isSmall); err != nil {
 				return fmt.Errorf("%s, %s: %w", program.name, kind, err)
 			}

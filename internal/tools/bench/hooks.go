@@ -8,9 +8,14 @@ import (
 	"time"
 )
 
-// hooks measures how long a coding agent waits for the response to its hook before each call:
+// hooks measures the answers to hooks, and the program that agents run for them.
+func (b *bench) hooks(ctx context.Context) error {
+	return errors.Join(b.hookAnswers(ctx), b.hookProgram(ctx))
+}
+
+// hookAnswers measures how long a coding agent waits for the response to its hook before each call:
 // alone, with others, and with a passport lookup.
-func (b *bench) hooks(ctx context.Context) (err error) {
+func (b *bench) hookAnswers(ctx context.Context) (err error) {
 	server, t, err := b.serveTenant(ctx, "hooks.db")
 	if err != nil {
 		return err
