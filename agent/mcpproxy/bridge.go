@@ -168,10 +168,12 @@ func revisionOf(params []byte) (revision string) {
 	return revision
 }
 
+// namedBy is the member of a request's params that names what it is about, by its method.
+var namedBy = map[string]string{toolsCall: "name", "prompts/get": "name", "resources/read": "uri"}
+
 // nameOf returns what a request is about, which HTTP requests name in a header since 2026-07-28.
 func nameOf(m message) (name string) {
-	member := map[string]string{toolsCall: "name", "prompts/get": "name", "resources/read": "uri"}[m.method]
-	if member != "" {
+	if member := namedBy[m.method]; member != "" {
 		_, _, _ = members(m.params, map[string]func([]byte){member: func(v []byte) { name = text(v) }})
 	}
 	return name

@@ -38,7 +38,6 @@ type messages struct {
 	mu    sync.Mutex
 	apart int               // requests of the server with a record of their own in this interval
 	asked map[string]string // methods of the server's open requests, by exchange and ID
-	any   bool              // the session has a record of a message
 
 	// of the goroutine that records
 	last    uint64 // number of the last record
@@ -57,8 +56,8 @@ type counted struct {
 // method so. reads is false for one that reads nothing. duplicate says that two parsers could find
 // another name.
 func contentOf(m message) (name string, reads, duplicate bool) {
-	for method, member := range map[string]string{"resources/read": "uri", "prompts/get": "name"} {
-		if resembles(m.method, method) {
+	for method, member := range namedBy {
+		if method != toolsCall && resembles(m.method, method) {
 			_, duplicate, _ = members(m.params, map[string]func([]byte){member: func(v []byte) { name = text(v) }})
 			return name, true, duplicate
 		}
@@ -133,12 +132,9 @@ func (p *Proxy) besideCalls(m *beside) {
 	}
 }
 
-// hasRecorded reports whether the session has records but for its end.
-func (p *Proxy) hasRecorded() bool {
-	p.messages.mu.Lock()
-	defer p.messages.mu.Unlock()
-	return p.calls.last > 0 || p.messages.any
-}
+// hasRecorded reports whether the session has records but for its end. It is asked when all is
+// recorded.
+func (p *Proxy) hasRecorded() bool { return p.calls.last > 0 || p.messages.last > 0 }
 
 // nextInterval lets the requests of the server have records of their own again.
 func (s *messages) nextInterval() {
@@ -170,9 +166,6 @@ func (p *Proxy) messageRecord(m toolcall.Message) attestd.Attestation {
 	m.Server, m.SessionID = p.Server, p.session
 	r := p.Policy.Message(m)
 	p.messages.last++
-	p.messages.mu.Lock()
-	p.messages.any = true
-	p.messages.mu.Unlock()
 	return attestd.Attestation{AgentID: p.Agent, ActionType: r.ActionType, Payload: r.Payload, IdempotencyKey: fmt.Sprintf("%s:message:%d", p.keys, p.messages.last)}
 }
 

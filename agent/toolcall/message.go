@@ -32,12 +32,7 @@ func (p Policy) Hash(content []byte) []byte { return p.value(content, true) }
 // Of several messages, sha256 is that of their hashes in hexadecimal, each with a line feed.
 func (p Policy) Message(m Message) Record {
 	payload := []byte(`{"source":"mcp"`)
-	member := func(name string, value []byte) {
-		if value != nil {
-			payload = append(append(append(payload, `,"`...), name...), `":`...)
-			payload = append(payload, value...)
-		}
-	}
+	member := func(name string, value []byte) { payload = appendMember(payload, name, value) }
 	member("server", optional(ToolName(m.Server)))
 	member("sessionId", optional(ID(m.SessionID)))
 	member("from", optional(m.From))

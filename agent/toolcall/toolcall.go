@@ -154,12 +154,7 @@ func (r Record) OtherKey() string { return digest(r.Key, string(r.Payload)) }
 // are linear in the event's size.
 func (p Policy) Record(agent string, e Event) Record {
 	payload := appendText([]byte(`{"source":`), ToolName(e.Source))
-	member := func(name string, value []byte) {
-		if value != nil {
-			payload = append(append(append(payload, `,"`...), name...), `":`...)
-			payload = append(payload, value...)
-		}
-	}
+	member := func(name string, value []byte) { payload = appendMember(payload, name, value) }
 	member("tool", optional(ToolName(e.Tool)))
 	member("server", optional(ToolName(e.Server)))
 	member("callId", optional(ID(e.CallID)))
@@ -237,6 +232,15 @@ func ToolName(s string) string {
 	sum := sha256.Sum256([]byte(s))
 	end := "…sha256:" + hex.EncodeToString(sum[:])
 	return cut(s, maxName-len(end)) + end
+}
+
+// appendMember appends a member to an object that has one; nil is an absent value.
+func appendMember(object []byte, name string, value []byte) []byte {
+	if value == nil {
+		return object
+	}
+	object = append(append(append(object, `,"`...), name...), `":`...)
+	return append(object, value...)
 }
 
 func optional(s string) []byte {

@@ -73,8 +73,9 @@ func ourPrograms() (paths []string) {
 	if err != nil {
 		return nil
 	}
-	if paths = []string{own}; smallBeside(own) != "" {
-		paths = append(paths, smallBeside(own))
+	paths = []string{own}
+	if small := smallBeside(own); small != "" {
+		paths = append(paths, small)
 	}
 	return paths
 }
