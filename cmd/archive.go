@@ -27,7 +27,7 @@ func archiveCommand(schema string) *cobra.Command {
 	var force, prunes, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "archive --company ID --before TIME --out FILE",
-		Short: "Write all records of a company from before a time into one file that is checked alone",
+		Short: "Write a company's records from before a time into one file that is checked alone",
 		Long: `Write all records of both logs of a company from before TIME into one file, with the company's keys
 and a checkpoint that the company signs now. attestd check FILE --key FINGERPRINT checks it
 years later, without a server and without a database: that its records are the first of both

@@ -23,7 +23,7 @@ func backupCommand(version, schema string) *cobra.Command {
 	var supervised, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "backup OUT",
-		Short: "Copy the database into a new file or a place of backups, while a server runs or not",
+		Short: "Copy the database into a file or a place of backups, while a server runs or not",
 		Long: `Copy the database into a new file that only its owner can read. Every chain of the copy is verified
 before the file gets its name. An existing file is never overwritten.
 

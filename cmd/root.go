@@ -55,15 +55,7 @@ func Commands() *cobra.Command { return rootCommand("", "") }
 
 func rootCommand(version, schema string) *cobra.Command {
 	root := cli.Root("attestd", version, "Identity for AI agents, and proof of what they did", `attestd gives AI agents an identity, and records what they do in tamper-evident logs.
-
-It stores its data in one SQLite file, or in a PostgreSQL database. Start with:  attestd serve
-
-Environment variables set the flags too: ATTESTD_BASE_URL sets --base-url. serve also reads them from
-a file (--config): base-url = "https://attest.example.com". attestd config shows what holds.
-Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
-5 refused, or not trusted, 6 database in use, 7 master key missing or wrong,
-8 not an attestd database, corrupt, or of a newer version, 9 warnings of attestd doctor, or bytes
-that attestd verify finds counted wrongly, 10 failures of attestd doctor.`)
+Start with: attestd serve. Environment variables set flags too: ATTESTD_BASE_URL sets --base-url.`)
 	root.AddCommand(serveCommand(version, schema), configCommand(version, schema), recoverKeyCommand(schema),
 		rotateKeyCommand(schema), acceptRollbackCommand(schema), acceptTablesCommand(schema), masterKeyCommand(),
 		rekeyCommand(schema), moveCommand(schema), migrateCommand(), backupCommand(version, schema), restoreCommand(schema),
@@ -71,5 +63,11 @@ that attestd verify finds counted wrongly, 10 failures of attestd doctor.`)
 		demoCommand(), healthCommand(), doctorCommand(version, schema), cli.VersionCommand(version))
 	root.AddCommand(agent.Commands(version)...)
 	root.AddCommand(check.Command(), report.Command())
+	cli.Explain(root, statuses, examples)
 	return root
 }
+
+const statuses = `Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
+5 refused or not trusted, 6 database in use, 7 master key missing or wrong,
+8 not an attestd database, corrupt or newer, 9 warnings of doctor, or bytes that verify finds
+counted wrongly, 10 failures of doctor.`

@@ -59,6 +59,8 @@ func serveCommand(version, schema string) *cobra.Command {
 		},
 	}
 	f.add(cmd)
+	cli.Often(cmd, "acme-domain", "backup-to", "base-url", "config", "db", "export-to", "heads", "listen", "log-format", "master-key-file",
+		"metrics-listen", "rate-limits", "tls-cert", "tls-key")
 	return cmd
 }
 

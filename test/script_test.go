@@ -194,7 +194,7 @@ func environment(ts *testscript.TestScript) []string {
 		add(name)
 	}
 	add("SERVICE_BASE_URL")
-	help, err := exec.Command("attestd", "serve", "--help").Output()
+	help, err := exec.Command("attestd", "serve", "--help-all").Output()
 	ts.Check(err)
 	for _, flag := range flagName.FindAllStringSubmatch(string(help), -1) {
 		add("ATTESTD_" + strings.ToUpper(strings.ReplaceAll(flag[1], "-", "_")))

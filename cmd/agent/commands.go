@@ -30,12 +30,10 @@ func Run(release string) int {
 // Root returns the command of that program.
 func Root(version string) *cobra.Command {
 	root := cli.Root(smallProgram, version, "Identity for an AI agent, and proof of what it did", `attestd-agent gives an AI agent a key, and records what the agent does in the log of its company.
-It is the part of attestd for the machine of an agent: attestd has these commands too.
-
-Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
-5 refused, or not trusted.`)
+It is the part of attestd for the machine of an agent: attestd has these commands too.`)
 	root.AddCommand(Commands(version)...)
 	root.AddCommand(check.Command(), cli.VersionCommand(version))
+	cli.Explain(root, statuses, Examples)
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
 		c.Short, c.Long, c.Example = named(c.Short), named(c.Long), named(c.Example)
@@ -47,6 +45,9 @@ Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
 	})
 	return root
 }
+
+const statuses = `Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
+5 refused or not trusted.`
 
 // ownCommand is a command of attestd that this program has too.
 var ownCommand = lazyregexp.New(`\battestd (agent-key|attest|check|hook|init|mcp|mcp-server|records|run|tail|token|version)\b`)

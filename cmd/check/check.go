@@ -34,7 +34,7 @@ func Command() *cobra.Command {
 	var exported linesFlags
 	cmd := &cobra.Command{
 		Use:   "check FILE…",
-		Short: "Check an evidence file, the file of a session, an archive, or exported lines, offline",
+		Short: "Check evidence, the file of a session, an archive, or exported lines, offline",
 		Long: `Check a file from GET /v1/evidence or from GET /v1/sessions/{agentId}/{sid}, without a server and
 without a database. Prints one line for each check, then the verdict, then what no such file can
 prove. The file of a session without statements is a report; attestd report prints its contents.

@@ -127,6 +127,9 @@ func (p *Program) Run() int {
 	running := false // errors before a command runs are usage errors
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		running = true
+		if asksForAll(cmd) {
+			return nil // also where a setting is wrong
+		}
 		settings := p.Settings
 		if settings == nil {
 			settings = func(cmd *cobra.Command) error { return FromEnvironment(cmd.Flags()) }
