@@ -3,6 +3,7 @@ package cmd
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 
 	"github.com/dustin/go-humanize"
@@ -72,6 +73,11 @@ is done; --all takes each.
 An encrypted backup is opened with --backup-identity. Without it, only its digest is compared.
 Exit status 4 when a chain does not verify, and 8 when something else is wrong.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && !cmd.Flag("backup-to").Changed {
+				if _, err := os.Stat(args[0]); err == nil {
+					return cli.Usagef("NAME is that of a backup in --backup-to; a backup that is a file of its own is verified by: attestd verify --db %s", printable.ShellWord(args[0]))
+				}
+			}
 			place, err := flags.place()
 			if err != nil {
 				return err

@@ -40,13 +40,21 @@ database. With --force --accept-rollback it restores and prints the same list.
 
 The head file is not changed. If it is ahead of the backup, the next start is read-only until
 attestd accept-rollback.`,
-		Args: cobra.ExactArgs(1),
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("no backup is named; attestd backup list --backup-to FOLDER lists those of a place")
+			}
+			return cobra.ExactArgs(1)(nil, args)
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := fileOnly("restore", "restore a PostgreSQL database with its own tools, and see docs/postgres.md for the checks; attestd move copies a file into an empty one", db, args[0]); err != nil {
 				return err
 			}
 			if acceptRollback && !force {
 				return cli.Usagef("--accept-rollback requires --force")
+			}
+			if info, err := os.Stat(args[0]); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+				return cli.ExitError{Status: cli.ExitDatabase, Err: fmt.Errorf("%s is empty, and so no backup", args[0])}
 			}
 			report, finish := cli.Progress()
 			undone, err := restore(cmd.Context(), args[0], db, schema, identity, s3,

@@ -127,6 +127,10 @@ func UnknownVariable(name string) string {
 	return fmt.Sprintf("nothing reads the environment variable %s; attestd config lists the settings", name)
 }
 
+// ofOtherPrograms are names that other programs have for flags of ours.
+var ofOtherPrograms = map[string]string{"port": "listen", "host": "listen", "bind": "listen", "addr": "listen", "address": "listen", "database": "db",
+	"data": "db", "data-dir": "db", "dsn": "db", "server": "url", "endpoint": "url", "output": "out", "cert": "tls-cert"}
+
 // unknownFlag adds the flag that a misspelt one may mean to the error about it.
 func unknownFlag(cmd *cobra.Command, err error) error {
 	unknown, ok := err.(*pflag.NotExistError)
@@ -135,6 +139,9 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if meant := ofOtherPrograms[unknown.GetSpecifiedName()]; cmd.Flag(meant) != nil {
+		return fmt.Errorf("%w; did you mean --%s?", err, meant)
+	}
 	if meant := spelling.Nearest(PlainSetting(unknown.GetSpecifiedName()), names); meant != "" {
 		return fmt.Errorf("%w; did you mean --%s?", err, meant)
 	}

@@ -2,7 +2,9 @@ package cli
 
 import (
 	"net"
+	"net/netip"
 	"slices"
+	"strconv"
 
 	"attestd/internal/lazyregexp"
 
@@ -30,7 +32,13 @@ func CheckListen(flag, address string) error {
 		_, err = net.LookupPort("tcp", port)
 	}
 	if err != nil {
-		return Usagef("--%s must look like 127.0.0.1:8080, got %q", flag, address)
+		example := "127.0.0.1:8080"
+		if ip, err := netip.ParseAddr(address); err == nil {
+			example = netip.AddrPortFrom(ip, 8080).String()
+		} else if _, err := strconv.ParseUint(address, 10, 16); err == nil {
+			example = "127.0.0.1:" + address
+		}
+		return Usagef("--%s must be an address with a port, such as %s, got %q", flag, example, address)
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"attestd/internal/spelling"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -15,16 +17,40 @@ func explainArguments(c *cobra.Command) {
 		explainArguments(sub)
 	}
 	check := c.Args
-	if check == nil || c.HasSubCommands() {
+	if check == nil {
 		return
 	}
 	c.Args = func(cmd *cobra.Command, args []string) error {
 		err := check(cmd, args)
-		if err != nil {
-			err = fmt.Errorf("%w; the command is: %s", err, cmd.UseLine())
+		switch meant := meantCommand(cmd, args); {
+		case err == nil:
+			return nil
+		case meant != "":
+			return fmt.Errorf("%w; did you mean %s?", err, meant)
+		case cmd.HasSubCommands():
+			return err
 		}
-		return err
+		return fmt.Errorf("%w; the command is: %s", err, cmd.UseLine())
 	}
+}
+
+// meantCommand returns what a command line with an argument too many may mean, or "": a subcommand
+// whose name is misspelt, or a company, which commands take as a flag.
+func meantCommand(cmd *cobra.Command, args []string) string {
+	if len(args) == 0 {
+		return ""
+	}
+	var names []string
+	for _, sub := range cmd.Commands() {
+		names = append(names, sub.Name())
+	}
+	if name := spelling.Nearest(args[0], names); name != "" {
+		return cmd.CommandPath() + " " + name
+	}
+	if f := cmd.Flag("company"); f != nil && !f.Changed && len(args) == 1 && !cmd.HasSubCommands() {
+		return cmd.CommandPath() + " --company " + args[0]
+	}
+	return ""
 }
 
 // explainValue says of a flag's value that cannot be read what is wanted.

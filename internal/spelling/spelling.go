@@ -44,24 +44,28 @@ func Few(name string) int {
 	return 3
 }
 
-// Edits returns the Levenshtein distance of two short names.
+// Edits returns how many letters of two short names are changed, added, left out, or exchanged with
+// the next one.
 func Edits(a, b string) int {
 	x, y := []rune(a), []rune(b)
-	row := make([]int, len(y)+1)
+	row, before := make([]int, len(y)+1), make([]int, len(y)+1)
 	for j := range row {
 		row[j] = j
 	}
 	for i := range x {
-		diagonal := row[0]
-		row[0] = i + 1
+		next := make([]int, len(y)+1)
+		next[0] = i + 1
 		for j := range y {
-			change := diagonal
+			change := row[j]
 			if x[i] != y[j] {
 				change++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+			next[j+1] = min(change, next[j]+1, row[j+1]+1)
+			if i > 0 && j > 0 && x[i] == y[j-1] && x[i-1] == y[j] {
+				next[j+1] = min(next[j+1], before[j-1]+1)
+			}
 		}
+		before, row = row, next
 	}
 	return row[len(y)]
 }

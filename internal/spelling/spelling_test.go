@@ -25,7 +25,7 @@ func TestEdits(t *testing.T) {
 	for _, c := range []struct {
 		a, b string
 		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"", "a", 1}, {"rol", "role", 1}, {"rloe", "role", 2}, {"expires", "expiresat", 2}, {"abc", "xyz", 3}, {"größe", "grösse", 2}, {"stream", "straem", 2}} {
+	}{{"", "", 0}, {"", "abc", 3}, {"kitten", "sitting", 3}, {"flaw", "lawn", 2}, {"", "a", 1}, {"rol", "role", 1}, {"rloe", "role", 1}, {"expires", "expiresat", 2}, {"abc", "xyz", 3}, {"größe", "grösse", 2}, {"stream", "straem", 1}} {
 		if got := Edits(c.a, c.b); got != c.want || Edits(c.b, c.a) != c.want {
 			t.Errorf("%q, %q: %d, want %d", c.a, c.b, got, c.want)
 		}

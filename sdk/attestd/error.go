@@ -1,6 +1,7 @@
 package attestd
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,6 +69,9 @@ func (e *CredentialError) Unwrap() error { return e.Err }
 // maxErrorBody is the largest number of bytes read from an error response.
 const maxErrorBody = 64 << 10
 
+// wantsHTTPS is what servers of Go answer over a connection without TLS that should have it.
+const wantsHTTPS = "Client sent an HTTP request to an HTTPS server"
+
 // readError makes an Error of a response. Of one that is not the service's it ignores the body.
 func readError(operation string, answer *http.Response) *Error {
 	e := &Error{
@@ -83,6 +87,9 @@ func readError(operation string, answer *http.Response) *Error {
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxErrorBody))
 	if err != nil || json.Unmarshal(text, &body) != nil || body.Error == "" {
 		e.Message, e.Foreign = http.StatusText(e.Status), true
+		if bytes.HasPrefix(text, []byte(wantsHTTPS)) {
+			e.Message += ": the server speaks https, and its URL begins with http://"
+		}
 		return e
 	}
 	e.Foreign = e.RequestID == ""

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -28,6 +29,9 @@ func OpenFiles(cert, key string, readKey func(path string) ([]byte, error), ever
 	f.pair = reloaded[tls.Certificate]{what: "the certificate in " + cert, every: every, log: log, read: func() (content []byte, pair tls.Certificate, err error) {
 		certPEM, err := readFile(cert)
 		var keyPEM []byte
+		if err == nil && bytes.Contains(certPEM, []byte(" PRIVATE KEY-----")) && !bytes.Contains(certPEM, []byte("-----BEGIN CERTIFICATE-----")) {
+			err = errors.New("the first has a key and no certificate; are both exchanged?")
+		}
 		if err == nil {
 			keyPEM, err = readKey(key)
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -24,6 +25,13 @@ var (
 	ErrExists      = errors.New("a database of attestd is there already")
 )
 
+// inOneLine is an error of the driver, whose text has a line for each address that it has tried.
+type inOneLine struct{ error }
+
+func (e inOneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
+
+func (e inOneLine) Unwrap() error { return e.error }
+
 // refusal wraps an error of opening, creating or migrating a database in its sentinel. It
 // classifies by SQLSTATE, never by text.
 func refusal(err error) error {
@@ -31,6 +39,7 @@ func refusal(err error) error {
 	if slices.ContainsFunc(named, func(sentinel error) bool { return errors.Is(err, sentinel) }) {
 		return err
 	}
+	err = inOneLine{err}
 	var connect *pgconn.ConnectError
 	var answer *pgconn.PgError
 	if !errors.As(err, &answer) {
