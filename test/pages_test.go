@@ -1,6 +1,7 @@
 package test
 
 import (
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,8 +16,13 @@ import (
 // pages are all pages of documentation.
 func pages(t *testing.T) []string {
 	t.Helper()
-	list, err := filepath.Glob("../docs/*.md")
-	must(t, err)
+	var list []string
+	must(t, filepath.WalkDir("../docs", func(path string, _ fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			list = append(list, path)
+		}
+		return err
+	}))
 	for _, name := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"} {
 		list = append(list, "../"+name)
 	}
@@ -77,7 +83,7 @@ func TestPagesNameTheirAudience(t *testing.T) {
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
 		must(t, err)
-		if filepath.Base(filepath.Dir(page)) == "docs" && !regexp.MustCompile(`^# .+\n\nFor `).Match(text) {
+		if strings.HasPrefix(filepath.ToSlash(page), "../docs/") && !regexp.MustCompile(`^# .+\n\nFor `).Match(text) {
 			t.Errorf("%s does not begin with whom it is for", page)
 		}
 	}
