@@ -253,7 +253,7 @@ var rows = map[string]string{
 }
 
 // believed are the columns that are compared with nothing, by table, each list with the reason.
-// docs/security.md has the same.
+// docs/security/rewriting.md has the same.
 var believed = map[string][][2]string{
 	"agent_key":      {{"id, label, created_at", "order of listing and what people are shown; a later time delays the first use of a key, or refuses it"}},
 	"api_key":        {{"id, label, created_at, last_used_at", "order of listing and what people are shown"}},
@@ -446,14 +446,14 @@ func columnsOf(lists map[string][][2]string) map[string]bool {
 	return columns
 }
 
-// docs/security.md lists the columns that are believed, with the reasons.
+// docs/security/rewriting.md lists the columns that are believed, with the reasons.
 func TestBelievedColumnsAreDocumented(t *testing.T) {
 	t.Parallel()
 	const header = "| table | columns | why nothing is compared |\n|---|---|---|\n"
-	page := string(got(os.ReadFile("../docs/security.md"))(t))
+	page := string(got(os.ReadFile("../docs/security/rewriting.md"))(t))
 	_, after, found := strings.Cut(page, header)
 	if !found {
-		t.Fatal("docs/security.md has no table of believed columns")
+		t.Fatal("docs/security/rewriting.md has no table of believed columns")
 	}
 	table, _, _ := strings.Cut(after, "\n\n")
 	var want []string

@@ -71,10 +71,15 @@ func anchors(t *testing.T, page string) (list []string) {
 	text, err := os.ReadFile(page)
 	must(t, err)
 	for _, m := range heading.FindAllSubmatch(fenced.ReplaceAll(text, nil), -1) {
-		name := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(string(m[1])), "")
-		list = append(list, strings.ReplaceAll(name, " ", "-"))
+		list = append(list, anchorOf(string(m[1])))
 	}
 	return list
+}
+
+// anchorOf is the name under which a section with this heading is linked to.
+func anchorOf(heading string) string {
+	name := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading), "")
+	return strings.ReplaceAll(name, " ", "-")
 }
 
 // Each page of docs begins with whom it is for.

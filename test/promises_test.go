@@ -36,13 +36,25 @@ func declaredTests(t *testing.T) map[string][]string {
 	return tests
 }
 
-// Each promise of docs/security.md has a number of its own and names what shows it: tests in the
-// folder that stands behind them, scripts, and attacks. All of these exist.
+// promises returns the pages of docs/security with promises, one after the other.
+func promises(t *testing.T) (text []byte) {
+	t.Helper()
+	pages, err := filepath.Glob("../docs/security/promises-*.md")
+	must(t, err)
+	for _, page := range pages {
+		one, err := os.ReadFile(page)
+		must(t, err)
+		text = append(text, one...)
+	}
+	return text
+}
+
+// Each promise of docs/security has a number of its own, over all of its pages, and names what
+// shows it: tests in the folder that stands behind them, scripts, and attacks. All of these exist.
 func TestPromisesNameWhatShowsThem(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
-	page, err := os.ReadFile("../docs/security.md")
-	must(t, err)
+	page := promises(t)
 	attacks, err := os.ReadFile("../internal/tools/attack/main.go")
 	must(t, err)
 	tests := declaredTests(t)
@@ -94,7 +106,32 @@ func TestPromisesNameWhatShowsThem(t *testing.T) {
 			t.Errorf("promise %s does not say where %q is", number, here)
 		}
 	}
-	if len(numbers) < 240 {
+	if len(numbers) < 360 {
 		t.Errorf("only %d promises were found", len(numbers))
+	}
+}
+
+// docs/security.md leads to each table of promises.
+func TestOverviewLeadsToEveryPromise(t *testing.T) {
+	t.Parallel()
+	overview, err := os.ReadFile("../docs/security.md")
+	must(t, err)
+	table := regexp.MustCompile(`(?m)^## (.*)\n\n\| # \| promise \| test \|$`)
+	found := 0
+	pages, err := filepath.Glob("../docs/security/promises-*.md")
+	must(t, err)
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		must(t, err)
+		for _, m := range table.FindAllSubmatch(text, -1) {
+			found++
+			link := "(security/" + filepath.Base(page) + "#" + anchorOf(string(m[1])) + ")"
+			if !strings.Contains(string(overview), link) {
+				t.Errorf("docs/security.md does not link to %s", link)
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d tables of promises were found", found)
 	}
 }

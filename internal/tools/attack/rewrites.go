@@ -31,8 +31,8 @@ const (
 const seeNothing = 2 * time.Second
 
 // rewrites rewrites the history of a stopped service as different attackers can, and determines
-// which checks find it. The table in docs/security.md must match the result, and every attacker
-// must be found by a check.
+// which checks find it. The table in docs/security/rewriting.md must match the result, and every
+// attacker must be found by a check.
 func rewrites(ctx context.Context, r *harness.Run) error {
 	documented, err := documentedTable(header(), len(notices))
 	if err != nil {
@@ -58,12 +58,12 @@ func rewrites(ctx context.Context, r *harness.Run) error {
 			r.Failf("nothing finds: %s", rows[i].who)
 		}
 		if want := documented[rows[i].who]; line != want {
-			r.Failf("docs/security.md says %q, and measured is %q: %q", want, line, rows[i].found)
+			r.Failf("docs/security/rewriting.md says %q, and measured is %q: %q", want, line, rows[i].found)
 		}
 		delete(documented, rows[i].who)
 	}
 	for who := range documented {
-		r.Failf("docs/security.md has a row that was not measured: %s", who)
+		r.Failf("docs/security/rewriting.md has a row that was not measured: %s", who)
 	}
 	r.Count(n, "rewritings")
 	r.Count(n*len(notices), "looks at them")
@@ -231,19 +231,19 @@ func cells(line string) []string {
 	return parts[1:]
 }
 
-// documentedTable returns the lines of a table in docs/security.md, by their first cell.
+// documentedTable returns the lines of a table in docs/security/rewriting.md, by their first cell.
 func documentedTable(header string, columns int) (map[string]string, error) {
 	root, err := moduleRoot()
 	if err != nil {
 		return nil, err
 	}
-	text, err := os.ReadFile(filepath.Join(root, "docs", "security.md"))
+	text, err := os.ReadFile(filepath.Join(root, "docs", "security", "rewriting.md"))
 	if err != nil {
 		return nil, err
 	}
 	_, table, found := strings.Cut(string(text), "\n"+header+"\n")
 	if !found {
-		return nil, fmt.Errorf("docs/security.md has no table %q", header)
+		return nil, fmt.Errorf("docs/security/rewriting.md has no table %q", header)
 	}
 	documented := map[string]string{}
 	for line := range strings.Lines(table) {
@@ -253,7 +253,7 @@ func documentedTable(header string, columns int) (map[string]string, error) {
 		}
 		who := strings.TrimSpace(strings.Split(line, "|")[1])
 		if _, twice := documented[who]; twice || len(cells(line)) != columns || slices.Contains(cells(line), "") {
-			return nil, fmt.Errorf("docs/security.md: the row %q", line)
+			return nil, fmt.Errorf("docs/security/rewriting.md: the row %q", line)
 		}
 		documented[who] = line
 	}

@@ -30,7 +30,7 @@ const (
 const scribblesHeader = "| written into the file | before the start | while a server runs |\n|---|---|---|"
 
 // scribbles determines which of these a server obeys that starts on such a file, or already runs.
-// The table in docs/security.md must match the result.
+// The table in docs/security/rewriting.md must match the result.
 func scribbles(ctx context.Context, r *harness.Run) (table string, err error) {
 	documented, err := documentedTable(scribblesHeader, 2)
 	if err != nil {
@@ -69,12 +69,12 @@ func scribbles(ctx context.Context, r *harness.Run) (table string, err error) {
 	}
 	for i, s := range all {
 		if want := documented[s.what]; lines[i] != want {
-			r.Failf("docs/security.md says %q, and measured is %q", want, lines[i])
+			r.Failf("docs/security/rewriting.md says %q, and measured is %q", want, lines[i])
 		}
 		delete(documented, s.what)
 	}
 	for what := range documented {
-		r.Failf("docs/security.md has a row that was not measured: %s", what)
+		r.Failf("docs/security/rewriting.md has a row that was not measured: %s", what)
 	}
 	if n := d.asked.Load(); n > 0 {
 		r.Failf("an address that was written into the file was asked %d times", n)
