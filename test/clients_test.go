@@ -179,11 +179,11 @@ func TestClientsHaveEveryOperation(t *testing.T) {
 	}
 }
 
-// docs/operations.md has a row for each operation of the API reference and no other, with names
+// docs/api.md has a row for each operation of the API reference and no other, with names
 // under which each client has it.
 func TestOperationsPageIsComplete(t *testing.T) {
 	othersRun(t)
-	page, err := os.ReadFile("../docs/operations.md")
+	page, err := os.ReadFile("../docs/api.md")
 	must(t, err)
 	rows := map[string]bool{}
 	names := map[string][]string{}

@@ -10,7 +10,7 @@ import _ "embed"
 //go:generate go run ./gen stub openapi.json,../sdk/python/stub.pyi ../sdk/python/attestd/__init__.pyi
 //go:generate go run ./gen methods openapi.json,../sdk/python/parts/5_client.py ../sdk/python/parts/4a_operations.py
 //go:generate go run ./gen join ../sdk/python/parts/*,checkers/python/[1-7]* ../sdk/python/attestd/__init__.py
-//go:generate go run ./gen operations openapi.json,../sdk/attestd/operations_test.go ../docs/operations.md
+//go:generate go run ./gen operations openapi.json,../sdk/attestd/operations_test.go,../docs/api.md ../docs/api.md
 //go:embed openapi.json
 var openAPI []byte
 

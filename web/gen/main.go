@@ -5,8 +5,8 @@
 //	gen stub openapi.json,stub.pyi __init__.pyi  the types of the Python client
 //	gen methods openapi.json,5_client.py 4a_operations.py
 //	                                             the methods of the Python client, with signatures and docstrings
-//	gen operations openapi.json,operations_test.go operations.md
-//	                                             the page of all operations, with their names in the clients
+//	gen operations openapi.json,operations_test.go,api.md api.md
+//	                                             the table of all operations in a page, with their names in the clients
 //	gen join 'checkers/python/*' check.py        the files that a pattern matches in the order of their names, in one
 //	                                             file
 package main

@@ -18,8 +18,8 @@ func TestFresh(t *testing.T) {
 		"../sdk/python/parts/4a_operations.py": func() ([]byte, error) {
 			return pythonMethods("openapi.json,../sdk/python/parts/5_client.py")
 		},
-		"../docs/operations.md": func() ([]byte, error) {
-			return operationsPage("openapi.json,../sdk/attestd/operations_test.go")
+		"../docs/api.md": func() ([]byte, error) {
+			return operationsPage("openapi.json,../sdk/attestd/operations_test.go,../docs/api.md")
 		},
 		"../sdk/python/attestd/__init__.py": func() ([]byte, error) { return join("../sdk/python/parts/*,checkers/python/[1-7]*") },
 	} {

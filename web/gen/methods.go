@@ -164,33 +164,48 @@ func (r *reference) operations() (all []placed) {
 
 var goMethod = regexp.MustCompile(`"(\w+)":\s+"(\w+)"`)
 
-// operationsPage makes the page of all operations: from is the API reference, a comma, and the test
-// of the Go client that says which of its methods is which operation.
+// operationsPage makes the page that lists all operations: from is the API reference, the test of
+// the Go client that says which of its methods is which operation, and the page as it is, with
+// commas between them. What stands between the two marks of the page becomes the list.
 func operationsPage(from string) ([]byte, error) {
-	r, written, err := readReference(from)
+	sources, name, ok := cutLast(from, ",")
+	if !ok {
+		return nil, fmt.Errorf("%q names no page", from)
+	}
+	r, written, err := readReference(sources)
 	if err != nil {
 		return nil, err
 	}
+	page, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	const begin, end = "<!-- operations -->\n", "<!-- /operations -->"
+	before, rest, ok := strings.Cut(string(page), begin)
+	_, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		return nil, fmt.Errorf("%s has no place for the operations", name)
+	}
+	table, err := tableOfOperations(r, written)
+	return []byte(before + begin + table + end + after), err
+}
+
+// tableOfOperations has a row for each operation, in groups.
+func tableOfOperations(r reference, written string) (string, error) {
 	methods := map[string]string{}
 	for _, m := range goMethod.FindAllStringSubmatch(written, -1) {
 		methods[m[1]] = m[2]
 	}
 	var out strings.Builder
-	all := r.operations()
-	fmt.Fprintf(&out, `# Operations
-
-For developers who look for an operation: all %d of the API, and what each is called in the clients.
-[api.md](api.md) says how to read the reference, which has their members and answers; [agents.md](agents.md#clients)
-describes the clients. This page is made of the reference by `+"`go generate ./web`"+`.
-`, len(all))
+	out.WriteString("| Operation | Go | TypeScript | Python | What it does |\n|---|---|---|---|---|\n")
 	last := ""
-	for _, o := range all {
+	for _, o := range r.operations() {
 		if tag := strings.Join(o.Tags, ", "); tag != last {
 			last = tag
-			fmt.Fprintf(&out, "\n## %s\n\n| Operation | Go | TypeScript | Python | What it does |\n|---|---|---|---|---|\n", tag)
+			fmt.Fprintf(&out, "| **%s** | | | | |\n", tag)
 		}
 		if methods[o.OperationID] == "" {
-			return nil, fmt.Errorf("the Go client has no %s", o.OperationID)
+			return "", fmt.Errorf("the Go client has no %s", o.OperationID)
 		}
 		typescript := o.OperationID
 		if typescript == "attestBatch" { // which has a name of its own in these clients
@@ -198,7 +213,15 @@ describes the clients. This page is made of the reference by `+"`go generate ./w
 		}
 		fmt.Fprintf(&out, "| `%s %s` | `%s` | `%s` | `%s` | %s |\n", o.method, o.path, methods[o.OperationID], typescript, snakeCase(typescript), o.Summary)
 	}
-	return []byte(out.String()), nil
+	return out.String(), nil
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
 }
 
 // readReference reads the API reference and a file that people wrote.
