@@ -21,8 +21,8 @@ var demoPages = []struct {
 }{
 	{"overview", "#/start", `[data-overview="ready"] .heat td`, 3},
 	{"sessions", "#/sessions", `[data-sessions] tr[data-session]`, 1},
-	{"session", "#/sessions/demo-session?agent=coder&kind=hook", `[data-call="0"][data-check]`, 2},
-	{"session-call", "#/sessions/demo-session?agent=coder&kind=hook&record=2", `dialog [data-check]`, 2},
+	{"session", "#/sessions/shop-142?agent=coder&kind=statement", `[data-call="0"][data-check]`, 2},
+	{"session-call", "#/sessions/shop-142?agent=coder&kind=statement&record=2", `dialog [data-check]`, 2},
 	{"webhooks", "#/webhooks", `[data-webhook]`, 1},
 	{"palette", "#/start", `[data-overview="ready"] .heat td`, 3},
 }
@@ -67,10 +67,9 @@ func (b *browser) looksOfDemo(s *service, schemes ...string) {
 	b.shows(`[aria-label="Watch Claude Code"]`)
 	b.inAllLooks("welcome", schemes, 1)
 	b.press("Fill a demo company")
-	b.shows(`[data-activity="24"]`)
+	b.shows(`[data-activity="39"]`)
 	key := eval[string](b, `document.querySelector('.value code').textContent`)
 	s.api("POST", "/v1/webhooks", key, map[string]any{"url": "https://hooks.example.com/attestd", "actions": []string{"tool.*"}, "description": "pages the people on call"})
-	b.confirmKey(s, "demo")
 	for _, p := range demoPages {
 		b.goTo(p.hash)
 		b.shows(p.ready)

@@ -31,8 +31,8 @@ func TestBrowserOverview(t *testing.T) {
 	if got := strings.Join(rows, ", "); got != "busy 3, quiet 1" {
 		t.Errorf("the agents are %s", got)
 	}
-	b.reads(`[data-attention="2"]`, "1 tool call denied")
-	b.reads(`[data-attention="2"]`, "1 webhook failing or disabled")
+	b.reads(`[data-attention="1"] ul`, "1 webhook failing or disabled")
+	b.reads(`[data-attention="1"] p`, "Also in the last day: 1 tool call denied.")
 	b.reads(`[aria-label="Newest changes"]`, "was disabled")
 	b.shows(`[data-checked="warn"]`) // the key is not confirmed
 	b.confirmKey(s, "acme")
@@ -49,5 +49,5 @@ func TestBrowserOverview(t *testing.T) {
 	reader := s.api("POST", "/v1/keys", key, map[string]any{"role": "reader"})["key"].(string)
 	other := openBrowser(t, s.base)
 	other.signIn(reader)
-	other.reads(`[data-attention="1"]`, "Keys, webhooks and federations are shown to an admin.")
+	other.reads(`[data-attention="0"]`, "Keys, webhooks and federations are shown to an admin.")
 }

@@ -172,8 +172,21 @@ func newAsset(ext string, content []byte) *asset {
 	}
 }
 
-// Demo returns the script of the demonstration: an array of steps {"does", "call", "body", "keep"}.
-// call has a method and a path. In call and body, {name} is a value that an earlier step has kept
-// of its answer, {company} the ID of the company, and {inAWeek} a time. keep has pairs:
-// a name, and the member of the answer that it keeps.
+// Demo returns the script of the demonstration: an array of steps, each with does, in words, and
+// one of these:
+//
+//	call       a method and a path, with body. keep has pairs: a name, and the member of the answer
+//	           that it keeps. as is the name of the kept credential; the company's key is "key", and
+//	           with "" there is none. With until, it is asked until that member is a list of
+//	           something.
+//	           In a batch, session and end of a record are for the player: the agent signs the
+//	           record at the next place of that session, which ends with end.
+//	key        makes a key pair: {name} is x of its JWK, {nameId} its thumbprint
+//	enrol      makes a key pair for that agent, and enrols it
+//	assertion  {assertion} is a JWT of that type and these claims, signed with that key
+//	cosign     has a witness of the demonstration's own cosign the newest checkpoint of the log of
+//	           actions: {checkpoint} is what it has signed, {witness} its vkey
+//
+// In call, body and claims, {name} is a kept value, {company} the ID of the company, {inAQuarter} a
+// time, and {Mon 09:12} a time of the last week from Monday to Friday of which the Friday is over.
 func Demo() []byte { return loadConsole()["/demo.json"].plain }

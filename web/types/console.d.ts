@@ -72,7 +72,18 @@ interface RecordKey extends SigningKey { companyId: string; ring?: SigningKey[] 
 /** A key of a company as it goes to a worker. */
 interface PlainKey { companyId: string; keys: { raw: Bytes; fromIndex?: number }[] }
 
-interface Company { companyId: string; spiffeId: string; suspended?: { since: string; reason: string } }
+interface Company {
+  companyId: string; spiffeId: string; suspended?: { since: string; reason: string }; metadata?: { demo: boolean };
+}
+
+/** A key pair of this page (lib/ed25519_sign.js). */
+interface KeyPair { raw: Bytes; sign: (message: Bytes) => Promise<Bytes> }
+
+/** What a record of the demonstration tells. */
+interface DemoEvent { index: number; at: string; agentId: string; summary: string; check: WorkerResult }
+
+/** An item of a batch in the script of the demonstration. */
+interface DemoItem { agentId: string; actionType: string; payload: unknown; session?: string; end?: boolean }
 
 type LogName = 'actions' | 'control';
 type FileKind = 'evidence' | 'session' | 'report' | 'archive' | 'lines' | 'proof' | 'record' | 'status' | 'passport'

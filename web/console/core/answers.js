@@ -14,6 +14,7 @@ import {
   stringThat,
   timestamp,
 } from '../lib/form.js';
+import { member } from '../lib/json.js';
 import { recordForm } from '../lib/record.js';
 
 export const nothing = () => undefined; // where that it succeeded is all that matters
@@ -26,7 +27,16 @@ export const nothing = () => undefined; // where that it succeeded is all that m
 const companyId = stringThat((s) => /^[A-Za-z0-9._-]{1,128}$/.test(s), 'the ID of a company');
 
 const suspended = having({ since: timestamp, reason: string });
-export const company = having({ companyId, spiffeId: string }, { suspended });
+
+/**
+ * Of what a company says of itself, whether the demonstration has made it.
+ * @type {Form<{demo: boolean}>}
+ */
+const metadata = (node) => {
+  const madeBy = member(node, 'madeBy');
+  return { demo: madeBy?.type === 'string' && madeBy.value === 'attestd demo' };
+};
+export const company = having({ companyId, spiffeId: string }, { suspended, metadata });
 export const companyCreated = having({ companyId, apiKey: string });
 export const publishedKeys = having({
   companyId,

@@ -2,8 +2,8 @@
 // Which public keys the person at this browser vouches for, and which key each company had when it
 // was last seen here. A signature shows that a key signed; whose key it is no file and no server
 // can say of itself. So nothing is green before its key's fingerprint was entered here, from
-// another source, and a company's key that changes is red, unless it is proven that the one follows
-// the other.
+// another source (or the page has registered the company by itself, as the demonstration does), and
+// a company's key that changes is red, unless it is proven that the one follows the other.
 import { dropFinding } from './findings.js';
 import { store } from './store.js';
 

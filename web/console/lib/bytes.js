@@ -44,12 +44,15 @@ function fromBase64(s) {
   return Uint8Array.from(raw, (c) => c.charCodeAt(0));
 }
 
-/** @param {Uint8Array} bytes */
-const toBase64 = (bytes) => btoa(Array.from(bytes, (b) => String.fromCharCode(b)).join(''));
+/**
+ * Standard base64 with padding.
+ * @param {Uint8Array} bytes
+ */
+export const base64 = (bytes) => btoa(Array.from(bytes, (b) => String.fromCharCode(b)).join(''));
 
 /** @param {Uint8Array} bytes */
 export const base64url = (bytes) =>
-  toBase64(bytes).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
+  base64(bytes).replace(/\+/g, '-').replace(/\//g, '_').replace(/=+$/, '');
 
 /** @param {string} s */
 export function unbase64url(s) {
@@ -66,7 +69,7 @@ export function unbase64url(s) {
 export function unbase64(s) {
   if (!/^[A-Za-z0-9+/]*={0,2}$/.test(s) || s.length % 4) throw new Error('not base64');
   const bytes = fromBase64(s);
-  if (toBase64(bytes) !== s) throw new Error('not canonical base64');
+  if (base64(bytes) !== s) throw new Error('not canonical base64');
   return bytes;
 }
 
@@ -107,7 +110,7 @@ export function spki(raw) {
  * A raw Ed25519 public key as attestd writes it in PEM.
  * @param {Uint8Array} raw
  */
-export const pemOf = (raw) => `-----BEGIN PUBLIC KEY-----\n${toBase64(spki(raw))}\n-----END PUBLIC KEY-----\n`;
+export const pemOf = (raw) => `-----BEGIN PUBLIC KEY-----\n${base64(spki(raw))}\n-----END PUBLIC KEY-----\n`;
 
 /**
  * The raw 32 bytes of an Ed25519 public key in SPKI PEM.

@@ -47,6 +47,11 @@ function Suspended({ company: { companyId, suspended } }) {
     webhooks have stopped. What it has recorded stays here to read, prove and verify.<//></div>`;
 }
 
+/** @param {{company: Company}} props */
+const Demo = ({ company }) => company.metadata?.demo && html`<div data-demo><${Notice}>
+  <strong>Demo company.</strong> Its records tell of a week. The log received them when the demo ran, and says so: when
+    something happened in the story stands in the payloads, as <code>at</code>.<//></div>`;
+
 /** @param {KeyRotation} rotation */
 const step = ({ old, next }) => html`
   <li><strong>From record ${next.fromIndex}</strong>
@@ -138,7 +143,7 @@ const FindingNews = ({ companyKey }) =>
 export function News({ page, open }) {
   const { key, company } = useStore(session);
   return html`
-    ${company && html`<${Suspended} company=${company} />`}
+    ${company && html`<${Suspended} company=${company} /><${Demo} company=${company} />`}
     ${open && page !== 'start' && html`<${SignedOut} link />`}
     <${Pause} /><${Clock} />
     ${key && html`<${KeyNews} companyKey=${key} page=${page} key=${key.companyId} />

@@ -7,11 +7,13 @@ import { bare, count, plural, timeText } from '../core/format.js';
 import { live, toneOfLive } from '../core/live_state.js';
 import { readOverview } from '../core/overview.js';
 import { href } from '../core/router.js';
+import { signedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { zoneOf } from '../core/times.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure, useTask } from './basic.js';
 import { Change } from './change.js';
+import { DemoWeek } from './demo_week.js';
 import { useAssess } from './key_trust.js';
 import { sessionHref } from './session_table.js';
 import { Text } from './text.js';
@@ -30,12 +32,17 @@ function Checked({ companyKey }) {
 
 /** @param {{of: Awaited<ReturnType<typeof readOverview>>}} props */
 function Attention({ of: { attention, limited } }) {
+  const due = attention.filter(({ ordinary }) => !ordinary);
+  const ordinary = attention.filter((one) => one.ordinary);
   return html`
-    <section class="card across" aria-label="Needs a look" data-attention=${attention.length}>
+    <section class="card across" aria-label="Needs a look" data-attention=${due.length}>
       <h2>Needs a look</h2>
-      ${attention.length === 0 && html`<p class="muted">Nothing, by what this server says of the last day.</p>`}
-      <ul class="attention">${attention.map(({ words, page, argument, query }) => html`
+      ${due.length === 0 && html`<p class="muted">Nothing, by what this server says of the last day.</p>`}
+      <ul class="attention">${due.map(({ words, page, argument, query }) => html`
         <li key=${words}><a href=${href(page, argument, query)}>${words}</a></li>`)}</ul>
+      ${ordinary.length > 0 && html`<p class="small muted">Also in the last day:${ordinary.map(
+        ({ words, page, argument, query }, i) => html`${i > 0 && ','}
+        ${' '}<a key=${words} href=${href(page, argument, query)}>${words}</a>`)}.</p>`}
       ${limited && html`<p class="small muted">Keys, webhooks and federations are shown to an admin.</p>`}
     </section>`;
 }
@@ -105,6 +112,7 @@ export function Overview({ companyKey }) {
       <${Failure} error=${error} retry=${retry} />
       ${found && html`
         <${Attention} of=${found} />
+        ${signedIn().company.metadata?.demo && html`<${DemoWeek} companyKey=${companyKey} />`}
         <${HeatMap} of=${found.activity} />
         <${Newest} of=${found} companyKey=${companyKey} />`}
     </div>`;

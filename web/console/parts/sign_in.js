@@ -3,9 +3,11 @@
 // URL stays as it is.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { href, route } from '../core/router.js';
-import { restore, session, signIn } from '../core/session.js';
+import { restore, session, signIn, signedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
+import { confirm } from '../core/trust.js';
 import { Failure, Field, Notice, Page, useTask } from './basic.js';
+import { Text } from './text.js';
 
 /** @param {{stay: boolean, setStay: (stay: boolean) => void}} props */
 export function StaySignedIn({ stay, setStay }) {
@@ -20,6 +22,7 @@ export function SignInForm() {
   const [key, setKey] = useState('');
   const [stay, setStay] = useState(false);
   const [run, busy, error] = useTask();
+  const { fingerprint } = useStore(route).query;
   /** @param {Event} event */
   const submit = (event) => {
     event.preventDefault();
@@ -27,6 +30,7 @@ export function SignInForm() {
     const atStart = route.get().page === 'start';
     run(async () => {
       await signIn(key.trim(), stay);
+      if (fingerprint) confirm(signedIn().key, fingerprint);
       if (back && atStart) location.hash = back;
     });
   };
@@ -41,6 +45,8 @@ export function SignInForm() {
           spellcheck="false" placeholder="svc_…"
           value=${key} onInput=${(e) => setKey(e.target.value)} />`}
       <//>
+      ${fingerprint && html`<p class="small">Confirms the signing key <code><${Text} of=${fingerprint} /></code> of the
+        link. Compare it with what your terminal printed.</p>`}
       <${StaySignedIn} stay=${stay} setStay=${setStay} />
       <${Failure} error=${error} />
       <div><button class="button primary" disabled=${busy}>Sign in</button></div>

@@ -22,8 +22,9 @@ function Demo({ onKey }) {
   return html`
     <section class="card no-print" aria-label="Demo">
       <h2>Just look around</h2>
-      <p class="muted">Registers the company <code>demo</code> with a day’s work of four agents: a delegation,
-        passports, and calls that failed or were denied. Records are never deleted.</p>
+      <p class="muted">Registers the company <code>demo</code> with a week of five agents: a ticket, a fix that is
+        signed step by step, a release, and an incident in which a refused call ran all the same. Records are never
+        deleted.</p>
       <${Failure} error=${error} />
       <p role="status" class="small muted">${busy && step && html`The demo <${Text} of=${step} /> …`}</p>
       <div><button type="button" class="button" disabled=${busy} onClick=${play}>Fill a demo company</button></div>

@@ -1,0 +1,77 @@
+// @ts-check
+// The week of which the records of the demonstration tell, day by day, as their payloads have it:
+// at is when something happened in the story, and summary what.
+import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { records } from '../core/api.js';
+import { checkNewest } from '../core/checker.js';
+import { plural, timeText } from '../core/format.js';
+import { href } from '../core/router.js';
+import { member } from '../lib/json.js';
+import { visible } from '../lib/visible.js';
+import { Badge, Failure, useTask } from './basic.js';
+import { useAssess } from './key_trust.js';
+import { Text } from './text.js';
+
+const MOST = 100; // records, the first of the log
+
+/**
+ * @param {LogRecord} record
+ * @param {string} name
+ */
+function textOf({ inner }, name) {
+  const value = member(inner, name);
+  return value?.type === 'string' ? value.value : '';
+}
+
+/** The records with their verdicts, those that tell something by day in the order of the log. */
+async function readWeek() {
+  const found = await records(0, MOST);
+  const checks = await checkNewest(found);
+  /** @type {Map<string, DemoEvent[]>} */
+  const days = new Map();
+  for (const [i, record] of found.entries()) {
+    const [at, summary] = [textOf(record, 'at'), textOf(record, 'summary')];
+    const date = new Date(at);
+    if (Number.isNaN(date.getTime()) || !summary) continue;
+    const day = date.toLocaleDateString('en', { weekday: 'short', day: 'numeric', month: 'short', timeZone: 'UTC' });
+    const { index, agentId } = record;
+    days.set(day, [...(days.get(day) ?? []), { index, at, agentId, summary, check: checks[i] }]);
+  }
+  return {
+    days,
+    since: found[0]?.timestamp ?? '',
+    checks: checks.map((check, i) => ({ ...check, index: found[i].index })),
+  };
+}
+
+/** @param {{event: DemoEvent, assess: Assess}} props */
+function Event({ event: { index, at, agentId, summary, check }, assess }) {
+  const { tone, is } = assess(check.ok, { log: 'actions', index });
+  return html`
+    <li data-event=${index} data-check=${tone}>
+      <a href=${href('records', index)} title=${visible(`record ${index}: ${is}`)}>${at.slice(11, 16)}</a>
+      ${' '}<strong><${Text} of=${agentId} /></strong> <${Text} of=${summary} /></li>`;
+}
+
+/** @param {{companyKey: CompanyKey}} props */
+export function DemoWeek({ companyKey }) {
+  const assess = useAssess(companyKey);
+  const [found, setFound] = useState(/** @type {Awaited<ReturnType<typeof readWeek>> | null} */ (null));
+  const [run, , error, retry] = useTask();
+  useEffect(() => { run(async () => setFound(await readWeek())); }, [companyKey.fingerprint]);
+  if (!found) return html`<${Failure} error=${error} retry=${retry} />`;
+  const verdicts = found.checks.map(({ ok, index }) => assess(ok, { log: 'actions', index }));
+  const worst = ['bad', 'warn', ''].find((tone) => verdicts.some((one) => one.tone === tone))
+    ?? verdicts[0]?.tone ?? '';
+  return html`
+    <section class="card across" aria-label="The week" data-week=${worst}>
+      <div class="card-head"><h2>The story</h2>
+        <${Badge} tone=${worst}>${plural(found.checks.length, 'record')} checked here<//></div>
+      <div class="week">${[...found.days].map(([day, events]) => html`
+        <section key=${day}><h3>${day}</h3>
+          <ol>${events.map((event) => html`<${Event} key=${event.index} event=${event} assess=${assess} />`)}</ol>
+        </section>`)}</div>
+      <p class="small muted">Days and times are those of the payloads, in UTC. The log received all of it at
+        ${' '}${timeText(found.since, 16)}.</p>
+    </section>`;
+}
