@@ -1,6 +1,7 @@
 package test
 
 import (
+	"bytes"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -140,4 +141,64 @@ func TestDocumentedTestsExist(t *testing.T) {
 	if count < 100 {
 		t.Errorf("only %d names of tests were found in the pages", count)
 	}
+}
+
+// mostLines is how many lines a page may have. A reader finds what is on a page of this size.
+const mostLines = 300
+
+// stillLong are pages that are being split. Each is here until it has its size and its index.
+var stillLong = []string{
+	"docs/agents.md", "docs/api.md", "docs/configure.md", "docs/console.md", "docs/design.md",
+	"docs/identity.md", "docs/incidents.md", "docs/operate.md", "docs/operations.md", "docs/performance.md",
+	"docs/postgres.md", "docs/security.md", "docs/upgrade.md", "docs/verify.md", "CHANGELOG.md", "CONTRIBUTING.md",
+	"SECURITY.md",
+}
+
+var (
+	section   = regexp.MustCompile(`(?m)^## (.*)$`)
+	ofSection = regexp.MustCompile(`\]\(#([^)]+)\)`)
+)
+
+// A page is short, and one with more than two sections begins with an index of all of them: links
+// to their headings, in the order of the page, before the first of them.
+func TestPagesAreShortAndHaveAnIndex(t *testing.T) {
+	t.Parallel()
+	short := 0
+	for _, page := range pages(t) {
+		name := strings.TrimPrefix(filepath.ToSlash(page), "../")
+		text, err := os.ReadFile(page)
+		must(t, err)
+		var faults []string
+		if lines := bytes.Count(text, []byte("\n")); lines > mostLines {
+			faults = append(faults, "is longer than a page may be: split it")
+		}
+		bare := fenced.ReplaceAll(text, nil)
+		if at := section.FindAllIndex(bare, -1); len(at) > 2 && !indexed(bare, at[0][0]) {
+			faults = append(faults, "has no index of all its sections, in their order, before the first of them")
+		}
+		if name == "README.md" || slices.Contains(stillLong, name) {
+			continue
+		}
+		short++
+		for _, fault := range faults {
+			t.Errorf("%s %s", name, fault)
+		}
+	}
+	t.Logf("%d pages have their size and their index", short)
+}
+
+// indexed reports whether the text before the first section links to each section in turn.
+func indexed(text []byte, first int) bool {
+	var links []string
+	for _, m := range ofSection.FindAllSubmatch(text[:first], -1) {
+		links = append(links, string(m[1]))
+	}
+	for _, m := range section.FindAllSubmatch(text, -1) {
+		i := slices.Index(links, anchorOf(string(m[1])))
+		if i < 0 {
+			return false
+		}
+		links = links[i+1:]
+	}
+	return true
 }
