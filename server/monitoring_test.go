@@ -90,7 +90,7 @@ func scraped(t *testing.T) map[string]string {
 }
 
 // Each metric that the dashboard and the alert rules name is in a scrape, and each metric of a
-// scrape is in the table of docs/operate.md, and nothing else.
+// scrape is in the table of docs/operate/monitoring.md, and nothing else.
 func TestMetricsAreDocumented(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
@@ -102,18 +102,18 @@ func TestMetricsAreDocumented(t *testing.T) {
 			}
 		}
 	}
-	page, err := os.ReadFile("../docs/operate.md")
+	page, err := os.ReadFile("../docs/operate/monitoring.md")
 	must(t, err)
 	documented := map[string]bool{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `(attestd_[a-z_]+)`").FindAllStringSubmatch(string(page), -1) {
 		documented[row[1]] = true
 		if !is[row[1]] {
-			t.Errorf("docs/operate.md has %s, which is not in a scrape", row[1])
+			t.Errorf("docs/operate/monitoring.md has %s, which is not in a scrape", row[1])
 		}
 	}
 	for name := range is {
 		if strings.HasPrefix(name, "attestd_") && !documented[name] {
-			t.Errorf("%s is not in docs/operate.md", name)
+			t.Errorf("%s is not in docs/operate/monitoring.md", name)
 		}
 	}
 }

@@ -171,7 +171,7 @@ func TestDoctorReadsNoPipes(t *testing.T) {
 	}
 }
 
-// The report for programs has the members that docs/operate.md names, and no others.
+// The report for programs has the members that docs/operate/doctor.md names, and no others.
 func TestDoctorReportIsAsDocumented(t *testing.T) {
 	t.Parallel()
 	i := install(t)
@@ -187,7 +187,7 @@ func TestDoctorReportIsAsDocumented(t *testing.T) {
 		}
 	}
 	has(slices.Collect(maps.Keys(report)), "at", "database", "findings", "form", "program", "state")
-	page, err := os.ReadFile("../docs/operate.md")
+	page, err := os.ReadFile("../docs/operate/doctor.md")
 	must(t, err)
 	for _, f := range findings {
 		if f["state"] == "warn" {
@@ -196,7 +196,7 @@ func TestDoctorReportIsAsDocumented(t *testing.T) {
 			has(slices.Collect(maps.Keys(f)), "check", "detail", "state")
 		}
 		if !bytes.Contains(page, []byte("| `"+f["check"]+"` |")) {
-			t.Errorf("docs/operate.md does not have the check %s", f["check"])
+			t.Errorf("docs/operate/doctor.md does not have the check %s", f["check"])
 		}
 	}
 }

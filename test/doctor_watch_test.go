@@ -11,7 +11,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// The units and the line of cron in docs/operate.md are silent while nothing is wrong, and not
+// The units and the line of cron in docs/operate/doctor.md are silent while nothing is wrong, and not
 // otherwise.
 func TestDoctorIsRunAsDocumented(t *testing.T) {
 	t.Parallel()
@@ -22,9 +22,9 @@ func TestDoctorIsRunAsDocumented(t *testing.T) {
 	bin := filepath.Join(i.dir, "attestd")
 	must(t, os.Symlink(program, bin))
 	here := strings.NewReplacer("/usr/bin/attestd", bin, "/var/lib/attestd/attestd.db", i.db, "%d/master.key", i.masterKey).Replace
-	cron := blocksOf(t, "../docs/operate.md", "cron")
+	cron := blocksOf(t, "../docs/operate/doctor.md", "cron")
 	var units []string
-	for _, unit := range blocksOf(t, "../docs/operate.md", "ini") {
+	for _, unit := range blocksOf(t, "../docs/operate/doctor.md", "ini") {
 		if strings.Contains(unit, "Check attestd") {
 			units = append(units, here(unit))
 		}

@@ -51,9 +51,9 @@ func TestExportToRsyslog(t *testing.T) {
 	_, port, _ := net.SplitHostPort(address)
 	must(t, free.Close())
 	configuration := filepath.Join(folder, "rsyslog.conf")
-	blocks := blocksOf(t, "../docs/operate.md", "rsyslog")
+	blocks := blocksOf(t, "../docs/operate/exports.md", "rsyslog")
 	if len(blocks) != 1 {
-		t.Fatalf("docs/operate.md shows %d configurations of rsyslog", len(blocks))
+		t.Fatalf("docs/operate/exports.md shows %d configurations of rsyslog", len(blocks))
 	}
 	// as it stands there, in the places of this test
 	text := strings.NewReplacer("/var/spool/rsyslog", folder, "/etc/rsyslog/ca.pem", cert, "/etc/rsyslog", folder,

@@ -19,7 +19,7 @@ func (h *host) serveAcme() {
 	h.client = h.server.register(h.T, "acme")
 	h.client.call(h.T, http.StatusCreated, "POST", "/v1/agents/register", `{"agentId":"bot"}`, nil)
 	h.records(3)
-	h.run(fmt.Sprintf("KEY=%s AUTH='Authorization: Bearer %[1]s'", h.client.key))
+	h.run("export ATTESTD_KEY=" + h.client.key)
 }
 
 func (h *host) records(n int) {
@@ -76,5 +76,5 @@ func (h *host) writeAt(at time.Time) {
 	_, err = s.Append(h.Context(), chain.Draft{Chain: acme.Chain, Payload: payload, Canonical: payload})
 	must(h.T, err)
 	must(h.T, s.Close())
-	h.run(fmt.Sprintf("KEY=%s AUTH='Authorization: Bearer %[1]s'", made.Key))
+	h.run("export ATTESTD_KEY=" + made.Key)
 }

@@ -243,7 +243,7 @@ var faults = map[string]func(h *host, args []string){
 		var of struct{ Acme struct{ Keys []string } }
 		text, err = os.ReadFile("../store/testdata/schema-" + args[0] + ".json")
 		must(h.T, errors.Join(err, json.Unmarshal(text, &of)))
-		h.run("unset ATTESTD_MASTER_KEY_FILE; KEY=" + of.Acme.Keys[0])
+		h.run("unset ATTESTD_MASTER_KEY_FILE; export ATTESTD_KEY=" + of.Acme.Keys[0])
 	},
 	// server-on-postgres: the database is a primary with a standby, and the server has a head file.
 	"server-on-postgres": func(h *host, _ []string) {

@@ -130,7 +130,7 @@ var pagePath = regexp.MustCompile(`(^|[\s'"=:;(@<>{…])(/(?:var/lib|etc/default
 func (h *host) play(r recipe) {
 	h.Helper()
 	for i, s := range r.steps {
-		where := fmt.Sprintf("%s:%d: ", incidentsPage, s.line)
+		where := fmt.Sprintf("%s:%d: ", r.page, s.line)
 		switch {
 		case s.fault != nil:
 			f, ok := faults[s.fault[0]]

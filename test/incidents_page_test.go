@@ -2,14 +2,21 @@ package test
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 )
 
-const incidentsPage = "../docs/incidents.md"
+// incidentsPages are the overview of incidents, and after it the pages of recipes.
+func incidentsPages(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob("../docs/incidents/*.md")
+	must(t, err)
+	return append([]string{"../docs/incidents.md"}, pages...)
+}
 
-// A recipe is a section of docs/incidents.md that shows commands. Its steps are, in the order of
+// A recipe is a section of a page of incidents that shows commands. Its steps are, in the order of
 // the page:
 //
 //   - a block of the language console: lines that begin with "$ " or "# " are typed, and the lines
@@ -19,6 +26,7 @@ const incidentsPage = "../docs/incidents.md"
 //   - a comment "<!-- test: NAME ARG… -->", which readers do not see: the fault that the recipe is
 //     about, or what else happens while nobody types. See faults.
 type recipe struct {
+	page  string
 	title string
 	steps []step
 }
@@ -33,19 +41,35 @@ type step struct {
 
 var faultComment = regexp.MustCompile(`^<!-- test: (.*) -->$`)
 
-// recipes reads the page.
+// recipes reads the pages. The first recipe is what is typed before each of the others.
 func recipes(t *testing.T) (list []recipe) {
 	t.Helper()
-	text, err := os.ReadFile(incidentsPage)
+	for _, page := range incidentsPages(t) {
+		for _, r := range recipesOf(t, page) {
+			if len(r.steps) > 0 {
+				list = append(list, r)
+			}
+		}
+	}
+	if len(list) < 20 || list[0].title != "Before you type" {
+		t.Fatalf("%d recipes were found", len(list))
+	}
+	return list
+}
+
+// recipesOf reads a page: what stands above its first section, and each section.
+func recipesOf(t *testing.T, page string) (list []recipe) {
+	t.Helper()
+	text, err := os.ReadFile(page)
 	must(t, err)
-	list = []recipe{{}} // what stands above the first section
+	list = []recipe{{page: page}}
 	language, typing := "", false
 	for i, line := range strings.Split(string(text), "\n") {
 		r := &list[len(list)-1]
 		last := len(r.steps) - 1
 		switch title, ok := strings.CutPrefix(line, "## "); {
 		case language == "" && ok:
-			list = append(list, recipe{title: title})
+			list = append(list, recipe{page: page, title: title})
 		case strings.HasPrefix(line, "```"):
 			language, typing = strings.TrimPrefix(line, "```"), false
 		case language == "console" && typing && strings.HasSuffix(r.steps[last].command, "\\"):
@@ -53,7 +77,7 @@ func recipes(t *testing.T) (list []recipe) {
 		case language == "console" && (strings.HasPrefix(line, "$ ") || strings.HasPrefix(line, "# ")):
 			r.steps, typing = append(r.steps, step{line: i + 1, command: line[2:]}), true
 		case language == "console" && !typing:
-			t.Fatalf("%s:%d: a line that nothing prints", incidentsPage, i+1)
+			t.Fatalf("%s:%d: a line that nothing prints", page, i+1)
 		case language == "console":
 			r.steps[last].printed = append(r.steps[last].printed, line)
 		case language == "log":

@@ -17,7 +17,7 @@ import (
 
 // Litestream beside a server replicates while agents write, through its own checkpoints. When both
 // are killed, every record that had been replicated is in the restored database, which verifies and
-// goes on. Litestream's settings are those of docs/operate.md.
+// goes on. Litestream's settings are those of docs/operate/backup.md.
 func TestLitestreamRestoresReplicatedRecords(t *testing.T) {
 	testenv.Needs(t, testenv.Hours, testenv.NotRaced)
 	storetest.AboutFile(t)

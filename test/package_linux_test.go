@@ -14,7 +14,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// waits are what the walk of docs/operate.md waits for behind its blocks, as its reader does.
+// waits are what the walk of docs/operate/first-day.md waits for behind its blocks, as its reader does.
 var waits = []string{
 	1: `await attestd health --ready --url https://attest.example.com --ca-file ca.pem
 await bash -c "ls /var/backups/attestd/*.json"`,
@@ -26,7 +26,7 @@ await finds 'attestd_witness_refused_logs{.*} 0' curl -s http://127.0.0.1:9464/m
 	8: `await finds degraded attestd health --ready`,
 }
 
-// The walk from the Debian package to an alert, as docs/operate.md types it, in a copy of this
+// The walk from the Debian package to an alert, as docs/operate/first-day.md types it, in a copy of this
 // machine's files: the real package, Prometheus and curl, and in place of systemd a script that
 // starts the service as its unit says.
 func TestFromPackageToAlert(t *testing.T) {
@@ -63,9 +63,9 @@ func TestFromPackageToAlert(t *testing.T) {
 		must(t, os.WriteFile(filepath.Join(given, name), text, 0o600))
 	}
 
-	blocks := blocksOf(t, "../docs/operate.md", "bash")
+	blocks := blocksOf(t, "../docs/operate/first-day.md", "bash")
 	if len(blocks) != 10 {
-		t.Fatalf("docs/operate.md has %d blocks of the walk, and this test knows 10", len(blocks))
+		t.Fatalf("docs/operate/first-day.md has %d blocks of the walk, and this test knows 10", len(blocks))
 	}
 	var script strings.Builder
 	script.WriteString(`set -e

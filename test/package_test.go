@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// The walk of docs/operate.md names settings and files that there are. TestFromPackageToAlert types
+// The walk of docs/operate/first-day.md names settings and files that there are. TestFromPackageToAlert types
 // it.
 func TestWalkNamesSettings(t *testing.T) {
 	t.Parallel()
 	settings, err := os.ReadFile("../docs/configure.md")
 	must(t, err)
-	walk := strings.Join(blocksOf(t, "../docs/operate.md", "bash"), "")
+	walk := strings.Join(blocksOf(t, "../docs/operate/first-day.md", "bash"), "")
 	names := regexp.MustCompile(`(?m)^(?:export )?(ATTESTD_\w+)=`).FindAllStringSubmatch(walk, -1)
 	if len(names) < 10 {
 		t.Errorf("the walk has %d settings", len(names))

@@ -24,7 +24,7 @@ func pages(t *testing.T) []string {
 		}
 		return err
 	}))
-	for _, name := range []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"} {
+	for _, name := range []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md"} {
 		list = append(list, "../"+name)
 	}
 	return list
@@ -149,9 +149,8 @@ const mostLines = 300
 // stillLong are pages that are being split. Each is here until it has its size and its index.
 var stillLong = []string{
 	"docs/agents.md", "docs/api.md", "docs/configure.md", "docs/console.md", "docs/design.md",
-	"docs/identity.md", "docs/incidents.md", "docs/operate.md", "docs/operations.md", "docs/performance.md",
-	"docs/postgres.md", "docs/security.md", "docs/upgrade.md", "docs/verify.md", "CHANGELOG.md", "CONTRIBUTING.md",
-	"SECURITY.md",
+	"docs/identity.md", "docs/operations.md", "docs/performance.md",
+	"docs/postgres.md", "docs/security.md", "docs/verify.md", "CHANGELOG.md", "CONTRIBUTING.md",
 }
 
 var (
@@ -201,4 +200,50 @@ func indexed(text []byte, first int) bool {
 		links = links[i+1:]
 	}
 	return true
+}
+
+var (
+	namedPage    = regexp.MustCompile(`docs/[\w/-]+\.md`)
+	namedHeading = regexp.MustCompile(`^, \\?"([^"\\]+)\\?"`)
+)
+
+// Each page that a message, a comment, a unit or a manifest names is there, with the section that is
+// named with it, as in docs/….md, "Section".
+func TestPagesNamedInSourceExist(t *testing.T) {
+	testenv.Needs(t, testenv.NotRaced)
+	t.Parallel()
+	named, withSection := 0, 0
+	must(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			if slices.Contains([]string{"node_modules", ".git", "dist"}, entry.Name()) {
+				return filepath.SkipDir
+			}
+			return nil
+		case filepath.Ext(path) == ".md" || !entry.Type().IsRegular():
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, at := range namedPage.FindAllIndex(text, -1) {
+			page := filepath.FromSlash("../" + string(text[at[0]:at[1]]))
+			named++
+			if _, err := os.Stat(page); err != nil {
+				t.Errorf("%s names %s, which is not there", path, page)
+			} else if m := namedHeading.FindSubmatch(text[at[1]:]); m != nil {
+				withSection++
+				if !slices.Contains(anchors(t, page), anchor(string(m[1]))) {
+					t.Errorf("%s names the section %q of %s, which is not there", path, m[1], page)
+				}
+			}
+		}
+		return nil
+	}))
+	if named < 50 || withSection < 10 {
+		t.Errorf("%d pages and %d sections of them are named", named, withSection)
+	}
 }

@@ -129,7 +129,7 @@ func (x *examination) heads(ctx context.Context) *finding {
 	companies, err := x.store.Companies.Count(ctx)
 	if info, missing := os.Stat(x.Heads); err == nil && missing == nil && info.Size() > mostHeads+companies*headsOfCompany {
 		return failed(fmt.Sprintf("%s has %s, too much for a head file of %d companies, and is not read", x.Heads, bytes(info.Size()), companies),
-			"put the right head file in place; see docs/operate.md, \"Detect and accept a rollback\"")
+			"put the right head file in place; see docs/operate/integrity.md, \"Detect and accept a rollback\"")
 	}
 	if err == nil {
 		err = x.store.Rollback.Check(ctx, x.Heads)
@@ -143,7 +143,7 @@ func (x *examination) heads(ctx context.Context) *finding {
 	case errors.Is(err, store.ErrRolledBack):
 		return failed(err.Error(), remedies["ROLLED_BACK"])
 	}
-	return failed(err.Error(), "see docs/operate.md, \"Detect and accept a rollback\"")
+	return failed(err.Error(), "see docs/operate/integrity.md, \"Detect and accept a rollback\"")
 }
 
 // recount is the remedy where quotas are applied wrongly.

@@ -27,7 +27,7 @@ func bytes(n int64) string { return humanize.IBytes(uint64(max(0, n))) }
 
 func (x *examination) database(ctx context.Context) *finding {
 	if err := x.storeErr; err != nil {
-		remedy := "see docs/operate.md, \"Verify a database\""
+		remedy := "see docs/operate/integrity.md, \"Verify a database\""
 		switch {
 		case errors.Is(err, store.ErrNotFound):
 			remedy = "name the database with --db, or restore a backup"
@@ -77,7 +77,7 @@ func (x *examination) links(context.Context) *finding {
 		return f
 	}
 	if err := sqlite.CheckLinks(x.path); err != nil {
-		return failed(err.Error(), "leave one plain file; see docs/operate.md, \"Know the files\"")
+		return failed(err.Error(), "leave one plain file; see docs/operate/settings.md, \"Know the files\"")
 	}
 	if typed, err := filepath.Abs(x.DB); err == nil && typed != x.path {
 		return ok("plain files with one name each; " + x.DB + " leads to " + x.path)
@@ -207,7 +207,7 @@ func (x *examination) log(context.Context) *finding {
 	info, err := x.wal, x.walErr
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && x.serverRuns():
-		return f.add(Fail, "the write-ahead log was deleted under the server", "restart the server before anything else; see docs/operate.md, \"Know the files\"")
+		return f.add(Fail, "the write-ahead log was deleted under the server", "restart the server before anything else; see docs/operate/settings.md, \"Know the files\"")
 	case errors.Is(err, fs.ErrNotExist):
 		f.note("no write-ahead log: the database is at rest")
 	case err != nil:
@@ -238,7 +238,7 @@ func (x *examination) locks(context.Context) *finding {
 		return skipped("on this system no lock of the file says who has it open")
 	case x.serverRuns() && !locked:
 		return failed("the server that answers does not have this file open: the file was moved or replaced under it",
-			"restart the server before anything else; see docs/operate.md, \"Know the files\"")
+			"restart the server before anything else; see docs/operate/settings.md, \"Know the files\"")
 	case !x.serverRuns() && locked:
 		return warned("a process has locked the database, and no server answers at its socket",
 			"wait for the command that runs; if it is a server, its log said at the start why it has no socket")

@@ -62,7 +62,7 @@ func (x *examination) placeOfBackups(ctx context.Context) *finding {
 		err = place.Check(ctx)
 	}
 	if err != nil {
-		return failed(err.Error(), "see docs/operate.md, \"On a schedule\"")
+		return failed(err.Error(), "see docs/operate/backup.md, \"On a schedule\"")
 	}
 	id, err := x.store.DatabaseID(ctx)
 	if err != nil {
@@ -107,7 +107,7 @@ func (f *finding) describe(x *examination, newest backups.Listed) {
 }
 
 func (x *examination) tls(context.Context) *finding {
-	const remedy = "put a new certificate in place; see docs/operate.md, \"Serve TLS\""
+	const remedy = "put a new certificate in place; see docs/operate/tls-and-proxies.md, \"Serve TLS\""
 	said := x.server != nil && x.server.Certificate != nil
 	if x.TLS == nil && !said {
 		return skipped("without --tls-cert and --acme-domain nothing speaks TLS here")
@@ -162,7 +162,7 @@ func (x *examination) listen(context.Context) *finding {
 		f, exposed = ok("--listen is "+x.Listen), x.Config.Exposed(address)
 	}
 	for _, what := range exposed {
-		f.add(Warn, what, "set the flag, or listen on loopback alone; see docs/operate.md, \"Decide who may register\"")
+		f.add(Warn, what, "set the flag, or listen on loopback alone; see docs/operate/credentials-and-keys.md, \"Decide who may register\"")
 	}
 	return f
 }

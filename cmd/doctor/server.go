@@ -15,7 +15,7 @@ import (
 
 const (
 	noServer   = "no server runs"
-	aboutReady = "see docs/operate.md, \"Readiness\""
+	aboutReady = "see docs/operate/readiness.md, \"Readiness\""
 )
 
 // remedies says what to do about the codes of /readyz.
@@ -189,7 +189,7 @@ func (x *examination) witnesses(context.Context) *finding {
 			f.add(Warn, fmt.Sprintf("the server says: %s cannot be asked; %s", w.Name, last), "ask the witness's operator")
 		case w.Refused > 0:
 			f.add(Warn, fmt.Sprintf("the server says: %s does not cosign %d logs", w.Name, w.Refused),
-				"give the witness's operator the lines of these logs; see docs/operate.md, \"Have a witness, and be one\"")
+				"give the witness's operator the lines of these logs; see docs/operate/integrity.md, \"Have a witness, and be one\"")
 		}
 	}
 	f.note("the server says: cosigned by " + strings.Join(names, ", "))

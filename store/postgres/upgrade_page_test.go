@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// docs/upgrade.md has a row for each schema, which says whose servers still start on it.
+// docs/operate/upgrade.md has a row for each schema, which says whose servers still start on it.
 func TestUpgradePageHasEverySchema(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/upgrade.md")
+	page, err := os.ReadFile("../../docs/operate/upgrade.md")
 	if err != nil {
 		t.Fatal(err)
 	}
