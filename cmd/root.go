@@ -15,7 +15,7 @@ import (
 	"attestd/store"
 )
 
-//go:generate go test -run TestConfigurationPage -args -update
+//go:generate go test -run TestConfigurationPages -args -update
 
 // exitStatus returns the exit status of an error of the store, and 0 for others.
 func exitStatus(err error) int {

@@ -11,8 +11,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// The units and the line of cron in docs/operate/doctor.md are silent while nothing is wrong, and not
-// otherwise.
+// The units and the line of cron in docs/operate/doctor.md are silent while nothing is wrong, and
+// not otherwise.
 func TestDoctorIsRunAsDocumented(t *testing.T) {
 	t.Parallel()
 	testenv.Needs(t, testenv.Program("sh"))

@@ -14,7 +14,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// waits are what the walk of docs/operate/first-day.md waits for behind its blocks, as its reader does.
+// waits are what the walk of docs/operate/first-day.md waits for behind its blocks, as its reader
+// does.
 var waits = []string{
 	1: `await attestd health --ready --url https://attest.example.com --ca-file ca.pem
 await bash -c "ls /var/backups/attestd/*.json"`,
@@ -26,8 +27,8 @@ await finds 'attestd_witness_refused_logs{.*} 0' curl -s http://127.0.0.1:9464/m
 	8: `await finds degraded attestd health --ready`,
 }
 
-// The walk from the Debian package to an alert, as docs/operate/first-day.md types it, in a copy of this
-// machine's files: the real package, Prometheus and curl, and in place of systemd a script that
+// The walk from the Debian package to an alert, as docs/operate/first-day.md types it, in a copy of
+// this machine's files: the real package, Prometheus and curl, and in place of systemd a script that
 // starts the service as its unit says.
 func TestFromPackageToAlert(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced, testenv.Hours, testenv.Program("prometheus"), testenv.Program("unshare"),

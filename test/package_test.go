@@ -2,25 +2,32 @@ package test
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 )
 
-// The walk of docs/operate/first-day.md names settings and files that there are. TestFromPackageToAlert types
-// it.
+// The walk of docs/operate/first-day.md names settings and files that there are.
+// TestFromPackageToAlert types it.
 func TestWalkNamesSettings(t *testing.T) {
 	t.Parallel()
-	settings, err := os.ReadFile("../docs/configure.md")
+	var settings string
+	pages, err := filepath.Glob("../docs/configure/*.md")
 	must(t, err)
+	for _, page := range append(pages, "../docs/configure.md") {
+		text, err := os.ReadFile(page)
+		must(t, err)
+		settings += string(text)
+	}
 	walk := strings.Join(blocksOf(t, "../docs/operate/first-day.md", "bash"), "")
 	names := regexp.MustCompile(`(?m)^(?:export )?(ATTESTD_\w+)=`).FindAllStringSubmatch(walk, -1)
 	if len(names) < 10 {
 		t.Errorf("the walk has %d settings", len(names))
 	}
 	for _, name := range names {
-		if !strings.Contains(string(settings), "`"+name[1]+"`") {
-			t.Errorf("docs/configure.md has no %s", name[1])
+		if !strings.Contains(settings, "`"+name[1]+"`") {
+			t.Errorf("no page of docs/configure has %s", name[1])
 		}
 	}
 	for _, file := range regexp.MustCompile(`/usr/share/doc/attestd/(\S+)`).FindAllStringSubmatch(walk, -1) {

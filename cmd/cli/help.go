@@ -41,6 +41,16 @@ var groups = []struct{ title, commands string }{
 	{"Program", "completion help version"},
 }
 
+// GroupOf returns the title of the group of a command, by the command's name.
+func GroupOf(name string) string {
+	for _, g := range groups {
+		if slices.Contains(strings.Fields(g.commands), name) {
+			return g.title
+		}
+	}
+	return ""
+}
+
 // helpWidth is the width of a help's lines.
 const helpWidth = 100
 
