@@ -33,7 +33,7 @@ func TestEveryAlarmLeadsSomewhere(t *testing.T) {
 		}
 	}
 	for _, r := range recipes(t)[1:] {
-		link := strings.TrimPrefix(r.page, "../docs/") + "#" + anchor(r.title) + ")"
+		link := strings.TrimPrefix(r.page, "../docs/") + "#" + anchorOf(r.title) + ")"
 		if !strings.Contains(table, link) {
 			t.Errorf("the table of a bad night does not lead to %q", r.title)
 		}

@@ -27,9 +27,9 @@ await finds 'attestd_witness_refused_logs{.*} 0' curl -s http://127.0.0.1:9464/m
 	8: `await finds degraded attestd health --ready`,
 }
 
-// The walk from the Debian package to an alert, as docs/operate/first-day.md types it, in a copy of
-// this machine's files: the real package, Prometheus and curl, and in place of systemd a script that
-// starts the service as its unit says.
+// The walk from the Debian package to an alert, as docs/operate/first-day.md types it, in a copy
+// of this machine's files: the real package, Prometheus and curl, and in place of systemd a script
+// that starts the service as its unit says.
 func TestFromPackageToAlert(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced, testenv.Hours, testenv.Program("prometheus"), testenv.Program("unshare"),
 		testenv.Program("setpriv"), testenv.Program("apt-get"))
