@@ -62,12 +62,11 @@ Start with: attestd serve. Environment variables set flags too: ATTESTD_BASE_URL
 		archiveCommand(schema), verifyCommand(schema), companyLogCommand(), companyCommand(schema), exportCommand(),
 		demoCommand(), healthCommand(), doctorCommand(version, schema), cli.VersionCommand(version))
 	root.AddCommand(agent.Commands(version)...)
-	root.AddCommand(check.Command(), report.Command())
+	root.AddCommand(check.Command(), check.TrustCommand(), report.Command())
 	cli.Explain(root, statuses, examples)
 	return root
 }
 
-const statuses = `Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed,
-5 refused or not trusted, 6 database in use, 7 master key missing or wrong,
-8 not an attestd database, corrupt or newer, 9 warnings of doctor, or bytes that verify finds
-counted wrongly, 10 failures of doctor.`
+const statuses = `Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed, 5 refused or not
+trusted, 6 database in use, 7 master key missing or wrong, 8 not an attestd database, corrupt or
+newer, 9 warnings of doctor or of verify, 10 failures of doctor.`

@@ -3,6 +3,7 @@ package server
 import (
 	"net/http"
 	"path"
+	"slices"
 	"strings"
 
 	"attestd/server/limit"
@@ -223,6 +224,10 @@ func notFound(mux *http.ServeMux, c *call) error {
 		if _, pattern := mux.Handler(probe); strings.Contains(pattern, " ") {
 			allowed = append(allowed, m)
 		}
+	}
+	// exporters add these to their endpoint, which was then set without our prefix
+	if slices.Contains([]string{"/v1/traces", "/v1/logs", "/v1/metrics"}, c.URL.Path) {
+		return fail(http.StatusNotFound, "Not Found: OTLP is received below /v1/otlp; set OTEL_EXPORTER_OTLP_ENDPOINT to this server's address and /v1/otlp")
 	}
 	if len(allowed) > 0 {
 		return fail(http.StatusMethodNotAllowed, "Method Not Allowed").with("Allow", strings.Join(allowed, ", "))

@@ -24,7 +24,7 @@ type Service struct {
 	client  *attestd.Client
 	company string // ID, of an agent that has signed in; "" for the credential's
 	cache   string // path
-	pinned  string // fingerprint of one of the company's keys, or ""
+	pinned  func(company string) (fingerprint string, err error)
 
 	mu      sync.Mutex
 	issuer  attestd.Issuer
@@ -38,10 +38,10 @@ type issuerFile struct {
 }
 
 // NewService fetches the company's keys, or reads the cache if the service is unavailable. If
-// pinned is the fingerprint of a key from another source, rotations from that key MUST lead to the
-// keys. company is the ID of the company of an agent that has signed in; with "" it is the
-// credential's.
-func NewService(ctx context.Context, c *attestd.Client, company, cache, pinned string) (*Service, error) {
+// pinned returns the fingerprint of a key of the company, from another source, rotations from that
+// key MUST lead to the keys; it returns "" where there is none. company is the ID of the company of
+// an agent that has signed in; with "" it is the credential's.
+func NewService(ctx context.Context, c *attestd.Client, company, cache string, pinned func(company string) (string, error)) (*Service, error) {
 	s := &Service{client: c, company: company, cache: cache, pinned: pinned}
 	err := s.fetch(ctx)
 	if answer := (*attestd.Error)(nil); err == nil || errors.As(err, &answer) || errors.Is(err, errNotPinned) {
@@ -49,8 +49,11 @@ func NewService(ctx context.Context, c *attestd.Client, company, cache, pinned s
 	}
 	text, unread := os.ReadFile(cache)
 	var known issuerFile
-	if unread != nil || json.Unmarshal(text, &known) != nil || known.Pinned != pinned {
+	if unread != nil || json.Unmarshal(text, &known) != nil {
 		return nil, err
+	}
+	if key, unknown := pinned(known.Issuer.CompanyID); unknown != nil || known.Pinned != key {
+		return nil, errors.Join(err, unknown)
 	}
 	s.issuer = known.Issuer
 	return s, nil
@@ -86,7 +89,11 @@ func (s *Service) fetch(ctx context.Context) error {
 		return errors.New("the service names no key")
 	}
 	issuer.Key = keys[0]
-	if s.pinned != "" || len(keys) > 1 {
+	pinned, err := s.pinned(id)
+	if err != nil {
+		return err
+	}
+	if pinned != "" || len(keys) > 1 {
 		all, err := s.client.PublicKeys(ctx, id)
 		if err != nil {
 			return err
@@ -94,19 +101,19 @@ func (s *Service) fetch(ctx context.Context) error {
 		if issuer.Former, err = all.Former(); err != nil {
 			return err
 		}
-		if err := s.checkPinned(all, keys); err != nil {
+		if err := checkPinned(pinned, all, keys); err != nil {
 			return err
 		}
 	}
 	s.issuer, s.fetched = issuer, time.Now()
-	return s.writeCache()
+	return s.writeCache(pinned)
 }
 
 // checkPinned checks that rotations lead from the pinned key, if there is one, to all keys, and
 // that the service signs with the last.
-func (s *Service) checkPinned(all attestd.PublicKeys, keys []ed25519.PublicKey) error {
-	if s.pinned != "" {
-		ring, err := all.Pin(s.pinned)
+func checkPinned(pinned string, all attestd.PublicKeys, keys []ed25519.PublicKey) error {
+	if pinned != "" {
+		ring, err := all.Pin(pinned)
 		if err != nil {
 			return fmt.Errorf("%w: %w", errNotPinned, err)
 		}
@@ -121,8 +128,8 @@ func (s *Service) checkPinned(all attestd.PublicKeys, keys []ed25519.PublicKey) 
 }
 
 // writeCache writes the cache atomically.
-func (s *Service) writeCache() error {
-	text, err := json.Marshal(issuerFile{s.issuer, s.pinned})
+func (s *Service) writeCache(pinned string) error {
+	text, err := json.Marshal(issuerFile{s.issuer, pinned})
 	if err != nil {
 		return err
 	}

@@ -113,20 +113,20 @@ func TestAuthority(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	s, err := NewService(t.Context(), d.client(t), "", cache, "")
+	s, err := NewService(t.Context(), d.client(t), "", cache, pinned(""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	check(s)
 	d.away = true
-	if s, err = NewService(t.Context(), d.client(t), "", cache, ""); err != nil {
+	if s, err = NewService(t.Context(), d.client(t), "", cache, pinned("")); err != nil {
 		t.Fatal(err)
 	}
 	check(s)
-	if _, err := NewService(t.Context(), d.client(t), "", cache, ours.Public.Fingerprint); err == nil {
+	if _, err := NewService(t.Context(), d.client(t), "", cache, pinned(ours.Public.Fingerprint)); err == nil {
 		t.Error("cached keys were accepted that had not been verified with the pinned one")
 	}
-	if _, err := NewService(t.Context(), d.client(t), "", cache+"x", ""); err == nil {
+	if _, err := NewService(t.Context(), d.client(t), "", cache+"x", pinned("")); err == nil {
 		t.Error("no error without keys")
 	}
 }
@@ -136,7 +136,7 @@ func TestAuthorityStatus(t *testing.T) {
 	ours := issuer("acme", "a")
 	forged := issuer("acme", "c")
 	d := &directory{company: ours, signer: ours}
-	s, err := NewService(t.Context(), d.client(t), "", filepath.Join(t.TempDir(), "issuer.json"), "")
+	s, err := NewService(t.Context(), d.client(t), "", filepath.Join(t.TempDir(), "issuer.json"), pinned(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestAuthorityRotation(t *testing.T) {
 		before := issuer("acme", "a")
 		after := issuer("acme", "c")
 		d := &directory{company: before, status: "valid", signer: before}
-		s, err := NewService(t.Context(), d.client(t), "", filepath.Join(t.TempDir(), "issuer.json"), "")
+		s, err := NewService(t.Context(), d.client(t), "", filepath.Join(t.TempDir(), "issuer.json"), pinned(""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +196,7 @@ func TestAuthorityPreviousKey(t *testing.T) {
 		late := passport(t, before)
 		for _, away := range []bool{false, true} {
 			d.away = away
-			s, err := NewService(t.Context(), d.client(t), "", cache, "")
+			s, err := NewService(t.Context(), d.client(t), "", cache, pinned(""))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -210,7 +210,7 @@ func TestAuthorityPreviousKey(t *testing.T) {
 			}
 		}
 		d.away, d.former[0].CompromisedAt = false, ended.EndedAt
-		s, err := NewService(t.Context(), d.client(t), "", cache, "")
+		s, err := NewService(t.Context(), d.client(t), "", cache, pinned(""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -218,4 +218,9 @@ func TestAuthorityPreviousKey(t *testing.T) {
 			t.Error("a passport of a compromised key was accepted")
 		}
 	})
+}
+
+// pinned returns a fingerprint for every company.
+func pinned(fingerprint string) func(string) (string, error) {
+	return func(string) (string, error) { return fingerprint, nil }
 }

@@ -21,6 +21,9 @@ type Config struct {
 	// the agent of the records; "" lets each call name one
 	Agent  string
 	Pinned string // fingerprint of a company key from another source, or ""
+	// Trusted returns, without Pinned, the fingerprint of the key that is trusted for a company, ""
+	// for none.
+	Trusted func(company string) (string, error)
 }
 
 // Factory creates servers.

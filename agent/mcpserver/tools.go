@@ -82,6 +82,12 @@ func (t tools) prove(ctx context.Context, in proveInput) (any, error) {
 		return nil, err
 	}
 	key, trust := t.Pinned, "the key that was pinned"
+	if key == "" && t.Trusted != nil {
+		if key, err = t.Trusted(company.CompanyID); err != nil {
+			return nil, err
+		}
+		trust = "the key that this machine trusts"
+	}
 	if key == "" && len(published.Keys) > 0 {
 		key, trust = published.Keys[len(published.Keys)-1].Fingerprint, "the key that attestd names, which nobody has confirmed here"
 	}

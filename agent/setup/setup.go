@@ -34,7 +34,7 @@ func (s Steps) Register(ctx context.Context, c *attestd.Client) (string, error) 
 	}
 	made, err := c.RegisterAgent(ctx, attestd.NewAgent{AgentID: s.Agent})
 	if errors.Is(err, errRole) {
-		return "", fmt.Errorf("the agent %s is not registered, and this credential cannot register it: set ATTESTD_KEY or ATTESTD_KEY_FILE to one with the role admin", s.Agent)
+		return "", fmt.Errorf("the agent %s is not registered, and this credential cannot register it: set ATTESTD_KEY or ATTESTD_KEY_FILE to one with the role admin; a lost admin key is replaced on the server's machine: attestd recover-key --company ID", s.Agent)
 	}
 	if err == nil {
 		s.Print("agent", s.Agent+" registered")

@@ -134,6 +134,9 @@ func (c *checker) run(files []File) error {
 
 // pin finds the key that is trusted, if one is.
 func (c *checker) pin() error {
+	if c.ring != nil {
+		c.options.Trust = c.options.Trust.Of(c.ring.CompanyID())
+	}
 	pinned := c.options.Trust.Fingerprint
 	if pinned == "" {
 		return nil

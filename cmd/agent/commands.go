@@ -16,7 +16,7 @@ import (
 // Commands returns the commands of this package, which a program of a version has.
 func Commands(version string) []*cobra.Command {
 	return []*cobra.Command{attestCommand(), recordsCommand(), tailCommand(), runCommand(), hookCommand(), initCommand(), mcpCommand(),
-		mcpServerCommand(version), agentKeyCommand(), tokenCommand(), spoolCommand()}
+		mcpServerCommand(version), agentKeyCommand(), tokenCommand(), spoolCommand(), openCommand()}
 }
 
 // Run executes the command line of a process that has the commands for the machine of an agent, and
@@ -32,7 +32,7 @@ func Root(version string) *cobra.Command {
 	root := cli.Root(smallProgram, version, "Identity for an AI agent, and proof of what it did", `attestd-agent gives an AI agent a key, and records what the agent does in the log of its company.
 It is the part of attestd for the machine of an agent: attestd has these commands too.`)
 	root.AddCommand(Commands(version)...)
-	root.AddCommand(check.Command(), cli.VersionCommand(version))
+	root.AddCommand(check.Command(), check.TrustCommand(), cli.VersionCommand(version))
 	cli.Explain(root, statuses, Examples)
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {
@@ -50,7 +50,7 @@ const statuses = `Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verific
 5 refused or not trusted.`
 
 // ownCommand is a command of attestd that this program has too.
-var ownCommand = lazyregexp.New(`\battestd (agent-key|attest|check|hook|init|mcp|mcp-server|records|run|tail|token|version)\b`)
+var ownCommand = lazyregexp.New(`\battestd (agent-key|attest|check|hook|init|mcp|mcp-server|open|records|run|spool|tail|token|trust|version)\b`)
 
 // named returns a text that names commands of attestd, with the name of this program where it has
 // them.

@@ -28,6 +28,7 @@ var Examples = map[string]string{
 		mcp --agent claude --server files -- npx -y @modelcontextprotocol/server-filesystem /work
 		mcp --agent claude --upstream https://mcp.example.com/mcp --sign-in`,
 	"mcp-server": `mcp-server --url https://attest.example.com`,
+	"open":       `open`,
 	"records": `
 		records --order newest --limit 3
 		records --agent travel-bot --from 2026-11-23T00:00:00Z`,
@@ -40,5 +41,11 @@ var Examples = map[string]string{
 	"spool retry": `spool retry --all`,
 	"spool show":  `spool show 3fa9c1d2`,
 	"token":       `token --agent travel-bot --audience https://api.example.com`,
-	"version":     `version --build`,
+	"trust": `
+		trust add acme SHA256:…
+		trust list`,
+	"trust add":    `trust add acme SHA256:…`,
+	"trust list":   `trust list --json`,
+	"trust remove": `trust remove acme`,
+	"version":      `version --build`,
 }

@@ -49,6 +49,7 @@ type initFlags struct {
 	write, command    bool
 	check, remove     bool
 	unsigned, install bool
+	showsAdmin        bool              // whether the admin key was printed
 	identity          *attestd.Identity // with which the hooks sign; nil for none
 	reader            *attestd.Client   // with the API key of the connection file
 	trusted           [][2]string       // setting of the connection file for private CAs
@@ -196,6 +197,7 @@ func (f *initFlags) run(cmd *cobra.Command) error {
 		start = "set -a; . " + printable.ShellWord(path) + "; set +a; " + start
 	}
 	steps.Print("start", start)
+	f.signIn(steps, c.URL(), path)
 	return nil
 }
 

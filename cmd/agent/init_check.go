@@ -78,7 +78,7 @@ func (f *initFlags) runCheck(cmd *cobra.Command, s setup.Steps) error {
 		s.Print("trust", f.kind.Trust)
 	}
 	if f.kind.HTTP && os.Getenv("ATTESTD_KEY") == "" && setup.NeedsKey(settings) {
-		s.Print("key", "HTTP hooks read ATTESTD_KEY from the environment of "+f.kind.Title+
+		s.Print("stored key", "HTTP hooks read ATTESTD_KEY from the environment of "+f.kind.Title+
 			", and this shell has none: start it with the last line that init prints")
 	}
 	switch {

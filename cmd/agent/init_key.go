@@ -17,6 +17,7 @@ import (
 	"attestd/agent/agentkey"
 	"attestd/agent/setup"
 	"attestd/cmd/cli"
+	"attestd/internal/printable"
 	"attestd/sdk/attestd"
 )
 
@@ -103,7 +104,7 @@ func (f *initFlags) storeKey(ctx context.Context, s setup.Steps, path string, ad
 		}
 		needed := role == attestd.Reader && setup.HasUnsigned(before)
 		if have == role || have == "" || needed {
-			s.Print("key", path+" has one")
+			s.Print("stored key", path+" has one")
 			if have != role && needed {
 				s.Print("note", "that key can write as any agent, which hooks that do not sign need")
 			}
@@ -120,7 +121,7 @@ func (f *initFlags) storeKey(ctx context.Context, s setup.Steps, path string, ad
 	if err := setup.WritePrivate(path, text); err != nil {
 		return nil, err
 	}
-	s.Print("key", path+" has a new one, with the role "+string(role))
+	s.Print("stored key", path+" has a new one, with the role "+string(role))
 	if stored != nil {
 		if err := admin.DeleteKey(ctx, stored.key); err != nil {
 			return nil, fmt.Errorf("the former key is still valid: %w", err)
@@ -242,10 +243,38 @@ func (f *initFlags) createCompany(ctx context.Context, s setup.Steps, at string)
 	if err != nil {
 		return nil, err
 	}
+	f.showsAdmin = true
+	trustNew(ctx, s, anyone, f.company)
 	return attestd.New(attestd.Config{URL: at, Credential: attestd.Key(key)})
 }
 
 func isLoopbackName(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// trustNew stores the key of a company that this command has just registered as trusted: nobody
+// could name another one in between. A key that is trusted already stays.
+func trustNew(ctx context.Context, s setup.Steps, c *attestd.Client, company string) {
+	key, err := c.PublicKey(ctx, company)
+	if err == nil {
+		_, err = cli.TrustKey(cli.TrustedKey{Company: company, Fingerprint: key.Fingerprint})
+	}
+	if err != nil {
+		s.Print("note", "the company's key was not stored for attestd check: "+err.Error())
+		return
+	}
+	s.Print("trusted", key.Fingerprint+" is the company's key for checks on this machine")
+}
+
+// signIn says how to see the records in the console.
+func (f *initFlags) signIn(s setup.Steps, at, path string) {
+	how := "the stored key, which can only read"
+	if f.unsigned {
+		how = "the stored key"
+	}
+	if f.showsAdmin {
+		how = "the admin key above, or with " + how
+	}
+	s.Print("console", "sign in at "+at+"/ with "+how+": sed -n 's/^ATTESTD_KEY=//p' "+printable.ShellWord(path))
 }

@@ -110,7 +110,7 @@ func (f *initFlags) removeKey(cmd *cobra.Command, s setup.Steps, path string, fi
 		return err
 	}
 	_ = os.Remove(filepath.Dir(path)) // fails unless the folder is empty
-	s.Print("key", path+" deleted; "+how)
+	s.Print("stored key", path+" deleted; "+how)
 	return nil
 }
 

@@ -21,7 +21,7 @@ func (p *passportFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.file, "passport", "",
 		"`file` with the agent's passport, whose scopes must cover the called tools")
 	cmd.Flags().StringVar(&p.pinned, "pinned-key", "",
-		"`fingerprint` (SHA256:…) of a key of the company; the current key must descend from it by rotations")
+		"`fingerprint` (SHA256:…) of a key of the company; the current key must descend from it by rotations (default: the key of attestd trust)")
 	_ = cmd.Flags().SetAnnotation("pinned-key", cli.TypedOnly, []string{"true"}) // it is there
 }
 
@@ -68,7 +68,12 @@ func (p *passportFlags) gate(ctx context.Context, at agentConnection, config *mc
 	if at.identity != nil {
 		company = at.identity.CompanyID()
 	}
-	service, err := mcpproxy.NewService(ctx, c, company, filepath.Join(at.folder, "issuer.json"), p.pinned)
+	service, err := mcpproxy.NewService(ctx, c, company, filepath.Join(at.folder, "issuer.json"), func(company string) (string, error) {
+		if p.pinned != "" {
+			return p.pinned, nil
+		}
+		return cli.TrustedKeyOf(company)
+	})
 	if err != nil {
 		return err
 	}

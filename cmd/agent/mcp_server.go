@@ -10,7 +10,7 @@ import (
 
 func mcpServerCommand(version string) *cobra.Command {
 	var listen, resource, issuer string
-	config := mcpserver.Config{Version: version}
+	config := mcpserver.Config{Version: version, Trusted: cli.TrustedKeyOf}
 	cmd := &cobra.Command{
 		Use:   "mcp-server",
 		Short: "Offer attestd's operations as tools of an MCP server",
@@ -61,7 +61,7 @@ With --agent, the tools attest only for this agent and search only its records.
 	cmd.Flags().StringVar(&listen, "listen", "",
 		"serve HTTP on this loopback `address`, such as 127.0.0.1:8081, instead of standard input and output")
 	cmd.Flags().StringVar(&config.Pinned, "pinned-key", "",
-		"`fingerprint` (SHA256:…) of a key of the company, to verify proofs with")
+		"`fingerprint` (SHA256:…) of a key of the company, to verify proofs with (default: the key of attestd trust)")
 	cmd.Flags().StringVar(&resource, "resource", "",
 		"with --listen: public `URL` of this server, for which access tokens must be, such as https://mcp.example.com/mcp")
 	cmd.Flags().StringVar(&issuer, "issuer", "",

@@ -34,12 +34,12 @@ func signInOf(server *url.URL) (*mcpproxy.SignIn, error) {
 	save := func(text string) error { return setup.WritePrivate(path, text) }
 	return mcpproxy.NewSignIn(load, save, func(address string) {
 		cli.PrintError("attestd: sign in to %s with your browser: %s\n", server.Host, address)
-		browse(address)
+		_ = browse(address) // whoever has no browser here opens the address elsewhere
 	}), nil
 }
 
-// browse opens the user's browser, if there is one.
-func browse(address string) {
+// browse opens the user's browser.
+func browse(address string) error {
 	name, args := "xdg-open", []string{address}
 	switch runtime.GOOS {
 	case "darwin":
@@ -49,7 +49,9 @@ func browse(address string) {
 	}
 	cmd := exec.Command(name, args...)
 	cmd.Env = withoutCredential(cmd.Environ())
-	if cmd.Start() == nil {
-		go func() { _ = cmd.Wait() }()
+	if err := cmd.Start(); err != nil {
+		return err
 	}
+	go func() { _ = cmd.Wait() }()
+	return nil
 }

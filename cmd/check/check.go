@@ -41,7 +41,8 @@ prove. The file of a session without statements is a report; attestd report prin
 
 Nothing in the file is trusted by itself. Name the signer with the fingerprint of any key of
 the company (--key) or with a policy (--policy, c2sp.org/tlog-policy) that you got elsewhere.
-Exit status 0 when the evidence holds and 4 when it does not. Without --key and --policy it is
+Without both, the key counts that "attestd trust add" has stored for the file's company.
+Exit status 0 when the evidence holds and 4 when it does not. Without a trusted key it is
 5: the file is self-consistent only, and anyone can make such a file.
 
 A record that the agent has signed names the agent's key. Whoever has the company's key can enrol
@@ -194,7 +195,8 @@ func Outcome(file string, v evidence.Verdict) error {
 	return nil
 }
 
-// ReadTrust reads the trusted key or policy. Both may be absent.
+// ReadTrust reads the trusted key or policy. Both may be absent: then the key counts that "attestd
+// trust" has stored for the file's company, if there is one.
 func ReadTrust(key, policy string) (t evidence.Trust, err error) {
 	switch {
 	case key != "" && policy != "":
@@ -214,7 +216,12 @@ func ReadTrust(key, policy string) (t evidence.Trust, err error) {
 		}
 	}
 	t.Fingerprint = key
-	return t, nil
+	if key != "" || policy != "" {
+		return t, nil
+	}
+	known, err := cli.ReadTrustedKeys()
+	t.Known = known
+	return t, err
 }
 
 // PrintEvidence prints what a verdict says of evidence.

@@ -52,6 +52,9 @@ func NewClient(config attestd.Config) (*attestd.Client, error) {
 	return c, nil
 }
 
+// ErrNoCredential says that the machine has no credential for a server. The address is known.
+var ErrNoCredential = errors.New("no credential: set ATTESTD_KEY or ATTESTD_KEY_FILE, or run attestd init; a lost admin key is replaced on the server's machine: attestd recover-key --company ID")
+
 // Connection finds the server's address and the credential. A key in the file that init wrote is
 // sent only to the server named in that file.
 func Connection(cmd *cobra.Command) (attestd.Config, error) {
@@ -87,7 +90,7 @@ func Connection(cmd *cobra.Command) (attestd.Config, error) {
 		}
 	}
 	if key == "" {
-		return config, errors.New("no credential: set ATTESTD_KEY or ATTESTD_KEY_FILE, or run attestd init")
+		return config, ErrNoCredential
 	}
 	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return config, errors.New("the credential contains characters that no key contains")

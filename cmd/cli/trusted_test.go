@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What stands in the file of trusted keys names one key of each company, or the file is refused.
+func FuzzTrustedKeys(f *testing.F) {
+	key := "SHA256:" + strings.Repeat("A", 43)
+	for _, text := range []string{"", "# mine\n\n", "acme " + key, "acme " + key + "\nacme " + key, "acme " + key + " more", "acme\u2028 " + key, "a/b " + key, "acme\tSHA256:x\r\n"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		keys, err := parseTrustedKeys(text)
+		if err != nil {
+			if keys != nil {
+				t.Errorf("%v with %v", keys, err)
+			}
+			return
+		}
+		var again strings.Builder
+		for _, k := range keys {
+			again.WriteString(k.Company + " " + k.Fingerprint + "\n")
+			if keys.Fingerprint(k.Company) != k.Fingerprint {
+				t.Errorf("%s has another key in %q", k.Company, text)
+			}
+		}
+		if same, err := parseTrustedKeys(again.String()); err != nil || !slices.Equal(same, keys) {
+			t.Errorf("%q is %v, and then %v, %v", text, keys, same, err)
+		}
+	})
+}
