@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,27 +16,42 @@ import (
 	"attestd/store/storetest"
 )
 
-// The terminal session of the README, as it stands there, on the history of this very project, and
-// then both of the checkers that it names.
+// The README as it stands there, all of it and twice, on the history of this very project, and then
+// what it says of a lost key, of the end and of a new beginning. In between, the checkers that it
+// names check what it left.
 func TestReadme(t *testing.T) {
-	testenv.Needs(t, testenv.NotRaced)
+	testenv.Needs(t, testenv.NotRaced, testenv.Node)
 	storetest.AboutFile(t)
 	t.Parallel()
 	history := gitDir(t)
 	w := walk(t, history)
 
 	commits := gitLog(t, history)
-	t.Run("answers", func(t *testing.T) { w.checkAnswers(t, len(commits)) })
 	t.Run("records are the history", func(t *testing.T) { w.checkRecords(t, commits) })
 	t.Run("for auditors", w.typeVerification)
-	w.takeStatus(t)
+	t.Run("the first hour", w.typeStart)
+	w.takeHome(t)
 	t.Run("git adds nothing of it", w.checkIgnored)
 	t.Run("Python", func(t *testing.T) {
-		w.checkOffline(t, pythonWithCryptography(t), "check.py", "readme.py")
+		w.checkOffline(t, w.python, "check.py", "readme.py")
 	})
 	t.Run("JavaScript", func(t *testing.T) {
 		w.checkOffline(t, testenv.Path(t, "node"), "check.mjs", "readme.mjs")
 	})
+	w.finish(t)
+}
+
+// The packages say of the licence what the README says.
+func TestLicenceIsSaidAlike(t *testing.T) {
+	t.Parallel()
+	const licence = "The owner has not chosen a licence yet; until then all rights are reserved.\n"
+	for _, name := range []string{"README.md", "packaging/deb/copyright", "sdk/python/README.md", "sdk/typescript/README.md"} {
+		text, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(name)))
+		must(t, err)
+		if strings.Count(string(text), licence) != 1 {
+			t.Errorf("%s does not say once: %s", name, licence)
+		}
+	}
 }
 
 // checkIgnored checks that what a server has beside its database, some of it secret, is nothing
@@ -57,7 +73,7 @@ func (w *walkthrough) checkIgnored(t *testing.T) {
 		t.Fatal(out, err)
 	}
 	names = append(names, "attestd.db.sock", "attestd.db.verified", "attestd.db.verified.key", "attestd.db.verified.key.new",
-		"attestd.db.acme/acme_account+key", "attestd.db.tmp-1234", "chain.json", "proof.json", "key.json", "evidence.json", "check.py", "check.mjs")
+		"attestd.db.acme/acme_account+key", "attestd.db.tmp-1234", "acme.key", "attestd", "key.json", "evidence.json", "check.py", "check.mjs")
 	for _, name := range names {
 		if out, err := git("check-ignore", filepath.ToSlash(strings.TrimPrefix(name, w.dir+string(filepath.Separator)))); err != nil {
 			t.Errorf("git would add %s: %s", name, out)
@@ -65,112 +81,275 @@ func (w *walkthrough) checkIgnored(t *testing.T) {
 	}
 }
 
-// walkthrough is what the session left.
+// walkthrough is what the README's session left.
 type walkthrough struct {
-	dir      string // holds chain.json, proof.json, key.json
-	answers  []string
-	checks   string // the README's lines that take the checkers and run them
-	typed    string // what those need of the session
-	passport string
-	client   *client
+	dir, home string // a clone's folder, and the home of who types
+	env       []string
+	session   string // what is typed in the second terminal, but for the chapter on the end
+	end       []string
+	server    *service
+	python    string
+	records   int
+	client    *client
 }
 
-// walk types the README's session into bash. Only the start command and the address are other ones.
+const readmeAddress = "http://127.0.0.1:8080"
+
+// walk types the README into bash, twice, as if in a fresh clone and with a clean home. Only the
+// address is another one. "go" runs and builds the program that was built for these tests, and
+// "claude" is a program that calls its hooks as Claude Code does.
 func walk(t *testing.T, history string) *walkthrough {
 	t.Helper()
-	blocks := readmeBlocks(t, "sh")
-	const address = "http://127.0.0.1:8080"
-	if len(blocks) != 3 || blocks[0] != "go run . serve\n" || strings.Count(blocks[1], address) != 1 {
-		t.Fatalf("the README's session has changed: a start and then the rest, with one address: %q", blocks)
+	w := &walkthrough{dir: t.TempDir(), home: t.TempDir(), python: pythonWithCryptography(t)}
+	w.prepare(t, history)
+	w.server = serve(t, filepath.Join(w.dir, "attestd.db"))
+	start, blocks := readmeSession(t)
+	if start != "go run . serve\n" || strings.Count(blocks[0].typed, readmeAddress) != 1 {
+		t.Fatalf("the README's session has changed: it starts a server and then names its address: %q", start)
 	}
-	w := &walkthrough{dir: t.TempDir()}
-	s := serve(t, filepath.Join(w.dir, "attestd.db"))
-	session := strings.Replace(blocks[1], address, s.URL, 1)
-	// for the checks below
-	const keep = "\nprintf %s \"$KEY\" > KEY; printf %s \"$PASSPORT\" > PASSPORT\n"
-
-	testenv.Path(t, "curl")
-	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "bash"), "-c", session+keep)
-	cmd.Dir = w.dir
-	// as if typed in the project's folder, but without leaving files there
-	cmd.Env = append(os.Environ(), "GIT_DIR="+history)
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	if err != nil || said.Len() > 0 {
-		t.Fatalf("the session: %v\n%s\n%s", err, out, said.String())
+	blocks[0].typed = strings.Replace(blocks[0].typed, readmeAddress, w.server.URL, 1)
+	for i, b := range blocks {
+		if b.chapter == "Again, a lost key, uninstall, start over" {
+			w.end = append(w.end, b.typed)
+			continue
+		}
+		w.session += b.typed + fmt.Sprintf("printf '\\n=%d=\\n'\n", i)
 	}
-	w.answers = strings.Split(strings.TrimSpace(string(out)), "\n")
-	w.checks, w.typed = blocks[2], "BASE="+s.URL+"\n"+regexp.MustCompile(`(?m)^field\(\).*\n`).FindString(session)
-	w.passport = w.read(t, "PASSPORT")
-	w.client = s.client(t, w.read(t, "KEY"))
+	for _, time := range []string{"the first time", "the second time"} {
+		out, said := w.typed(t, w.session+`printf %s "${PASSPORT:?}" > PASSPORT`)
+		said = regexp.MustCompile(`(?m)^(warning .*|attestd: .*Company already exists: demo; choose another name with --company)\n`).ReplaceAllString(said, "")
+		if said != "" {
+			t.Fatalf("typed %s it complains: %s\n%s", time, said, out)
+		}
+		for i, b := range blocks {
+			answer, rest, found := strings.Cut(out, fmt.Sprintf("\n=%d=\n", i))
+			if b.chapter == "Again, a lost key, uninstall, start over" {
+				continue
+			}
+			if !found {
+				t.Fatalf("typed %s, a block of %q did not come to its end: %s", time, b.chapter, out)
+			}
+			if b.shown != "" && !isShown(b.shown, answer) {
+				t.Errorf("typed %s, the answer is\n%s\nand the README shows\n%s", time, answer, b.shown)
+			}
+			out = rest
+		}
+		w.client = w.server.client(t, strings.TrimSpace(w.read(t, "acme.key")))
+		w.checkGrowth(t)
+	}
 	return w
 }
 
-// checkAnswers checks every line that the session prints.
-func (w *walkthrough) checkAnswers(t *testing.T, commits int) {
-	want := []string{
-		`^{"agentId":"git-bot","spiffeId":"spiffe://attestd\.local/company/acme/agent/git-bot","svid":"[^"]+","registeredAt":"[^"]+"}$`,
-		`^{"valid":true,"claims":{.*},"scopeGranted":"tool:git","receipt":{.*"tool":"git".*}}$`,
+// prepare makes the programs that the README's lines find in PATH.
+func (w *walkthrough) prepare(t *testing.T, history string) {
+	t.Helper()
+	program, err := binary(t)
+	must(t, err)
+	python, err := exec.LookPath(w.python)
+	must(t, err)
+	bin := t.TempDir()
+	for name, script := range map[string]string{
+		"go":      `case "$1 $2 $3" in "run . "*) shift 2; exec '` + program + `' "$@" ;; "build -o attestd") exec cp '` + program + `' attestd ;; esac; exit 99`,
+		"claude":  `[ "$1" = --version ] && { echo "2.1.330 (Claude Code)"; exit; }; exec attestd init claude-code --check`,
+		"python3": `exec '` + python + `' "$@"`,
+	} {
+		must(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 	}
-	for range commits {
-		want = append(want, `^record 201$`)
-	}
-	want = append(want, `^{"valid":true,"merkleRoot":"[0-9a-f]{64}"}$`)
-	if len(w.answers) != len(want) {
-		t.Fatalf("%d answers, want %d:\n%s", len(w.answers), len(want), strings.Join(w.answers, "\n"))
-	}
-	for i, answer := range w.answers {
-		if !regexp.MustCompile(want[i]).MatchString(answer) {
-			t.Errorf("answer %d is %s, want %s", i, answer, want[i])
-		}
-	}
+	testenv.Path(t, "curl")
+	path := strings.Join([]string{bin, filepath.Join(w.home, ".local", "bin"), os.Getenv("PATH")}, string(filepath.ListSeparator))
+	// as if typed in the project's folder, but without leaving files there
+	w.env = []string{"HOME=" + w.home, "PATH=" + path, "GIT_DIR=" + history}
+}
 
-	var verified struct{ MerkleRoot string }
-	must(t, json.Unmarshal([]byte(w.answers[len(w.answers)-1]), &verified))
-	var proof struct{ Root string }
-	must(t, json.Unmarshal([]byte(w.read(t, "proof.json")), &proof))
-	if proof.Root != verified.MerkleRoot || proof.Root == "" {
-		t.Errorf("proof.json has the root %q, the chain %q", proof.Root, verified.MerkleRoot)
+// typed types lines into a new shell, and returns what they print and of what they complain.
+func (w *walkthrough) typed(t *testing.T, lines string) (out, said string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "bash"), "-c", lines)
+	cmd.Dir, cmd.Env = w.dir, w.env
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	text, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, text, complaints.String())
+	}
+	return string(text), complaints.String()
+}
+
+// checkGrowth checks what another walk adds: of a record that names its action, nothing.
+func (w *walkthrough) checkGrowth(t *testing.T) {
+	t.Helper()
+	counts := map[string]int{}
+	for _, r := range w.chain(t) {
+		counts[r.Payload.AgentID+" "+r.Payload.ActionType]++
+	}
+	first := w.records == 0
+	for kind, want := range map[string][2]int{ // after the first time and after the second
+		"git-bot git.commit": {10, 10}, "git-bot git.push": {1, 2}, "claude-code agent.watched": {1, 2},
+		"claude-code tool.requested": {1, 2}, "claude-code tool.completed": {1, 2},
+	} {
+		n := want[1]
+		if first {
+			n = want[0]
+		}
+		if counts[kind] != n {
+			t.Errorf("there are %d records %s, want %d; all: %v", counts[kind], kind, n, counts)
+		}
+		w.records += counts[kind]
 	}
 }
 
-// checkRecords compares the chain that was read back with git's output.
+// typeStart types what docs/start.md shows, in another terminal than the README.
+func (w *walkthrough) typeStart(t *testing.T) {
+	blocks := blocksOf(t, "../docs/start.md", "sh")
+	if len(blocks) != 3 {
+		t.Fatalf("docs/start.md shows %d things to type: a look from a shell, a lost key, uninstall", len(blocks))
+	}
+	const url = "export ATTESTD_URL="
+	out, said := w.typed(t, "set -e\n"+url+w.server.URL+"\n"+blocks[0])
+	if said != "" || strings.Count(out, `{"index":`) < 3 || !strings.Contains(out, "attestd_check") {
+		t.Errorf("%s\n%s", said, out)
+	}
+	if out, _ := w.typed(t, blocks[1]); strings.TrimSpace(out) != strings.TrimSpace(w.read(t, "acme.key")) {
+		t.Errorf("the lost key is %s", out)
+	}
+	w.typed(t, "set -e\n"+url+w.server.URL+"\n"+blocks[2])
+	w.gone(t)
+	w.typed(t, w.session) // as it was
+}
+
+// gone checks what the machine of the agent has no more.
+func (w *walkthrough) gone(t *testing.T) {
+	t.Helper()
+	for _, gone := range []string{
+		filepath.Join(w.dir, ".claude", "settings.local.json"),
+		filepath.Join(w.home, ".config", "attestd", "env"), filepath.Join(w.home, ".config", "attestd", "agents", "claude-code.jwk"),
+	} {
+		if _, err := os.Stat(gone); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", gone, err)
+		}
+	}
+}
+
+// finish types what the README says of a lost key, of the end, and of a new beginning.
+func (w *walkthrough) finish(t *testing.T) {
+	if len(w.end) != 3 {
+		t.Fatalf("the README's chapter on the end has %d blocks: a lost key, uninstall, start over", len(w.end))
+	}
+	key := w.read(t, "acme.key")
+	must(t, os.Remove(filepath.Join(w.dir, "acme.key")))
+	w.typed(t, w.end[0])
+	if w.read(t, "acme.key") != key {
+		t.Error("the lost key did not come back")
+	}
+	if info, err := os.Stat(filepath.Join(w.dir, "acme.key")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("others may read the key that came back: %v %v", info, err)
+	}
+	w.typed(t, w.end[1])
+	w.gone(t)
+	for _, program := range []string{filepath.Join(w.dir, "attestd"), filepath.Join(w.home, ".local", "bin", "attestd")} {
+		if _, err := os.Stat(program); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", program, err)
+		}
+	}
+	must(t, w.server.interrupt())
+	w.typed(t, w.end[2])
+	if left, err := filepath.Glob(filepath.Join(w.dir, "attestd.db*")); err != nil || len(left) > 0 {
+		t.Errorf("of the database these are left: %v %v", left, err)
+	}
+	again := serve(t, filepath.Join(w.dir, "attestd.db"))
+	w.typed(t, strings.ReplaceAll(w.session, w.server.URL, again.URL))
+	if w.read(t, "acme.key") == key {
+		t.Error("a new beginning has the former key")
+	}
+}
+
+// readmeBlock is what the README has to type, under a heading, and the answer that it shows.
+type readmeBlock struct{ chapter, typed, shown string }
+
+// readmeSession is the README's command that starts a server, and all that it has to type then.
+func readmeSession(t *testing.T) (start string, list []readmeBlock) {
+	t.Helper()
+	text, err := os.ReadFile("../README.md")
+	must(t, err)
+	chapter := ""
+	for _, m := range regexp.MustCompile("(?ms)^## ([^\n]*)$|^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
+		switch {
+		case m[1] != "":
+			chapter = m[1]
+		case m[2] == "sh" && start == "":
+			start = m[3]
+		case m[2] == "sh":
+			list = append(list, readmeBlock{chapter: chapter, typed: m[3]})
+		case len(list) > 0 && list[len(list)-1].shown == "":
+			list[len(list)-1].shown = m[3]
+		default:
+			t.Fatalf("the README shows an answer to nothing under %s: %s", chapter, m[3])
+		}
+	}
+	return start, list
+}
+
+// isShown reports whether an answer is the shown one, where … stands for anything within a line, a
+// line of … for any lines, and one hash for another.
+func isShown(shown, answer string) bool {
+	pattern := regexp.QuoteMeta(strings.TrimSpace(shown))
+	pattern = regexp.MustCompile(`\b[0-9a-f]{64}\b`).ReplaceAllString(pattern, `[0-9a-f]{64}`)
+	pattern = strings.ReplaceAll(pattern, "\n…", `(\n.+)+`)
+	pattern = strings.ReplaceAll(pattern, "…", `.+`)
+	return regexp.MustCompile(`^` + pattern + `$`).MatchString(strings.TrimSpace(answer))
+}
+
+// walkedRecord is a record of the walk.
+type walkedRecord struct {
+	Payload struct {
+		AgentID, CompanyID, ActionType string
+		Payload                        json.RawMessage
+	}
+	Delegation struct {
+		Subject         string
+		DelegationChain []string
+	}
+}
+
+func (w *walkthrough) chain(t *testing.T) []walkedRecord {
+	t.Helper()
+	var chain struct{ Records []walkedRecord }
+	w.client.call(t, 200, "GET", "/v1/chain", "", &chain)
+	return chain.Records
+}
+
+// checkRecords compares the chain with git's output.
 func (w *walkthrough) checkRecords(t *testing.T, commits []commit) {
-	var chain struct {
-		Records []struct {
-			Payload struct {
-				AgentID, CompanyID, ActionType string
-				Payload                        commit
-			}
-			Delegation struct {
-				Subject         string
-				DelegationChain []string
-			}
-		}
-	}
-	must(t, json.Unmarshal([]byte(w.read(t, "chain.json")), &chain))
-	if len(chain.Records) != len(commits) {
-		t.Fatalf("%d records of %d commits", len(chain.Records), len(commits))
-	}
 	const acme, bot = "spiffe://attestd.local/company/acme", "spiffe://attestd.local/company/acme/agent/git-bot"
-	for i, r := range chain.Records {
-		if r.Payload.Payload != commits[i] {
-			t.Errorf("record %d is of %+v, git says %+v", i, r.Payload.Payload, commits[i])
+	for _, r := range w.chain(t) {
+		switch {
+		case r.Payload.CompanyID != "acme":
+			t.Errorf("there is a record of %s", r.Payload.CompanyID)
+		case r.Payload.ActionType == "git.commit" && len(commits) > 0:
+			var of commit
+			must(t, json.Unmarshal(r.Payload.Payload, &of))
+			if of != commits[0] {
+				t.Errorf("a record is of %+v, git says %+v", of, commits[0])
+			}
+			commits = commits[1:]
+		case r.Payload.ActionType == "git.push":
+			if d := r.Delegation; d.Subject != acme || len(d.DelegationChain) != 2 || d.DelegationChain[0] != acme || d.DelegationChain[1] != bot {
+				t.Errorf("a record is delegated by %+v", d)
+			}
 		}
-		if r.Payload.AgentID != "git-bot" || r.Payload.CompanyID != "acme" || r.Payload.ActionType != "git.commit" {
-			t.Errorf("record %d is of %+v", i, r.Payload)
-		}
-		if d := r.Delegation; d.Subject != acme || len(d.DelegationChain) != 2 || d.DelegationChain[0] != acme || d.DelegationChain[1] != bot {
-			t.Errorf("record %d is delegated by %+v", i, d)
-		}
+	}
+	if len(commits) > 0 {
+		t.Errorf("these commits have no record: %v", commits)
 	}
 }
 
-// takeStatus adds what the session does not take home: the passport, and two signed statuses of it.
-func (w *walkthrough) takeStatus(t *testing.T) {
+// takeHome saves what the session does not take home: the chain, a proof, and two signed statuses
+// of the passport.
+func (w *walkthrough) takeHome(t *testing.T) {
+	w.write(t, "chain.json", w.client.call(t, 200, "GET", "/v1/chain", "", nil))
+	w.write(t, "proof.json", w.client.call(t, 200, "GET", "/v1/proof/0", "", nil))
 	var verified struct{ Claims struct{ JTI string } }
-	w.client.call(t, 200, "POST", "/v1/passport/verify", `{"passport":"`+w.passport+`"}`, &verified)
+	w.client.call(t, 200, "POST", "/v1/passport/verify", `{"passport":"`+w.read(t, "PASSPORT")+`"}`, &verified)
 	jti := verified.Claims.JTI
 	w.write(t, "valid.json", w.client.call(t, 200, "GET", "/v1/ocsp/"+jti, "", nil))
 	w.client.call(t, 200, "POST", "/v1/passports/"+jti+"/revoke", `{"reason":"walked through"}`, nil)
@@ -180,14 +359,13 @@ func (w *walkthrough) takeStatus(t *testing.T) {
 	w.write(t, "other.json", w.client.call(t, 200, "GET", "/v1/ca/public-key?companyId=other", "", nil))
 }
 
-// checkOffline types the README's line for a checker, lets it check the proof alone, and then calls
-// each of its functions, through a script of testdata, on what is genuine and on what was changed.
+// checkOffline lets a checker that the session took home check its evidence again and a proof
+// alone, and then calls each of its functions, through a script of testdata, on what is genuine and
+// on what was changed.
 func (w *walkthrough) checkOffline(t *testing.T, interpreter, name, caller string) {
-	line := regexp.MustCompile(`(?m)^curl -s \$BASE/` + regexp.QuoteMeta(name) + ` .*&& (python3|node) .*$`).FindStringSubmatch(w.checks)
-	if line == nil {
-		t.Fatalf("the README has no line with %s: %q", name, w.checks)
-	}
-	out := w.run(t, testenv.Path(t, "bash"), "-c", w.typed+strings.Replace(line[0], "&& "+line[1], "&& "+interpreter, 1))
+	var key struct{ Fingerprint string }
+	must(t, json.Unmarshal([]byte(w.read(t, "key.json")), &key))
+	out := w.run(t, interpreter, name, "evidence.json", "--key", key.Fingerprint)
 	if !strings.Contains(out, "record 0 of actions") || !strings.Contains(out, "not proven: ") || !strings.HasSuffix(out, "\nholds\n") {
 		t.Errorf("of the evidence it says %q", out)
 	}
@@ -202,7 +380,7 @@ func (w *walkthrough) checkOffline(t *testing.T, interpreter, name, caller strin
 	out = w.run(t, interpreter, caller)
 	var checked struct{ Genuine, Refused int }
 	must(t, json.Unmarshal([]byte(out), &checked))
-	records := len(w.answers) - 3
+	records := len(w.chain(t))
 	if checked.Genuine != records+4 || checked.Refused < 15 {
 		t.Errorf("%d genuine things were accepted and %d changed ones refused, of %d records", checked.Genuine, checked.Refused, records)
 	}
@@ -234,40 +412,30 @@ func (w *walkthrough) write(t *testing.T, name string, content []byte) {
 
 // typeVerification types what docs/verify.md shows, beside what the session left.
 func (w *walkthrough) typeVerification(t *testing.T) {
-	testenv.Needs(t, testenv.Node)
-	python := pythonWithCryptography(t)
-	attestd, err := binary(t)
-	must(t, err)
-	bin := t.TempDir()
-	must(t, os.Symlink(attestd, filepath.Join(bin, "attestd")))
-	script := "set -e\n" + w.typed + `AUTH="Authorization: Bearer $(cat KEY)"` + "\n" + w.checks
+	w.write(t, "KEY", []byte(w.read(t, "acme.key")))
+	_, lines := readmeSession(t)
+	script := "set -e\n" + strings.Replace(lines[0].typed, readmeAddress, w.server.URL, 1) +
+		`BASE=$ATTESTD_URL AUTH="Authorization: Bearer $ATTESTD_KEY"` + "\n"
 	blocks := blocksOf(t, "../docs/verify.md", "sh")
 	if len(blocks) < 4 {
 		t.Fatalf("docs/verify.md shows %d things to type", len(blocks))
 	}
 	script += strings.Join(blocks, "")
-	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "bash"), "-c", strings.ReplaceAll(script, "python3 ", python+" "))
-	cmd.Dir = w.dir
-	cmd.Env = append(os.Environ(), "PATH="+bin+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.Output()
-	if err != nil || said.Len() > 0 {
-		t.Fatalf("docs/verify.md: %v\n%s\n%s", err, out, said.String())
+	out, said := w.typed(t, script)
+	if said != "" {
+		t.Fatalf("docs/verify.md complains: %s\n%s", said, out)
 	}
-	// evidence by the README's two checkers and by three here, a report, exported lines, and two
-	// proofs
-	holds := len(regexp.MustCompile(`(?m)^holds$`).FindAll(out, -1))
-	genuine := len(regexp.MustCompile(`(?m)^record 0 is genuine and in the chain with root [0-9a-f]{64}\nif this is the company's key, or one of them is: SHA256:[A-Za-z0-9_-]{43}$`).FindAll(out, -1))
-	if holds != 7 || genuine != 2 {
-		t.Errorf("%d files hold, want 7, and %d proofs, want 2:\n%s", holds, genuine, out)
+	// evidence by three checkers, a report, exported lines, and two proofs
+	holds := len(regexp.MustCompile(`(?m)^holds$`).FindAllString(out, -1))
+	genuine := len(regexp.MustCompile(`(?m)^record 0 is genuine and in the chain with root [0-9a-f]{64}\nif this is the company's key, or one of them is: SHA256:[A-Za-z0-9_-]{43}$`).FindAllString(out, -1))
+	if holds != 5 || genuine != 2 {
+		t.Errorf("%d files hold, want 5, and %d proofs, want 2:\n%s", holds, genuine, out)
 	}
 }
 
 // commit is a commit according to the session.
 type commit struct {
 	Commit, Authored, Subject string
-	Files                     int
 }
 
 // gitDir is the history of this project.
@@ -285,25 +453,17 @@ func gitDir(t *testing.T) string {
 	return dir
 }
 
-// gitLog is the same as the session takes, got in another way: the latest 60 commits, the oldest
+// gitLog is the same as the session takes, got in another way: the latest ten commits, the oldest
 // first.
 func gitLog(t *testing.T, history string) (commits []commit) {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "git", "--git-dir", history,
-		"log", "-60", "--cc", "--name-only", "--format=%x01%H%x00%aI%x00%f%x00", "HEAD").Output()
+	out, err := exec.CommandContext(t.Context(), "git", "--git-dir", history, "log", "-10", "--format=%H%x00%aI%x00%f", "HEAD").Output()
 	must(t, err)
-	for _, text := range strings.Split(string(out), "\x01")[1:] {
+	for _, text := range strings.Split(strings.TrimSpace(string(out)), "\n") {
 		parts := strings.Split(text, "\x00")
-		c := commit{Commit: parts[0], Authored: parts[1], Subject: parts[2], Files: len(strings.Fields(parts[3]))}
-		commits = append([]commit{c}, commits...)
+		commits = append([]commit{{Commit: parts[0], Authored: parts[1], Subject: parts[2]}}, commits...)
 	}
 	return commits
-}
-
-// readmeBlocks are the code blocks of the README in a language.
-func readmeBlocks(t *testing.T, language string) []string {
-	t.Helper()
-	return blocksOf(t, "../README.md", language)
 }
 
 // blocksOf are the code blocks of a page in a language.

@@ -45,12 +45,12 @@ refuse(checkKey, other);
 
 const { records } = load("chain.json");
 for (const record of records) accept(checkRecord, record, key);
-const [r] = records;
+const r = records.find((record) => "delegation" in record);
 refuse(checkRecord, r, other);
-refuse(checkRecord, changed(r, ["index"], 1n), key);
+refuse(checkRecord, changed(r, ["index"], 99n), key);
 refuse(checkRecord, changed(r, ["timestamp"], "2026-01-01T00:00:00.000Z"), key);
 refuse(checkRecord, changed(r, ["payload", "agentId"], "other-bot"), key);
-refuse(checkRecord, changed(r, ["payload", "payload", "files"], -1n), key);
+refuse(checkRecord, changed(r, ["payload", "payload", "branch"], "other"), key);
 refuse(checkRecord, changed(r, ["delegation", "subject"], "spiffe://attestd.local/company/other"), key);
 refuse(checkRecord, changed(r, ["delegation"], undefined), key);
 refuse(checkRecord, changed(r, ["signature"], flipped(r.signature, 5)), key);

@@ -42,12 +42,12 @@ refuse(check_key, other)
 records = load("chain.json")["records"]
 for record in records:
     accept(check_record, record, key)
-r = records[0]
+r = next(record for record in records if "delegation" in record)
 refuse(check_record, r, other)
-refuse(check_record, changed(r, "index", to=1), key)
+refuse(check_record, changed(r, "index", to=99), key)
 refuse(check_record, changed(r, "timestamp", to="2026-01-01T00:00:00.000Z"), key)
 refuse(check_record, changed(r, "payload", "agentId", to="other-bot"), key)
-refuse(check_record, changed(r, "payload", "payload", "files", to=-1), key)
+refuse(check_record, changed(r, "payload", "payload", "branch", to="other"), key)
 refuse(check_record, changed(r, "delegation", "subject", to="spiffe://attestd.local/company/other"), key)
 refuse(check_record, {k: v for k, v in r.items() if k != "delegation"}, key)
 refuse(check_record, changed(r, "signature", to=flipped(r["signature"], 5)), key)

@@ -30,7 +30,7 @@ func TestFindsWideLines(t *testing.T) {
 		{".ci/run", "#!/usr/bin/env " + long + "\n# " + long + "\n", []int{2}},
 		{"a.md", long + "\n```\n" + long + "\n```\n| " + long + "|\n- [word](" + url + ") word\n" + url + "\n  " + long + "\n", []int{1, 8}},
 		{"a.md", "````\n```\n" + long + "\n```\n````\n" + long + "\n", []int{6}},
-		{"README.md", "```\n" + long + "\n```\n" + strings.Repeat("a\n", 108), []int{2, 111}},
+		{"README.md", "```\n" + long + "\n```\n" + strings.Repeat("a\n", 188), []int{2, 191}},
 		{"testdata/a.go", "package a\n\n// " + long + "\n", nil},
 		{"a.txt", long, nil},
 	} {

@@ -110,7 +110,7 @@ const (
 	maxComment      = 100
 	maxPreformatted = 120
 	maxProse        = 120
-	maxReadme       = 110
+	maxReadme       = 190
 	tabWidth        = 4
 )
 
