@@ -4,7 +4,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/cmd/cli"
-	"attestd/crypto/cred"
 	"attestd/internal/printable"
 )
 
@@ -35,12 +34,6 @@ func trustAddCommand() *cobra.Command {
 		Args:  cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			key := cli.TrustedKey{Company: args[0], Fingerprint: args[1]}
-			if err := cred.CheckSegment(key.Company); err != nil {
-				return cli.Usagef("the company: %v", err)
-			}
-			if !cli.FingerprintForm().MatchString(key.Fingerprint) {
-				return cli.Usagef("the fingerprint must be SHA256: and 43 characters")
-			}
 			added, err := cli.TrustKey(key)
 			if err != nil {
 				return err

@@ -93,8 +93,15 @@ func TrustedKeyOf(company string) (string, error) {
 // but its removal, so that a lying server's key cannot take its place by a slip.
 var ErrOtherKey = errors.New("another key is trusted")
 
-// TrustKey adds a trusted key, and returns false where it was trusted before.
+// TrustKey adds a trusted key, and returns false where it was trusted before. What has not the form
+// of a company's ID and of a fingerprint is a usage error.
 func TrustKey(key TrustedKey) (added bool, err error) {
+	if err := cred.CheckSegment(key.Company); err != nil {
+		return false, Usagef("the company: %v", err)
+	}
+	if !FingerprintForm().MatchString(key.Fingerprint) {
+		return false, Usagef("the fingerprint must be SHA256: and 43 characters")
+	}
 	err = changeTrustedKeys(func(keys TrustedKeys) (TrustedKeys, error) {
 		for _, k := range keys {
 			switch {

@@ -32,3 +32,17 @@ func FuzzTrustedKeys(f *testing.F) {
 		}
 	})
 }
+
+// A fingerprint comes from a server too, which could answer with another line.
+func TestTrustKeyHasItsForm(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	key := "SHA256:" + strings.Repeat("A", 43)
+	for _, k := range []TrustedKey{{"acme", ""}, {"acme", key + "\nother " + key}, {"acme\nother", key}, {"", key}} {
+		if added, err := TrustKey(k); added || err == nil {
+			t.Errorf("%q is trusted", k)
+		}
+	}
+	if keys, err := ReadTrustedKeys(); err != nil || len(keys) > 0 {
+		t.Errorf("%v %v", keys, err)
+	}
+}
