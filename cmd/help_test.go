@@ -91,7 +91,7 @@ func TestHelpFitsAScreen(t *testing.T) {
 		}
 		if c.name == "attestd" {
 			for _, sub := range whole.Commands() {
-				if !strings.Contains(out.String(), "\n  "+sub.Name()+" ") {
+				if sub.Name() != "help" && !strings.Contains(out.String(), "\n  "+sub.Name()+" ") {
 					t.Errorf("the help lacks %s", sub.Name())
 				}
 			}

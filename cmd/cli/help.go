@@ -38,7 +38,7 @@ var groups = []struct{ title, commands string }{
 	{"Check", "check records report tail trust verify"},
 	{"Operate", "accept-rollback accept-tables archive backup company company-log config doctor export health migrate move restore"},
 	{"Keys", "master-key recover-key rekey rotate-key"},
-	{"Program", "completion help version"},
+	{"Program", "completion version"},
 }
 
 // GroupOf returns the title of the group of a command, by the command's name.
