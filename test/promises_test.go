@@ -36,12 +36,18 @@ func declaredTests(t *testing.T) map[string][]string {
 	return tests
 }
 
-// promises returns the pages of docs/security with promises, one after the other.
-func promises(t *testing.T) (text []byte) {
+// promisePages are the pages of docs/security with promises.
+func promisePages(t *testing.T) []string {
 	t.Helper()
 	pages, err := filepath.Glob("../docs/security/promises-*.md")
 	must(t, err)
-	for _, page := range pages {
+	return pages
+}
+
+// promises returns the text of these pages, one after the other.
+func promises(t *testing.T) (text []byte) {
+	t.Helper()
+	for _, page := range promisePages(t) {
 		one, err := os.ReadFile(page)
 		must(t, err)
 		text = append(text, one...)
@@ -118,9 +124,7 @@ func TestOverviewLeadsToEveryPromise(t *testing.T) {
 	must(t, err)
 	table := regexp.MustCompile(`(?m)^## (.*)\n\n\| # \| promise \| test \|$`)
 	found := 0
-	pages, err := filepath.Glob("../docs/security/promises-*.md")
-	must(t, err)
-	for _, page := range pages {
+	for _, page := range promisePages(t) {
 		text, err := os.ReadFile(page)
 		must(t, err)
 		for _, m := range table.FindAllSubmatch(text, -1) {

@@ -122,10 +122,7 @@ func agentKeyFile(agent string) (string, error) {
 	return filepath.Join(folder, agent+".jwk"), err
 }
 
-func agentKeyFolder() (string, error) {
-	folder, err := os.UserConfigDir()
-	return filepath.Join(folder, "attestd", "agents"), err
-}
+func agentKeyFolder() (string, error) { return cli.ConfigFile("agents") }
 
 // findAgentKey reads the agent's key. path is "" where this machine has none, or one for another
 // server than the command line names.

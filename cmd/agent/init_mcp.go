@@ -182,11 +182,10 @@ func (f *initMCPFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	env, err := cli.ConnectionFile()
+	store, err := cli.ConfigFile("mcp-servers.json")
 	if err != nil {
 		return err
 	}
-	store := filepath.Join(filepath.Dir(env), "mcp-servers.json")
 	text, err := cli.ReadPrivate(store)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -34,8 +34,8 @@ func (p *passportFlags) check() error {
 	switch {
 	case p.file == "" && p.pinned != "":
 		return cli.Usagef("--pinned-key requires --passport")
-	case p.pinned != "" && !cli.FingerprintForm().MatchString(p.pinned):
-		return cli.Usagef("--pinned-key must be a fingerprint, SHA256: and 43 characters")
+	case p.pinned != "":
+		return cli.CheckFingerprint("--pinned-key", p.pinned)
 	}
 	return nil
 }

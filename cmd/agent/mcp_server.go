@@ -33,8 +33,10 @@ With --agent, the tools attest only for this agent and search only its records.
 ` + cli.ConnectionHelp,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if config.Pinned != "" && !cli.FingerprintForm().MatchString(config.Pinned) {
-				return cli.Usagef("--pinned-key must be a fingerprint, SHA256: and 43 characters")
+			if config.Pinned != "" {
+				if err := cli.CheckFingerprint("--pinned-key", config.Pinned); err != nil {
+					return err
+				}
 			}
 			switch {
 			case (resource == "") != (issuer == ""):

@@ -18,12 +18,12 @@ import (
 
 // signInOf returns a sign-in for an MCP server, whose tokens are stored in a file of its own.
 func signInOf(server *url.URL) (*mcpproxy.SignIn, error) {
-	env, err := cli.ConnectionFile()
+	tokens, err := cli.ConfigFile("tokens")
 	if err != nil {
 		return nil, errors.New("no configuration folder for --sign-in: set HOME")
 	}
 	sum := sha256.Sum256([]byte(server.String()))
-	path := filepath.Join(filepath.Dir(env), "tokens", strings.ReplaceAll(server.Hostname(), ":", "_")+"-"+hex.EncodeToString(sum[:8])+".json")
+	path := filepath.Join(tokens, strings.ReplaceAll(server.Hostname(), ":", "_")+"-"+hex.EncodeToString(sum[:8])+".json")
 	load := func() (string, error) {
 		text, err := cli.ReadPrivate(path)
 		if errors.Is(err, fs.ErrNotExist) {

@@ -70,17 +70,18 @@ func consoleAddress(ctx context.Context, cmd *cobra.Command, company string) (st
 		return "", fmt.Errorf("nothing to open: %w", err)
 	}
 	address := c.URL() + "/"
+	trusted, err := cli.ReadTrustedKeys()
+	if err != nil || len(trusted) == 0 {
+		return address, err
+	}
 	if company == "" && config.Credential != nil {
 		if own, err := c.Company(ctx); err == nil {
 			company = own.CompanyID
 		}
 	}
-	if company == "" {
+	key := trusted.Fingerprint(company)
+	if key == "" {
 		return address, nil
-	}
-	key, err := cli.TrustedKeyOf(company)
-	if err != nil || key == "" {
-		return address, err
 	}
 	return address + "#/start?" + url.Values{"fingerprint": {key}}.Encode(), nil
 }

@@ -201,8 +201,10 @@ func ReadTrust(key, policy string) (t evidence.Trust, err error) {
 	switch {
 	case key != "" && policy != "":
 		return t, cli.Usagef("--key and --policy exclude each other")
-	case key != "" && !cli.FingerprintForm().MatchString(key):
-		return t, cli.Usagef("--key must be a fingerprint, SHA256: and 43 characters")
+	case key != "":
+		if err := cli.CheckFingerprint("--key", key); err != nil {
+			return t, err
+		}
 	case policy != "":
 		text, err := cli.ReadBounded(policy, MaxPolicyFile)
 		if err == nil && !utf8.Valid(text) { // the other checkers decode policies as text

@@ -101,12 +101,16 @@ func Connection(cmd *cobra.Command) (attestd.Config, error) {
 
 // ConnectionFile returns the path of the file in which `attestd init` stores address and key. Its
 // lines have the form NAME=value, so that a shell can read them too.
-func ConnectionFile() (string, error) {
+func ConnectionFile() (string, error) { return ConfigFile("env") }
+
+// ConfigFile returns the path of a file or folder of ours in the user's configuration folder. A
+// process without a home folder has none.
+func ConfigFile(name string) (string, error) {
 	folder, err := os.UserConfigDir()
 	if err != nil {
 		return "", err
 	}
-	return filepath.Join(folder, "attestd", "env"), nil
+	return filepath.Join(folder, "attestd", name), nil
 }
 
 // ReadConnectionFile returns the settings in the connection file, nil when the file does not exist.

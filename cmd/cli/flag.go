@@ -43,5 +43,13 @@ func CheckListen(flag, address string) error {
 	return nil
 }
 
+// CheckFingerprint returns a usage error unless the value of name is the fingerprint of a key.
+func CheckFingerprint(name, value string) error {
+	if !FingerprintForm().MatchString(value) {
+		return Usagef("%s must be a fingerprint, SHA256: and 43 characters", name)
+	}
+	return nil
+}
+
 // FingerprintForm is the form of the fingerprint of a key.
 var FingerprintForm = lazyregexp.New(`^SHA256:[A-Za-z0-9_-]{43}$`)

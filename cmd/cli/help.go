@@ -86,11 +86,9 @@ func printGroups(out io.Writer, root *cobra.Command, statuses string) {
 	printLines(&text, root.Long)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
+	printLines(&text, "\n")
 	for _, g := range groups {
-		title := "\n" + g.title
-		if g.title != groups[0].title {
-			title = g.title
-		}
+		title := g.title
 		for _, name := range strings.Fields(g.commands) {
 			if i := slices.IndexFunc(root.Commands(), func(c *cobra.Command) bool { return c.Name() == name }); i >= 0 {
 				if title != "" {

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -22,13 +20,7 @@ type TrustedKey struct {
 
 // TrustedKeysFile returns the path of the file with the trusted keys. Its lines have the form
 // "COMPANY SHA256:…". Empty lines, and those that begin with "#", have no meaning.
-func TrustedKeysFile() (string, error) {
-	folder, err := os.UserConfigDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(folder, "attestd", "trusted-keys"), nil
-}
+func TrustedKeysFile() (string, error) { return ConfigFile("trusted-keys") }
 
 // ReadTrustedKeys reads the trusted keys. There are none where the file does not exist, or where
 // the process has no home folder. A file that others can write is refused, because they could
@@ -89,18 +81,15 @@ func TrustedKeyOf(company string) (string, error) {
 	return keys.Fingerprint(company), err
 }
 
-// ErrOtherKey says that another key is trusted for the company. Nothing replaces a trusted key
-// but its removal, so that a lying server's key cannot take its place by a slip.
-var ErrOtherKey = errors.New("another key is trusted")
-
 // TrustKey adds a trusted key, and returns false where it was trusted before. What has not the form
-// of a company's ID and of a fingerprint is a usage error.
+// of a company's ID and of a fingerprint is a usage error. Nothing replaces a trusted key but its
+// removal, so that a lying server's key cannot take its place by a slip.
 func TrustKey(key TrustedKey) (added bool, err error) {
 	if err := cred.CheckSegment(key.Company); err != nil {
 		return false, Usagef("the company: %v", err)
 	}
-	if !FingerprintForm().MatchString(key.Fingerprint) {
-		return false, Usagef("the fingerprint must be SHA256: and 43 characters")
+	if err := CheckFingerprint("the key", key.Fingerprint); err != nil {
+		return false, err
 	}
 	err = changeTrustedKeys(func(keys TrustedKeys) (TrustedKeys, error) {
 		for _, k := range keys {
@@ -108,8 +97,8 @@ func TrustKey(key TrustedKey) (added bool, err error) {
 			case k == key:
 				return keys, nil
 			case k.Company == key.Company:
-				return nil, fmt.Errorf("%w for %s: %s; if the company really has the new key and no rotation leads to it, first run attestd trust remove %s",
-					ErrOtherKey, k.Company, k.Fingerprint, k.Company)
+				return nil, fmt.Errorf("another key is trusted for %s: %s; if the company really has the new key and no rotation leads to it, first run attestd trust remove %s",
+					k.Company, k.Fingerprint, k.Company)
 			}
 		}
 		added = true

@@ -22,7 +22,6 @@ const witnessName = "witness.demo.example"
 // demo has its key.
 type demoWitness struct {
 	cosigner *witness.Cosigner
-	log      attestd.LogInfo
 	latest   tlog.Tree
 }
 
@@ -43,13 +42,21 @@ func (p *player) cosign(ctx context.Context) error {
 		return err
 	}
 	defer client.Close()
+	logs, err := client.Logs(ctx)
+	if err != nil {
+		return err
+	}
+	if len(logs) == 0 || len(logs[0].VKeys) == 0 {
+		return errors.New("the server lists no log")
+	}
+	actions := logs[0]
 	if p.witness == nil {
-		if p.witness, err = newWitness(ctx, client); err != nil {
+		if p.witness, err = newWitness(actions); err != nil {
 			return err
 		}
 	}
 	w := p.witness
-	asked, checkpoint, err := w.request(ctx, client)
+	asked, checkpoint, err := w.request(ctx, client, actions)
 	if err != nil {
 		return err
 	}
@@ -65,18 +72,14 @@ func (p *player) cosign(ctx context.Context) error {
 }
 
 // request returns what the witness is asked, and the checkpoint in it, which covers all that the
-// log has now. A server signs a new checkpoint at most once a second.
-func (w *demoWitness) request(ctx context.Context, client *attestd.Client) (asked, checkpoint []byte, err error) {
-	logs, err := client.Logs(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
+// log has by now. A server signs a new checkpoint at most once a second.
+func (w *demoWitness) request(ctx context.Context, client *attestd.Client, now attestd.LogInfo) (asked, checkpoint []byte, err error) {
 	for range askedTimes {
 		if w.latest.Size == 0 {
-			checkpoint, err = client.Checkpoint(ctx, w.log.LogID)
+			checkpoint, err = client.Checkpoint(ctx, now.LogID)
 			asked = witness.Request{Checkpoint: checkpoint}.Format()
 		} else { // a proof of consistency has the form of a request
-			asked, err = client.LogConsistency(ctx, w.log.LogID, w.latest.Size)
+			asked, err = client.LogConsistency(ctx, now.LogID, w.latest.Size)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -86,7 +89,7 @@ func (w *demoWitness) request(ctx context.Context, client *attestd.Client) (aske
 			return nil, nil, err
 		}
 		is, _, err := tlog.ParseSignedCheckpoint(request.Checkpoint)
-		if err != nil || is.Size >= logs[0].Size {
+		if err != nil || is.Size >= now.Size {
 			return asked, request.Checkpoint, err
 		}
 		if err := sleep.For(ctx, askAgain); err != nil {
@@ -96,15 +99,8 @@ func (w *demoWitness) request(ctx context.Context, client *attestd.Client) (aske
 	return nil, nil, errors.New("the server signs no checkpoint of all records")
 }
 
-func newWitness(ctx context.Context, client *attestd.Client) (*demoWitness, error) {
-	logs, err := client.Logs(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if len(logs) == 0 || len(logs[0].VKeys) == 0 {
-		return nil, errors.New("the server lists no log")
-	}
-	key, err := tlog.ParseVKey(logs[0].VKeys[0])
+func newWitness(log attestd.LogInfo) (*demoWitness, error) {
+	key, err := tlog.ParseVKey(log.VKeys[0])
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +108,7 @@ func newWitness(ctx context.Context, client *attestd.Client) (*demoWitness, erro
 	if err != nil {
 		return nil, err
 	}
-	w := &demoWitness{log: logs[0], latest: tlog.Tree{Root: tlog.EmptyRoot()}}
+	w := &demoWitness{latest: tlog.Tree{Root: tlog.EmptyRoot()}}
 	w.cosigner, err = witness.NewCosigner(witnessName, private, []tlog.PolicyLog{{Key: key}}, w)
 	return w, err
 }

@@ -13,10 +13,12 @@ import { zoneOf } from '../core/times.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure, useTask } from './basic.js';
 import { Change } from './change.js';
-import { DemoWeek } from './demo_week.js';
 import { useAssess } from './key_trust.js';
+import { lazy } from './lazy.js';
 import { sessionHref } from './session_table.js';
 import { Text } from './text.js';
+
+const DemoWeek = lazy('', () => import('./demo_week.js').then((m) => m.DemoWeek));
 
 /** @param {{companyKey: CompanyKey}} props */
 function Checked({ companyKey }) {
