@@ -1,14 +1,21 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
 
 	"attestd/agent/setup"
 	"attestd/crypto/cred"
+	"attestd/internal/regular"
 )
 
 // TrustedKey is a key of a company that the user of this machine trusts. The user has its
@@ -124,6 +131,11 @@ func changeTrustedKeys(change func(TrustedKeys) (TrustedKeys, error)) error {
 	if err != nil {
 		return errors.New("no configuration folder: set HOME")
 	}
+	unlock, err := lockTrustedKeys(path + ".lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	keys, err := ReadTrustedKeys()
 	if err != nil {
 		return err
@@ -137,4 +149,21 @@ func changeTrustedKeys(change func(TrustedKeys) (TrustedKeys, error)) error {
 		text += k.Company + " " + k.Fingerprint + "\n"
 	}
 	return setup.WritePrivate(path, text)
+}
+
+// trustPatience is how long a change of the file waits for another one.
+const trustPatience = 5 * time.Second
+
+// lockTrustedKeys locks the file among processes for as long as it is read and written.
+func lockTrustedKeys(path string) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	lock := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|regular.NoWait), flock.SetPermissions(0o600))
+	ctx, cancel := context.WithTimeout(context.Background(), trustPatience)
+	defer cancel()
+	if _, err := lock.TryLockContext(ctx, 5*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return func() { _ = lock.Unlock() }, nil
 }

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -44,5 +46,23 @@ func TestTrustKeyHasItsForm(t *testing.T) {
 	}
 	if keys, err := ReadTrustedKeys(); err != nil || len(keys) > 0 {
 		t.Errorf("%v %v", keys, err)
+	}
+}
+
+// What is trusted at the same moment by several processes is all there.
+func TestTrustKeyAtTheSameTime(t *testing.T) {
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	key := "SHA256:" + strings.Repeat("A", 43)
+	var done sync.WaitGroup
+	for i := range 20 {
+		done.Go(func() {
+			if added, err := TrustKey(TrustedKey{fmt.Sprint("company-", i), key}); !added || err != nil {
+				t.Error(added, err)
+			}
+		})
+	}
+	done.Wait()
+	if keys, err := ReadTrustedKeys(); err != nil || len(keys) != 20 {
+		t.Errorf("%d keys are trusted: %v", len(keys), err)
 	}
 }
