@@ -15,20 +15,20 @@ import (
 	"attestd/store/storetest"
 )
 
-// clientSections are those on the two clients, one after the other, up to the next chapter.
-var clientSections = regexp.MustCompile(`(?s)\n### TypeScript\n(.*?)\n## `)
+// clientSections are those on the two clients, one after the other, to the end of the page.
+var clientSections = regexp.MustCompile(`(?s)\n## TypeScript\n(.*)`)
 
 var clientExample = regexp.MustCompile("(?s)```(js|python)\n(.*?)```")
 
-// The examples of the TypeScript and Python clients in docs/agents.md work unchanged.
+// The examples of the TypeScript and Python clients in docs/agents/clients.md work unchanged.
 func TestDocumentedClientsWork(t *testing.T) {
 	testenv.Concurrent(t)
 	othersRun(t)
-	text, err := os.ReadFile("../docs/agents.md")
+	text, err := os.ReadFile("../docs/agents/clients.md")
 	must(t, err)
 	sections := clientSections.FindSubmatch(text)
 	if sections == nil {
-		t.Fatal("docs/agents.md has no section on the TypeScript client")
+		t.Fatal("docs/agents/clients.md has no section on the TypeScript client")
 	}
 	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	c := s.register(t, "acme")
@@ -75,6 +75,6 @@ func TestDocumentedClientsWork(t *testing.T) {
 		})
 	}
 	if counts["js"] < 3 || counts["python"] < 3 {
-		t.Errorf("docs/agents.md has %v examples of the clients", counts)
+		t.Errorf("docs/agents/clients.md has %v examples of the clients", counts)
 	}
 }

@@ -71,20 +71,20 @@ func TestExamplesAttestToolCalls(t *testing.T) {
 	}
 }
 
-// shownRun are the commands that docs/agents.md shows for an example.
+// shownRun are the commands that docs/agents/everything-else.md shows for an example.
 var shownRun = regexp.MustCompile("(?s)Run one from a fresh clone.*?```\n(.*?)```")
 
-// In a clone in which nothing was installed or built, the commands that docs/agents.md shows run
-// each example in JavaScript.
+// In a clone in which nothing was installed or built, the commands that
+// docs/agents/everything-else.md shows run each example in JavaScript.
 func TestExamplesRunInAFreshClone(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	othersRun(t)
 	npm := testenv.Path(t, "npm")
-	text, err := os.ReadFile("../docs/agents.md")
+	text, err := os.ReadFile("../docs/agents/everything-else.md")
 	must(t, err)
 	shown := shownRun.FindSubmatch(text)
 	if shown == nil {
-		t.Fatal("docs/agents.md does not show how an example is run")
+		t.Fatal("docs/agents/everything-else.md does not show how an example is run")
 	}
 	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	for _, name := range []string{"langchain", "openai-agents"}[:testenv.Rounds(1, 2)] {

@@ -12,18 +12,18 @@ import (
 	"attestd/store/storetest"
 )
 
-// Another module uses the Go client as docs/agents.md describes: the test enters the commands and
-// builds and runs the program from that page.
+// Another module uses the Go client as docs/agents/clients.md describes: the test enters the
+// commands and builds and runs the program from that page.
 func TestGoClientInAnotherModule(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
-	text, err := os.ReadFile("../docs/agents.md")
+	text, err := os.ReadFile("../docs/agents/clients.md")
 	must(t, err)
-	section := regexp.MustCompile("(?s)\n### Go\n.*?\n### ").Find(text)
+	section := regexp.MustCompile("(?s)\n## Go\n.*?\n## ").Find(text)
 	commands := regexp.MustCompile("(?s)```sh\n(.*?)```").FindSubmatch(section)
 	program := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindSubmatch(section)
 	if commands == nil || program == nil {
-		t.Fatal("docs/agents.md shows no commands or no program in Go")
+		t.Fatal("docs/agents/clients.md shows no commands or no program in Go")
 	}
 	s := serve(t, storetest.New(t))
 	c := s.register(t, "acme")

@@ -28,21 +28,21 @@ func exporterFolder(t *testing.T) string {
 	return dir
 }
 
-// documentedExports are the lines of docs/agents.md that put an instrumented agent on record.
+// documentedExports are the lines of docs/agents/telemetry.md that put an instrumented agent on
+// record.
 func documentedExports(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../docs/agents.md")
+	text, err := os.ReadFile("../docs/agents/telemetry.md")
 	must(t, err)
-	_, section, _ := strings.Cut(string(text), "\n## OpenTelemetry\n")
-	block := regexp.MustCompile("(?s)```\n(.*?)```").FindStringSubmatch(section)
+	block := regexp.MustCompile("(?s)```\n(.*?)```").FindStringSubmatch(string(text))
 	if block == nil || !strings.Contains(block[1], "OTEL_EXPORTER_OTLP_ENDPOINT") {
-		t.Fatal("docs/agents.md does not say how an instrumented agent is put on record")
+		t.Fatal("docs/agents/telemetry.md does not say how an instrumented agent is put on record")
 	}
 	return block[1]
 }
 
-// exports runs the stock exporter of a signal in an encoding, with the variables of docs/agents.md.
-// acknowledged is called with the items that it says are acknowledged.
+// exports runs the stock exporter of a signal in an encoding, with the variables of
+// docs/agents/telemetry.md. acknowledged is called with the items that it says are acknowledged.
 func exports(t *testing.T, c *client, signal, encoding string, batches string, acknowledged func(items []string)) error {
 	script := documentedExports(t) + `exec "$0" export.mjs "$@"`
 	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "bash"), "-c", script, testenv.Path(t, "node"), signal, encoding, batches)
@@ -70,7 +70,7 @@ func exports(t *testing.T, c *client, signal, encoding string, batches string, a
 
 // The stock exporters of npm, of both signals and in both encodings, put every item on record that
 // they say is acknowledged, exactly once, while the server is killed and started again. They need
-// the variables of docs/agents.md and nothing else.
+// the variables of docs/agents/telemetry.md and nothing else.
 func TestStockExportersSurviveKills(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	t.Parallel()

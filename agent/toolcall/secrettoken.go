@@ -49,7 +49,8 @@ var charsets = map[string]*charset{
 	"valueEnd":   newCharset(" \t\r\n\"'\\,;&|<>)}]`"),
 }
 
-// forms are tokens by the documentation of their services; docs/agents.md lists the services.
+// forms are tokens by the documentation of their services; docs/agents/coding-agents.md lists the
+// services.
 var forms = []form{
 	// attestd's own: API keys, secrets and tokens of OAuth clients, enrolment tokens
 	{"svc_", "name", 43, 64, false}, {"cs_", "name", 43, 64, false}, {"oauth_", "name", 43, 64, false},

@@ -16,7 +16,7 @@ type TelemetryOptions struct {
 
 // ExportTraces sends spans in the JSON of OTLP, and returns the answer, which names those that are
 // refused. A repeated span is recorded once. The exporters of OpenTelemetry need no client: see
-// docs/agents.md.
+// docs/agents/telemetry.md.
 func (c *Client) ExportTraces(ctx context.Context, o TelemetryOptions, export json.RawMessage) (answer json.RawMessage, err error) {
 	return c.export(ctx, "/v1/otlp/v1/traces", o, export)
 }

@@ -50,14 +50,14 @@ func (d *desk) start(lines string, environment ...string) string {
 	return string(out)
 }
 
-// documented are the lines of a block of docs/agents.md, which begins with these.
+// documented are the lines of a block of docs/agents/telemetry.md, which begins with these.
 func documented(t *testing.T, begin string) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/agents.md")
+	text, err := os.ReadFile("../../docs/agents/telemetry.md")
 	must(t, err)
 	block := regexp.MustCompile("(?s)```[a-z]*\n(" + regexp.QuoteMeta(begin) + ".*?)\n```").FindSubmatch(text)
 	if block == nil {
-		t.Fatalf("docs/agents.md has no block that begins with %s", begin)
+		t.Fatalf("docs/agents/telemetry.md has no block that begins with %s", begin)
 	}
 	return string(block[1])
 }

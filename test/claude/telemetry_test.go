@@ -25,20 +25,22 @@ import (
 	"attestd/internal/testenv"
 )
 
-// documentedTelemetry are the lines of docs/agents.md that put Claude Code's telemetry on record.
+// documentedTelemetry are the lines of docs/agents/telemetry.md that put Claude Code's telemetry
+// on record.
 func documentedTelemetry(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/agents.md")
+	text, err := os.ReadFile("../../docs/agents/telemetry.md")
 	must(t, err)
 	lines := regexp.MustCompile("(?s)```\n(export CLAUDE_CODE_ENABLE_TELEMETRY=1.*?\nclaude)\n```").FindSubmatch(text)
 	if lines == nil {
-		t.Fatal("docs/agents.md does not say how Claude Code's telemetry is put on record")
+		t.Fatal("docs/agents/telemetry.md does not say how Claude Code's telemetry is put on record")
 	}
 	return string(lines[1])
 }
 
-// Claude Code's own telemetry is on record, with the lines of docs/agents.md and no hook: what it
-// was asked, what it asked its model, which tools it might call and how that ended. No content is.
+// Claude Code's own telemetry is on record, with the lines of docs/agents/telemetry.md and no
+// hook: what it was asked, what it asked its model, which tools it might call and how that ended.
+// No content is.
 func TestClaudeCodeTelemetry(t *testing.T) {
 	d, key := deskWithoutHooks(t)
 	m := newModel(t, []call{bash("echo one")}, []call{bash("curl http://127.0.0.1:1")}, []call{bash("exit 3")})

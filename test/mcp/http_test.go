@@ -414,17 +414,17 @@ func TestHTTPCredentials(t *testing.T) {
 	}
 }
 
-// The command that docs/agents.md shows serves the address that it names.
+// The command that docs/agents/mcp.md shows serves the address that it names.
 func TestHTTPAsDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/agents.md")
+	page, err := os.ReadFile("../../docs/agents/mcp.md")
 	must(t, err)
 	_, section, _ := strings.Cut(string(page), "\n## MCP servers over HTTP\n")
 	_, rest, _ := strings.Cut(section, "```\nattestd ")
 	line, rest, ok := strings.Cut(rest, "\n```")
 	address := regexp.MustCompile("`(http://127.0.0.1:8090/mcp)`").FindString(rest)
 	if !ok || address == "" {
-		t.Fatal("docs/agents.md does not show the command and the address")
+		t.Fatal("docs/agents/mcp.md does not show the command and the address")
 	}
 	s := serve(t)
 	port := freePort(t)
