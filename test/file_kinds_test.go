@@ -148,7 +148,7 @@ func TestEachCheckerReadsWhatTheTableSays(t *testing.T) {
 				case "with the keys":
 					refuses(kind, file)
 					refuses(kind, file, "--key", key)
-					holds("is genuine", file, files[filekind.Keys])
+					holds("holds, key not confirmed: compare", file, files[filekind.Keys])
 				default:
 					t.Errorf("the table says %q of %s", cell, kind)
 				}

@@ -5,8 +5,8 @@
 //   node check.mjs proof.json key.json
 //     a proof, and the answer of GET /v1/ca/public-key(s)
 //
-// Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was
-// given), 2 usage.
+// It prints the verdict first. Exit status: 0 "holds", 4 "fails", 5 "holds, key not confirmed" (no
+// key and no policy was given), 2 no verdict: a mistake of typing, or a file that it does not read.
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { closeSync, openSync, readSync, realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -299,7 +299,7 @@ export function checkInclusion(evidence, key) {
     must(isString(step.sibling) && /^[0-9a-f]{64}$/.test(step.sibling) && ["left", "right"].includes(step.position), "not a step of a proof");
     return sha256(step.position === "left" ? step.sibling + at : at + step.sibling).toString("hex");
   }, record.hash);
-  must(node === root, "the record is not in the chain of this root");
+  must(node === root, "the record is not below this chain root");
   return root;
 }
 
@@ -657,7 +657,7 @@ export class Evidence { // a file while it is checked
       }
     }
     if (this.fingerprint || this.policy) return { verdict: "holds", code: "", reason: "" };
-    return { verdict: "self-consistent only", code: "", reason: "the key is not confirmed: anyone can make such a file" };
+    return { verdict: "self-consistent", code: "", reason: "key not confirmed: anyone can make such a file" };
   }
 
   form() {
@@ -734,8 +734,8 @@ export class Evidence { // a file while it is checked
       must((position === "left") === Boolean(at & 1n), "a step is on the other side");
       node = sha256(position === "left" ? sibling + node : node + sibling).toString("hex");
     }
-    must(steps.next().done && node === root, "the steps do not lead to the root");
-    this.checked.push(`its hash leads to the root ${root} of ${size} records`);
+    must(steps.next().done && node === root, "the steps do not lead to the chain root");
+    this.checked.push(`its hash leads to the chain root ${root} of ${size} records`);
   }
 
   readWitnesses() {
@@ -783,7 +783,7 @@ export class Evidence { // a file while it is checked
       i >>= 1n;
       n >>= 1n;
     }
-    must(n === 0n && node.equals(root), "the proof does not lead to the root of the checkpoint");
+    must(n === 0n && node.equals(root), "the proof does not lead to the log root of the checkpoint");
   }
 
   logProof() {
@@ -820,7 +820,7 @@ export class Evidence { // a file while it is checked
       const path = id.slice(id.indexOf("/", 9) + 1), prefix = `company/${companyId}/agent/`;
       if (id.startsWith("spiffe://") && id.indexOf("/", 9) > 0 && path.startsWith(prefix)) agents.add(path.slice(prefix.length));
     }
-    this.said(authority?.records ?? [], (subject, action, agent) => {
+    this.allowed = this.said(authority?.records ?? [], (subject, action, agent) => {
       const [kind] = subject.split(":", 1), name = subject.slice(kind.length + 1);
       return kind === "agent" ? agents.has(name) : kind === "passport" ? agents.has(agent) : kind === "signing-key" && name === this.by;
     });
@@ -1101,6 +1101,7 @@ function isSession(line) { // by the first line of a file
 export class Session extends Evidence { // the file of a session while it is checked, line by line
   places = new Places();
   calls = new Calls();
+  tally = new Tally();
   // with a statement of version 1, and of those with a delegation; since the key was in other hands
   records = { older: 0, exchanged: 0, stolen: 0 };
 
@@ -1173,6 +1174,7 @@ export class Session extends Evidence { // the file of a session while it is che
     this.records.stolen += this.isStolen(record);
     this.acts(record);
     this.calls.add(record);
+    this.tally.add(this, record);
   }
 
   end() {
@@ -1192,6 +1194,112 @@ export class Session extends Evidence { // the file of a session while it is che
     if (stolen > 0) say(`the key was in other hands since ${this.stolen()}; ${stolen} of these records are of that time`);
   }
 }
+
+
+// The summary of a file that does not fail: who did what, on whose behalf and under which right.
+// All checkers print the same lines. Names of the file are JSON strings in them, and end where they
+// end.
+const MOST_SHOWN = 2000; // characters of a payload, or of a delegation chain
+const MOST_TYPES = 10; // action types of a session
+
+const grouped = (n) => String(n).replace(/\B(?=(\d{3})+$)/g, ",");
+
+export function shown(text) { // all of it, or its beginning and how long all of it is
+  let length = 0, end = 0;
+  for (const character of text) {
+    if (length++ < MOST_SHOWN) end += character.length;
+  }
+  return length <= MOST_SHOWN ? text : `the first ${grouped(MOST_SHOWN)} of ${grouped(length)} characters: ${text.slice(0, end)}`;
+}
+
+const counted = (count) => `${count} record${count === 1n ? "" : "s"}`;
+
+function companyKey({ policy, fingerprint }, key) {
+  if (policy) return `the company's key ${key}, confirmed by the policy that you named`;
+  if (!fingerprint) return `the key ${key}; that it is the company's is not confirmed`;
+  return `the company's key ${key}, ${key === fingerprint ? "which you named" : "confirmed by the key that you named"}`;
+}
+
+function agentsWord({ chain, agentKey: pin, since }, isStolen) {
+  if (!chain) return "none: that the agent did this is the company's word alone";
+  const [{ thumbprint: kid }] = chain;
+  const said = pin ? `by the agent's own key ${kid}, ${pin === kid ? "which you named" : "which follows from the one that you named"}`
+    : `by the key ${kid}, which the company enrolled for this agent; that it is the agent's own is not confirmed`;
+  return said + (isStolen ? `; the key was in other hands since ${since.since}` : "");
+}
+
+function behalf({ notActor }, { delegation }) {
+  if (!delegation) return "nobody else: it has no delegation";
+  const { subject, delegationChain: all } = delegation, chain = all[0] === subject ? all : [subject, ...all];
+  return shown(chain.map(canonical).join(" -> ")) + (notActor === undefined ? "" : "; it was given to another one than this agent");
+}
+
+// whether the action was allowed is for the reader to judge: no file says that
+function* rights({ file: { record: { payload: { agentId }, timestamp: at }, authority, passport, status }, allowed, events }) {
+  const agent = canonical(agentId), last = allowed.findLast(({ payload, record }) => payload.subject === `agent:${agentId}` && record.timestamp <= at);
+  if (!authority) yield ["right", `not in this file: it has no control records about the agent ${agent}`];
+  else if (!last) yield ["right", `nothing here says that the agent ${agent} was registered at that time`];
+  else yield ["right", `the latest control record here about the agent ${agent} at that time is ${canonical(last.action)}, control record ${last.record.index}, ${last.record.timestamp}`];
+  if (!passport) return;
+  const issued = events.findLast(({ action }) => action === "passport.issued");
+  const scopes = !issued ? "which nothing here says was ever issued"
+    : `issued with the scopes ${shown(canonical(Object.hasOwn(issued.payload, "scopes") ? issued.payload.scopes : null))}`;
+  yield ["passport", `${canonical(passport.jti)}, ${scopes}, was ${status.status} at ${status.checkedAt}; nothing here says that this was done with it`];
+}
+
+class Tally { // what the summary of a session says of its records
+  first = "";
+  last = "";
+  types = new Map();
+  others = 0;
+  delegated = 0;
+  delegate = "";
+
+  add(checked, record) {
+    const { timestamp: at, index, payload: { actionType } } = record, count = this.types.get(actionType);
+    this.first ||= at;
+    this.last = at;
+    if (count || this.types.size < MOST_TYPES) this.types.set(actionType, (count ?? 0) + 1);
+    else this.others++;
+    if (!record.delegation) return;
+    this.delegated++;
+    this.delegate ||= `record ${index}: ${behalf(checked, record)}`;
+  }
+
+  actions() {
+    const some = [...this.types].map(([name, count]) => `${canonical(name)} (${count})`);
+    return shown([...some, ...this.others > 0 ? [`other types (${this.others})`] : []].join(", "));
+  }
+}
+
+export function* summary(checked) { // [name, text] of each line
+  const { file } = checked, company = canonical(file.companyId);
+  if (checked instanceof Session) {
+    const { tally, places, calls, records: { stolen } } = checked, agent = canonical(file.agentId), count = counted(file.records);
+    yield ["who", `agent ${agent} of the company ${company}, in its session ${canonical(file.sid)}`];
+    yield ["signed by", companyKey(checked, file.keys.at(-1).fingerprint)];
+    yield ["agent's signature", agentsWord(checked, stolen > 0)];
+    yield ["what", `${count}, ${calls.state(places.state())}; from ${tally.first} to ${tally.last} by the service's clock`];
+    yield ["actions", tally.actions()];
+    yield ["payload", "not shown: each record has its own, in its line of the file"];
+    yield ["on behalf of", tally.delegated > 0 ? `${tally.delegated} of ${count} have a delegation, the first of them ${tally.delegate}` : "nobody else: no record has a delegation"];
+    yield ["right", `not in this file: it has no control records about the agent ${agent} but those of its key`];
+    return;
+  }
+  const { record, log, keys } = file, { agentId, actionType, payload } = record.payload, isAction = log === "actions";
+  const ring = checked.logs[log].keys, at = keys.length - ring.length + ring.indexOf(signer(checked.logs[log], record));
+  yield ["who", isAction ? `agent ${canonical(agentId)} of the company ${company}` : `the service itself, in the control log of the company ${company}`];
+  yield ["signed by", companyKey(checked, keys[at].fingerprint)];
+  if (isAction) yield ["agent's signature", agentsWord(checked, Boolean(checked.chain) && checked.isStolen(record))];
+  yield ["what", `${canonical(actionType)}, record ${record.index} of the log ${log}, ${record.timestamp} by the service's clock`];
+  yield ["payload", shown(canonical(payload))];
+  if (!isAction) return;
+  yield ["on behalf of", behalf(checked, record)];
+  yield* rights(checked);
+}
+
+// the verdict, as all checkers print it
+export const inWords = ({ verdict, code, reason }) => (code ? `fails: ${code}: ${reason}` : verdict === "holds" ? "holds" : `holds, ${reason}`);
 
 // What a file is, and who checks it. A file of another kind than this checker reads may be as
 // genuine as any: it gets no verdict. Package filekind is the reference of this part.
@@ -1330,34 +1438,41 @@ function openedSource(source, trust) { // a file of one record, or of a session
   return isSession(start) ? new Session(source, trust) : new Evidence(source.rest(), trust);
 }
 
-export function main(all) { // returns the exit status
-  const [name, ...options] = all;
-  if (options.length === 1 && !options[0].startsWith("--")) {
-    try {
-      const sources = all.map(bytesOf);
-      sources.forEach((source, i) => mustBe(all[i], source, ["proof", "keys"][i]));
-      const [proof, key] = sources.map((source) => read(textOf(source))), root = checkInclusion(proof, key);
-      const whose = [checkKey(key)].flat().join(", "), pruned = isPruned(proof.record);
-      console.log(pruned ? `pruned: what record ${proof.record.index} said cannot be checked. Its hash is signed, and in the chain with root ${printable(root)}`
-        : `record ${proof.record.index} is genuine and in the chain with root ${printable(root)}`);
-      console.log(`if this is the company's key, or one of them is: ${printable(whose)}`);
-      return pruned ? 5 : 0;
-    } catch (refused) {
-      const isRead = !("syscall" in refused) && !(refused instanceof NotRead);
-      console[isRead ? "log" : "error"](`${isRead ? "fails: " : ""}${printable(refused.message)}`);
-      return isRead ? 4 : 2;
+const OPTIONS = new Map([["--key", ["fingerprint", "a fingerprint"]], ["--policy", ["policy", "a file"]], ["--agent-key", ["agentKey", "a thumbprint"]]]);
+const USAGE = "usage: check.mjs FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]\n       check.mjs PROOF KEYS";
+
+function typed(all) { // the files and the options, as --name VALUE or --name=VALUE
+  const files = [], trust = {}, rest = all.values();
+  for (const argument of rest) {
+    if (!argument.startsWith("-") || argument === "-") {
+      files.push(argument);
+      continue;
     }
+    const at = argument.indexOf("="), name = at < 0 ? argument : argument.slice(0, at);
+    must(OPTIONS.has(name), `${name} is no option\n${USAGE}`);
+    const [member, what] = OPTIONS.get(name);
+    must(!Object.hasOwn(trust, member), `${name} is given twice`);
+    const value = at < 0 ? rest.next().value ?? "" : argument.slice(at + 1);
+    must(value && !value.startsWith("--"), `${name} needs ${what}, as ${name} VALUE`);
+    trust[member] = value;
   }
+  must(trust.fingerprint === undefined || trust.policy === undefined, "--key and --policy exclude each other");
+  must(files.length === 1 || files.length === 2 && Object.keys(trust).length === 0, `${files.length} files are named\n${USAGE}`);
+  return { files, trust };
+}
+
+// each is data until its unprintable characters are escaped
+const say = (...lines) => console.log(lines.map(printable).join("\n"));
+
+export function main(all) { // returns the exit status
   let evidence;
   try {
-    const usage = "usage: check.mjs FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]", trust = {};
-    must(name && options.length % 2 === 0, usage);
-    for (let i = 0; i < options.length; i += 2) {
-      const known = { "--key": "fingerprint", "--policy": "policy", "--agent-key": "agentKey" }[options[i]];
-      must(known && !Object.hasOwn(trust, known), usage);
-      trust[known] = options[i + 1];
+    if (all.length === 1 && ["--help", "-h"].includes(all[0])) {
+      console.log(USAGE);
+      return 0;
     }
-    must(!(trust.fingerprint !== undefined && trust.policy !== undefined), usage);
+    const { files, trust } = typed(all), [name] = files;
+    if (files.length === 2) return checkAlone(files);
     const file = openSync(name);
     must(trust.fingerprint === undefined || /^SHA256:[A-Za-z0-9_-]{43}$/.test(trust.fingerprint), "a fingerprint is SHA256: and 43 characters of base64url");
     must(trust.agentKey === undefined || isThumbprint(trust.agentKey), "a thumbprint of an agent's key is 43 characters of base64url");
@@ -1366,13 +1481,40 @@ export function main(all) { // returns the exit status
     mustBe(name, source.begin(BEGIN), "evidence", "session");
     evidence = openedSource(source, trust);
   } catch (refused) {
-    console.error(printable(refused.message));
+    console.error(refused.message.split("\n").map(printable).join("\n"));
     return 2;
   }
-  const { verdict, code, reason } = evidence.verdict();
-  const notProven = code ? [] : evidence.file.notProven.map((line) => `not proven: ${line}`);
-  console.log([...evidence.checked, "", ...notProven, "", [verdict, code, reason].filter(Boolean).join(": ")].map(printable).join("\n"));
-  return { holds: 0, fails: 4 }[verdict] ?? 5;
+  const found = evidence.verdict();
+  say(inWords(found), ...found.code ? [] : [...summary(evidence)].map(([name, text]) => `${name}: ${text}`));
+  say(...evidence.checked.map((line) => `checked: ${line}`), ...found.code ? [] : evidence.file.notProven.map((line) => `not proven: ${line}`));
+  return { holds: 0, fails: 4 }[found.verdict] ?? 5;
+}
+
+function checkAlone(names) { // a proof, with a file of the company's keys
+  const sources = names.map(bytesOf);
+  sources.forEach((source, i) => mustBe(names[i], source, ["proof", "keys"][i]));
+  let proof, root, whose;
+  try {
+    const [read1, key] = sources.map((source) => read(textOf(source)));
+    proof = read1;
+    root = checkInclusion(proof, key);
+    whose = [checkKey(key)].flat().join(", ");
+  } catch (refused) {
+    say(`fails: ${refused.message}`);
+    return 4;
+  }
+  const { record } = proof, pruned = isPruned(record), place = `record ${record.index}, below the chain root ${root}`;
+  if (pruned) {
+    say("pruned: what the record said cannot be checked. Its hash is signed, and in the log", `what: ${place}`);
+  } else {
+    const { agentId, companyId, actionType, payload } = record.payload;
+    say("holds, key not confirmed: compare a fingerprint below with one that you have from elsewhere",
+      `who: agent ${canonical(agentId)} of the company ${canonical(companyId)}`,
+      `what: ${canonical(actionType)}, ${place}, ${record.timestamp} by the service's clock`,
+      `payload: ${shown(canonical(payload))}`, `on behalf of: ${behalf({}, record)}`, "right: not in this file");
+  }
+  say(`signed by: a key of the file of keys, which has ${whose}`);
+  return pruned ? 5 : 0;
 }
 
 if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) process.exitCode = main(process.argv.slice(2));

@@ -6,13 +6,21 @@
 #   python3 check.py proof.json key.json
 #     a proof, and the answer of GET /v1/ca/public-key(s)
 #
-# Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was
-# given), 2 usage.
+# It prints the verdict first. Exit status: 0 "holds", 4 "fails", 5 "holds, key not confirmed" (no
+# key and no policy was given), 2 no verdict: a mistake of typing, a file that it does not read, or
+# no package cryptography.
 import base64, hashlib, io, itertools, json, re, sys, time
 from datetime import datetime
 from decimal import Decimal
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
+try:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
+except ImportError as missing:
+    if __name__ != "__main__":
+        raise
+    print(f"check.py needs the Python package cryptography ({missing}). Install it:\n\n    python3 -m pip install cryptography\n\n"
+          "or, on Debian and Ubuntu, apt-get install python3-cryptography. check.mjs needs Node alone.", file=sys.stderr)
+    sys.exit(2)
 
 def must(ok, message):  # not assert, which python3 -O leaves out
     if not ok:
@@ -226,7 +234,7 @@ def check_inclusion(evidence, key, log="actions"):
         sibling, position = step["sibling"], step["position"]
         must(re.fullmatch("[0-9a-f]{64}", sibling) and position in ("left", "right"), "not a step of a proof")
         node = hashlib.sha256((sibling + node if position == "left" else node + sibling).encode()).hexdigest()
-    must(node == evidence["root"], "the record is not in the chain of this root")
+    must(node == evidence["root"], "the record is not below this chain root")
     return node
 
 def check_passport(passport, key, audience="service:passport:v1"):
@@ -570,6 +578,7 @@ class Evidence:  # a file while it is checked
     def __init__(self, source, fingerprint=None, policy=None, agent_key=None):
         self.source, self.fingerprint, self.policy, self.agent_key = source, fingerprint, policy, agent_key
         self.checked, self.notes, self.cosigners, self.events = [], {}, [], []
+        self.chain, self.allowed = [], []
         self.not_actor = None  # of a record whose delegation was given to another one
 
     def steps(self):
@@ -587,7 +596,7 @@ class Evidence:  # a file while it is checked
             except Exception as refused:
                 return "fails", code, str(refused) or type(refused).__name__
         if self.fingerprint is None and self.policy is None:
-            return "self-consistent only", "", "the key is not confirmed: anyone can make such a file"
+            return "self-consistent", "", "key not confirmed: anyone can make such a file"
         return "holds", "", ""
 
     def form(self):
@@ -657,8 +666,8 @@ class Evidence:  # a file while it is checked
                 must((position == "left") == bool(at % 2), "a step is on the other side")
                 node = hashlib.sha256((sibling + node if position == "left" else node + sibling).encode()).hexdigest()
             at, n = at // 2, n // 2
-        must(not steps and node == proof["root"], "the steps do not lead to the root")
-        self.checked.append(f"its hash leads to the root {node} of {proof['size']} records")
+        must(not steps and node == proof["root"], "the steps do not lead to the chain root")
+        self.checked.append(f"its hash leads to the chain root {node} of {proof['size']} records")
 
     def read_witnesses(self):
         self.witnesses = [read_vkey(vkey, 4) for vkey in self.file["witnesses"]]
@@ -705,7 +714,7 @@ class Evidence:  # a file while it is checked
             else:
                 node = sha(b"\1", node, sibling)
             at, n = at // 2, n // 2
-        must(n == 0 and node == root, "the proof does not lead to the root of the checkpoint")
+        must(n == 0 and node == root, "the proof does not lead to the log root of the checkpoint")
 
     def log_proof(self):
         size = self.placed(self.logs[self.file["log"]], self.file["record"], self.file["tlogProof"])
@@ -740,7 +749,7 @@ class Evidence:  # a file while it is checked
         def about(subject, action, agent):
             kind, _, name = subject.partition(":")
             return kind == "agent" and name in agents or kind == "passport" and agent in agents or kind == "signing-key" and name == self.by
-        self.told(self.file.get("authority", {}).get("records", []), about)
+        self.allowed = self.told(self.file.get("authority", {}).get("records", []), about)
 
     def passport(self):
         given, owner = self.file.get("passport"), ""
@@ -1010,7 +1019,7 @@ class SessionFile(Evidence):
 
     def __init__(self, source, **trust):
         super().__init__(source, **trust)
-        self.places, self.calls = Places(), Calls()
+        self.places, self.calls, self.tally = Places(), Calls(), Tally()
 
     def steps(self):
         yield from (("MALFORMED", self.header), ("KEYS", self.keys), ("WITNESSES", self.read_witnesses), ("LOG_PROOF", self.checkpoint))
@@ -1068,6 +1077,7 @@ class SessionFile(Evidence):
         self.since_stolen += self.is_stolen(record)
         self.acts(record)
         self.calls.add(record)
+        self.tally.add(self, record)
 
     def end(self):
         must(self.source.read(1) == b"", "there are more lines than the header says")
@@ -1090,6 +1100,108 @@ class SessionFile(Evidence):
             say("there are more numbers that the service recorded although it had told the agent that it refused them")
         if self.since_stolen:
             say(f"the key was in other hands since {self.stolen()}; {self.since_stolen} of these records are of that time")
+
+
+# The summary of a file that does not fail: who did what, on whose behalf and under which right. All
+# checkers print the same lines. Names of the file are JSON strings in them, and end where they end.
+MOST_SHOWN = 2000  # characters of a payload, or of a delegation chain
+MOST_TYPES = 10  # action types of a session
+
+def shown(text):  # all of it, or its beginning and how long all of it is
+    return text if len(text) <= MOST_SHOWN else f"the first {MOST_SHOWN:,} of {len(text):,} characters: {text[:MOST_SHOWN]}"
+
+def counted(count):
+    return f"{count} record" + "s" * (count != 1)
+
+def company_key(checked, key):
+    if checked.policy:
+        return f"the company's key {key}, confirmed by the policy that you named"
+    if checked.fingerprint is None:
+        return f"the key {key}; that it is the company's is not confirmed"
+    return f"the company's key {key}, " + ("which you named" if key == checked.fingerprint else "confirmed by the key that you named")
+
+def agents_word(checked, is_stolen):
+    if not checked.chain:
+        return "none: that the agent did this is the company's word alone"
+    kid, pin = checked.chain[0]["thumbprint"], checked.agent_key
+    said = f"by the key {kid}, which the company enrolled for this agent; that it is the agent's own is not confirmed"
+    if pin is not None:
+        said = f"by the agent's own key {kid}, " + ("which you named" if pin == kid else "which follows from the one that you named")
+    return said + (f"; the key was in other hands since {checked.since['since']}" if is_stolen else "")
+
+def behalf(checked, record):
+    if "delegation" not in record:
+        return "nobody else: it has no delegation"
+    subject, chain = record["delegation"]["subject"], record["delegation"]["delegationChain"]
+    chain = chain if chain[:1] == [subject] else [subject, *chain]
+    return shown(" -> ".join(map(canonical, chain))) + ("" if checked.not_actor is None else "; it was given to another one than this agent")
+
+def rights(checked):  # whether the action was allowed is for the reader to judge: no file says that
+    f, record = checked.file, checked.file["record"]
+    agent = canonical(record["payload"]["agentId"])
+    bearing = [event for event in checked.allowed if event[1]["subject"] == "agent:" + record["payload"]["agentId"] and event[2]["timestamp"] <= record["timestamp"]]
+    if "authority" not in f:
+        yield "right", f"not in this file: it has no control records about the agent {agent}"
+    elif not bearing:
+        yield "right", f"nothing here says that the agent {agent} was registered at that time"
+    else:
+        action, _, last = bearing[-1]
+        yield "right", f"the latest control record here about the agent {agent} at that time is {canonical(action)}, control record {last['index']}, {last['timestamp']}"
+    if "passport" in f:
+        issued = [payload for action, payload, _ in checked.events if action == "passport.issued"]
+        scopes = f"issued with the scopes {shown(canonical(issued[-1].get('scopes')))}" if issued else "which nothing here says was ever issued"
+        yield "passport", f"{canonical(f['passport']['jti'])}, {scopes}, was {f['status']['status']} at {f['status']['checkedAt']}; nothing here says that this was done with it"
+
+class Tally:  # what the summary of a session says of its records
+    first, last, others, delegated, delegate = "", "", 0, 0, ""
+
+    def __init__(self):
+        self.types = {}
+
+    def add(self, checked, record):
+        action = record["payload"]["actionType"]
+        self.first, self.last = self.first or record["timestamp"], record["timestamp"]
+        if action in self.types or len(self.types) < MOST_TYPES:
+            self.types[action] = self.types.get(action, 0) + 1
+        else:
+            self.others += 1
+        if "delegation" in record:
+            self.delegated += 1
+            self.delegate = self.delegate or f"record {record['index']}: {behalf(checked, record)}"
+
+    def actions(self):
+        some = [f"{canonical(name)} ({count})" for name, count in self.types.items()]
+        return shown(", ".join(some + [f"other types ({self.others})"] * (self.others > 0)))
+
+def summary(checked):  # (name, text) of each line
+    f = checked.file
+    company = canonical(f["companyId"])
+    if isinstance(checked, SessionFile):
+        tally, agent, count = checked.tally, canonical(f["agentId"]), counted(f["records"])
+        yield "who", f"agent {agent} of the company {company}, in its session {canonical(f['sid'])}"
+        yield "signed by", company_key(checked, f["keys"][-1]["fingerprint"])
+        yield "agent's signature", agents_word(checked, checked.since_stolen > 0)
+        yield "what", f"{count}, {checked.calls.state(checked.places.state())}; from {tally.first} to {tally.last} by the service's clock"
+        yield "actions", tally.actions()
+        yield "payload", "not shown: each record has its own, in its line of the file"
+        yield "on behalf of", f"{tally.delegated} of {count} have a delegation, the first of them {tally.delegate}" if tally.delegated else "nobody else: no record has a delegation"
+        yield "right", f"not in this file: it has no control records about the agent {agent} but those of its key"
+        return
+    record, log = f["record"], checked.logs[f["log"]]
+    at = len(f["keys"]) - len(log["keys"]) + checked.signer(log, record)
+    is_action = f["log"] == "actions"
+    yield "who", f"agent {canonical(record['payload']['agentId'])} of the company {company}" if is_action else f"the service itself, in the control log of the company {company}"
+    yield "signed by", company_key(checked, f["keys"][at]["fingerprint"])
+    if is_action:
+        yield "agent's signature", agents_word(checked, bool(checked.chain) and checked.is_stolen(record))
+    yield "what", f"{canonical(record['payload']['actionType'])}, record {record['index']} of the log {f['log']}, {record['timestamp']} by the service's clock"
+    yield "payload", shown(canonical(record["payload"]["payload"]))
+    if is_action:
+        yield "on behalf of", behalf(checked, record)
+        yield from rights(checked)
+
+def in_words(verdict, code, reason):  # the verdict, as all checkers print it
+    return f"fails: {code}: {reason}" if code else "holds" if verdict == "holds" else f"holds, {reason}"
 
 # What a file is, and who checks it. A file of another kind than this checker reads may be as
 # genuine as any: it gets no verdict. Package filekind is the reference of this part.
@@ -1201,33 +1313,46 @@ class Rest(io.RawIOBase):  # a file after its start, which was read, with that s
         room[:len(part)] = part
         return len(part)
 
+OPTIONS = {"--key": "a fingerprint", "--policy": "a file", "--agent-key": "a thumbprint"}
+USAGE = "usage: check.py FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]\n       check.py PROOF KEYS"
+
+def typed(arguments):  # the files and the options, as --name VALUE or --name=VALUE
+    files, given, rest = [], {}, iter(arguments)
+    for argument in rest:
+        if not argument.startswith("-") or argument == "-":
+            files.append(argument)
+            continue
+        name, is_set, value = argument.partition("=")
+        must(name in OPTIONS, f"{name} is no option\n{USAGE}")
+        must(name not in given, f"{name} is given twice")
+        value = value if is_set else next(rest, "")
+        must(value and not value.startswith("--"), f"{name} needs {OPTIONS[name]}, as {name} VALUE")
+        given[name] = value
+    must(not {"--key", "--policy"} <= given.keys(), "--key and --policy exclude each other")
+    must(len(files) == 1 or len(files) == 2 and not given, f"{len(files)} files are named\n{USAGE}")
+    return files, given
+
+def say(*lines, to=None):  # each is data until its unprintable characters are escaped
+    print("\n".join(printable(line) for line in lines), file=to)
+
+def refuse(reason):  # no verdict
+    print("\n".join(map(printable, str(reason).split("\n"))), file=sys.stderr)
+    return 2
+
 def main(arguments):
-    if len(arguments) == 2 and not arguments[1].startswith("--"):
-        try:
-            sources = [open(name, "rb").read((64 << 20) + 1) for name in arguments]
-            for name, source, kind in zip(arguments, sources, ("proof", "keys")):
-                must_be(name, source[:BEGIN], kind)
-            proof, key = (read(text_of(source)) for source in sources)
-            root, whose = check_inclusion(proof, key), check_key(key)
-        except (OSError, NotRead) as refused:
-            print(printable(refused), file=sys.stderr)
-            return 2
-        except Exception as refused:
-            print("fails:", printable(refused) or type(refused).__name__)
-            return 4
-        if pruned := "pruned" in proof["record"]:
-            print("pruned: what record", proof["record"]["index"], "said cannot be checked. Its hash is signed, and in the chain with root", printable(root))
-        else:
-            print("record", proof["record"]["index"], "is genuine and in the chain with root", printable(root))
-        print("if this is the company's key, or one of them is:", printable(whose if isinstance(whose, str) else ", ".join(whose)))
-        return 5 if pruned else 0
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # what a terminal has no character for is no reason to stop
+            stream.reconfigure(errors="backslashreplace")
+    if arguments in (["--help"], ["-h"]):
+        print(USAGE)
+        return 0
     try:
-        usage = "usage: check.py FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]"
-        given = dict(zip(arguments[1::2], arguments[2::2]))
-        must(len(arguments) == 1 + 2 * len(given) and given.keys() <= {"--key", "--policy", "--agent-key"} and not {"--key", "--policy"} <= given.keys(), usage)
-        file = open(arguments[0], "rb")
+        files, given = typed(arguments)
+        if len(files) == 2:
+            return check_alone(*files)
+        file = open(files[0], "rb")
         begin = file.read(BEGIN)
-        must_be(arguments[0], begin, "evidence", "session")
+        must_be(files[0], begin, "evidence", "session")
         evidence = opened_file(io.BufferedReader(Rest(begin, file)))
         if "--key" in given:
             must(re.fullmatch("SHA256:[A-Za-z0-9_-]{43}", given["--key"]), "a fingerprint is SHA256: and 43 characters of base64url")
@@ -1238,13 +1363,35 @@ def main(arguments):
             must(is_thumbprint(given["--agent-key"]), "a thumbprint of an agent's key is 43 characters of base64url")
             evidence.agent_key = given["--agent-key"]
     except Exception as refused:
-        print(printable(refused), file=sys.stderr)
-        return 2
+        return refuse(refused)
     verdict, code, reason = evidence.verdict()
-    for line in evidence.checked + [""] + ["not proven: " + line for line in ([] if code else evidence.file["notProven"])] + [""]:
-        print(printable(line))
-    print(": ".join(printable(part) for part in (verdict, code, reason) if part))
+    say(in_words(verdict, code, reason), *([] if code else (f"{name}: {text}" for name, text in summary(evidence))))
+    say(*(f"checked: {line}" for line in evidence.checked), *([] if code else (f"not proven: {line}" for line in evidence.file["notProven"])))
     return {"holds": 0, "fails": 4}.get(verdict, 5)
+
+def check_alone(*names):  # a proof, with a file of the company's keys
+    sources = [open(name, "rb").read((64 << 20) + 1) for name in names]
+    for name, source, kind in zip(names, sources, ("proof", "keys")):
+        must_be(name, source[:BEGIN], kind)
+    try:
+        proof, key = (read(text_of(source)) for source in sources)
+        root, whose = check_inclusion(proof, key), check_key(key)
+    except Exception as refused:
+        say(f"fails: {refused or type(refused).__name__}")
+        return 4
+    record, keys = proof["record"], whose if isinstance(whose, str) else ", ".join(whose)
+    is_pruned, place = "pruned" in record, f"record {record['index']}, below the chain root {root}"
+    if is_pruned:
+        say("pruned: what the record said cannot be checked. Its hash is signed, and in the log", f"what: {place}")
+    else:
+        payload = record["payload"]
+        say("holds, key not confirmed: compare a fingerprint below with one that you have from elsewhere",
+            f"who: agent {canonical(payload['agentId'])} of the company {canonical(payload['companyId'])}",
+            f"what: {canonical(payload['actionType'])}, {place}, {record['timestamp']} by the service's clock",
+            f"payload: {shown(canonical(payload['payload']))}",
+            f"on behalf of: {behalf(Evidence(b''), record)}", "right: not in this file")
+    say(f"signed by: a key of the file of keys, which has {keys}")
+    return 5 if is_pruned else 0
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -55,10 +55,11 @@ func (c *checker) verdict(err error) Verdict {
 		v.Outcome, v.Code, v.Reason = Fails, f.code, f.reason
 		return v
 	case c.trust.Fingerprint == "" && c.trust.Policy == nil:
-		v.Outcome, v.Reason = SelfConsistent, "the key is not confirmed: anyone can make such a file"
+		v.Outcome, v.Reason = SelfConsistent, "key not confirmed: anyone can make such a file"
 	}
 	v.NotProven = c.file.NotProven
 	v.Statement, v.Session, v.NotActor = c.signedBy, c.session, c.notActor
+	v.Summary = c.summary()
 	if c.session == nil {
 		v.Disobeyed = c.disobeyed.calls
 	}
@@ -80,7 +81,10 @@ type checker struct {
 	notActor   *string         // to whom another's delegation was given; nil for none
 	session    *Session        // of a file of a session
 	disobeyed  disobeyed       // of a session or a report
+	standing   *event          // the latest about the record's agent at its time; nil for none
 	ofPassport []event         // control records of the passport
+	tally      tally           // of a session
+	ofPeriod   *Report         // of a report
 	checked    []string
 }
 

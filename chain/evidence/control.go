@@ -130,16 +130,16 @@ func (c *checker) authority() error {
 	if err != nil {
 		return err
 	}
-	state := ""
 	for _, e := range events {
 		if e.subject == "agent:"+c.content.agentID && e.timestamp <= c.file.Record.Timestamp {
-			state = fmt.Sprintf("%s, control record %d", e.action, e.index)
+			c.standing = &e
 		}
 	}
-	if state == "" {
+	if c.standing == nil {
 		c.say("nothing here says that the agent %s was registered when the record was made", c.content.agentID)
 	} else {
-		c.say("the latest of these control records about the agent %s when the record was made: %s", c.content.agentID, state)
+		c.say("the latest of these control records about the agent %s when the record was made: %s, control record %d", c.content.agentID,
+			c.standing.action, c.standing.index)
 	}
 	return nil
 }

@@ -99,6 +99,17 @@ func (f *File) log(name string) *Log {
 // keyAt returns the key that signs a record of the log.
 func (l *Log) keyAt(index int64) ed25519.PublicKey { return l.keySet().At(index).Key }
 
+// generation returns the place in the keys of the file of the key that signs a record of the log.
+func (l *Log) generation(index int64) int {
+	at := 0
+	for i, k := range l.Keys {
+		if k.From <= index {
+			at = i
+		}
+	}
+	return int(l.Keys[at].Generation)
+}
+
 // keySet returns the keys of a log, which MUST NOT change any more.
 func (l *Log) keySet() chain.KeySet {
 	if l.set == nil {

@@ -138,6 +138,6 @@ func (c *checker) logProof() error {
 	if err != nil {
 		return fail(BadLogProof, "tlogProof: %v", err)
 	}
-	c.say("it is in the log %s of %d records, whose root the company's last key has signed", checkpoint.Origin, checkpoint.Size)
+	c.say("it is in the log %s of %d records, whose log root the company's last key has signed", checkpoint.Origin, checkpoint.Size)
 	return nil
 }

@@ -25,6 +25,7 @@ func canonical(src []byte) []byte {
 type content struct {
 	agentID, actionType string
 	payload             []byte
+	subject             *string  // of the delegation; nil without one
 	delegated           []string // delegationChain
 	actor               *string  // the last of it, where act is not null; else nil
 	tokenID             string   // of the delegation; "" without one, as delegationHash
@@ -73,7 +74,8 @@ func (c *checker) hashed(l *Log, r *chain.Record) (content, error) {
 	sealed := *r
 	if r.Delegation != nil {
 		m := value{f, "delegation", r.Delegation}.object([]string{"act", "delegationChain", "subject", "tokenId"})
-		m["subject"].text()
+		subject := m["subject"].text()
+		in.subject = &subject
 		in.tokenID = m["tokenId"].text()
 		act := m["act"].src
 		if string(act) != "null" && (len(act) == 0 || act[0] != '{') {
@@ -146,9 +148,9 @@ func (c *checker) hexProof() error {
 		}
 	}
 	if len(steps) > 0 || p.Steps.Root(c.file.Record.Hash) != p.Root {
-		return fail(BadHexProof, "the steps do not lead to the root")
+		return fail(BadHexProof, "the steps do not lead to the chain root")
 	}
-	c.say("its hash leads to the root %s of %d records", p.Root, p.Size)
+	c.say("its hash leads to the chain root %s of %d records", p.Root, p.Size)
 	return nil
 }
 

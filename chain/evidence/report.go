@@ -139,6 +139,7 @@ func (c *checker) report(src io.Reader, header func(*Report), visit func(*Event)
 		return missing(lines, Malformed, "there are more lines than the checkpoints have records")
 	}
 	c.sayDisobeyed()
+	c.ofPeriod = r
 	return nil
 }
 

@@ -265,7 +265,7 @@ func (c *checker) sessionHeader(s *Session, signed string) (*run, error) {
 			if r.checkpoint, err = c.open(r.log, signed); err != nil {
 				return fail(BadLogProof, "checkpoint: %v", err)
 			}
-			c.say("the root of the log %s of %d records is signed by the company's last key", r.checkpoint.Origin, r.checkpoint.Size)
+			c.say("the log root of %s, of %d records, is signed by the company's last key", r.checkpoint.Origin, r.checkpoint.Size)
 			return nil
 		},
 		func() (err error) {
@@ -353,6 +353,7 @@ func (c *checker) sessionPlace(r *run, record *chain.Record, in *content) error 
 		s.RecordsSince++
 	}
 	c.acts(record, in)
+	c.tally.add(c, record, in)
 	return nil
 }
 

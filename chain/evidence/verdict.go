@@ -47,6 +47,8 @@ type Verdict struct {
 	Checked   []string `json:"checked"`
 	NotProven []string `json:"notProven"` // empty for a file that fails
 
+	Summary []Line `json:"-"` // who did what, for people; nil for a file that fails
+
 	// nil for a file that fails, and for a record without a statement
 	Statement *Statement `json:"statement,omitempty"`
 	Session   *Session   `json:"session,omitempty"` // of a session's file

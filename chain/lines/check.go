@@ -46,6 +46,8 @@ type Verdict struct {
 	Checked   []string         `json:"checked"`
 	NotProven []string         `json:"notProven"`         // empty for lines that fail
 	Archive   *ArchiveVerdict  `json:"archive,omitempty"` // of an archive that does not fail
+
+	Summary []evidence.Line `json:"-"` // who did what, for people; nil for lines that fail
 }
 
 // ErrCompanies means that the lines are of several companies, and Options names none.
@@ -89,7 +91,7 @@ func (c *checker) verdict(err error) (Verdict, error) {
 	case err != nil:
 		return v, err
 	case c.options.Trust.Fingerprint == "" && c.options.Trust.Policy == nil:
-		v.Outcome, v.Reason = evidence.SelfConsistent, "the key is not confirmed: anyone can make such lines"
+		v.Outcome, v.Reason = evidence.SelfConsistent, "key not confirmed: anyone can make such lines"
 	}
 	return v, nil
 }
@@ -403,6 +405,28 @@ func (c *checker) report(v *Verdict) {
 	}
 	v.NotProven = append(v.NotProven, "When lines that are no records were written: their times are the exporter's word.")
 	v.NotProven = append(v.NotProven, c.notProven()...)
+	v.Summary = c.summary(v)
+}
+
+// summary returns the lines that people read first.
+func (c *checker) summary(v *Verdict) []evidence.Line {
+	last := c.ring.Keys() - 1
+	var what []string
+	for _, log := range v.Logs {
+		said := fmt.Sprintf("no records of %s", log.Log)
+		if log.To > log.From {
+			said = fmt.Sprintf("records %d to %d of %s", log.From, log.To-1, log.Log)
+		}
+		what = append(what, said)
+	}
+	return []evidence.Line{
+		{Name: "who", Text: fmt.Sprintf("all agents of the company %q", v.CompanyID)},
+		{Name: "signed by", Text: evidence.CompanyKey(c.ring.Fingerprint(last), c.options.Trust)},
+		{Name: "what", Text: strings.Join(what, "; ")},
+		{Name: "payload", Text: "not shown: each record has its own, in its line of the file"},
+		{Name: "on behalf of", Text: "not shown: each record has its own delegation, in its line of the file"},
+		{Name: "right", Text: "not shown: the records of control say what was allowed, and when"},
+	}
 }
 
 // notProven says what these lines do not prove, and no lines do.

@@ -175,7 +175,7 @@ func (l *logCheck) record(run *run, r *chain.Record, leaf tlog.Hash, signed func
 func (l *logCheck) meetPending(tree tlog.Frontier) error {
 	for len(l.pending) > 0 && l.pending[0].Size <= tree.Size {
 		if c := l.pending[0]; c.Size == tree.Size && c.Root != tree.Root() {
-			return fail(BadCheckpoint, "the records up to %d have another root than a checkpoint that the company has signed at that size", c.Size)
+			return fail(BadCheckpoint, "the records up to %d have another log root than a checkpoint that the company has signed at that size", c.Size)
 		}
 		l.pending = l.pending[1:]
 	}
@@ -245,7 +245,7 @@ func (l *logCheck) signed(r *run, c tlog.Checkpoint) error {
 	}
 	if c.Size <= l.Next {
 		if tree, ok := l.history.at(c.Size); ok && tree.Root() != c.Root {
-			return fail(BadCheckpoint, "the records up to %d have another root than a checkpoint that the company has signed at that size", c.Size)
+			return fail(BadCheckpoint, "the records up to %d have another log root than a checkpoint that the company has signed at that size", c.Size)
 		}
 		return nil
 	}

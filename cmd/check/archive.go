@@ -33,7 +33,7 @@ func printLines(out io.Writer, path string, v lines.Verdict, asJSON bool) error 
 	if asJSON {
 		_ = printable.JSON(out, v) // a closed pipe shows in the exit status of whoever closed it
 	} else {
-		printFindings(out, v.Checked, v.Outcome, v.Code, v.Reason, v.NotProven)
+		printFindings(out, evidence.Words(v.Outcome, v.Code, v.Reason), v.Summary, v.Checked, v.NotProven)
 	}
 	return Outcome(path, evidence.Verdict{Outcome: v.Outcome, Code: v.Code, Reason: v.Reason})
 }

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"attestd/chain/evidence"
 	"attestd/chain/filekind"
@@ -36,14 +37,15 @@ func Command() *cobra.Command {
 		Use:   "check FILE…",
 		Short: "Check evidence, the file of a session, an archive, or exported lines, offline",
 		Long: `Check a file from GET /v1/evidence or from GET /v1/sessions/{agentId}/{sid}, without a server and
-without a database. Prints one line for each check, then the verdict, then what no such file can
-prove. The file of a session without statements is a report; attestd report prints its contents.
+without a database. Prints the verdict; then who did what, on whose behalf and under which right;
+then one line for each check that passed, and what no such file can prove. The file of a session
+without statements is a report; attestd report prints its contents.
 
 Nothing in the file is trusted by itself. Name the signer with the fingerprint of any key of
 the company (--key) or with a policy (--policy, c2sp.org/tlog-policy) that you got elsewhere.
 Without both, the key counts that "attestd trust add" has stored for the file's company.
-Exit status 0 when the evidence holds and 4 when it does not. Without a trusted key it is
-5: the file is self-consistent only, and anyone can make such a file.
+The verdict is "holds" with exit status 0, or "fails" with 4. Without a trusted key it is
+"holds, key not confirmed" with 5: anyone can make such a file.
 
 A record that the agent has signed names the agent's key. Whoever has the company's key can enrol
 such a key, so name one that you know from the agent itself (--agent-key): then the file fails
@@ -72,6 +74,9 @@ first file, is named as not proven. The exit status is the same.`,
 			return cobra.ExactArgs(1)(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := HasValues(cmd); err != nil {
+				return err
+			}
 			trust, err := ReadTrust(key, policy)
 			if err == nil && agentKey != "" && !jose.IsThumbprint(agentKey) {
 				err = cli.Usagef("--agent-key must be the thumbprint of a key: 43 characters of base64url (RFC 7638)")
@@ -188,9 +193,9 @@ func readNewer(path string) (*evidence.Newer, error) {
 func Outcome(file string, v evidence.Verdict) error {
 	switch v.Outcome {
 	case evidence.Fails:
-		return cli.ExitError{Status: cli.ExitInvalid, Err: fmt.Errorf("%s: %s: %s", file, v.Code, v.Reason)}
+		return cli.ExitError{Status: cli.ExitInvalid, Err: fmt.Errorf("%s fails: %s: %s", file, v.Code, v.Reason)}
 	case evidence.SelfConsistent:
-		return cli.ExitError{Status: cli.ExitRefused, Err: fmt.Errorf("%s is self-consistent only: set --key or --policy", file)}
+		return cli.ExitError{Status: cli.ExitRefused, Err: fmt.Errorf("%s holds, key not confirmed: set --key or --policy", file)}
 	}
 	return nil
 }
@@ -228,22 +233,30 @@ func ReadTrust(key, policy string) (t evidence.Trust, err error) {
 
 // PrintEvidence prints what a verdict says of evidence.
 func PrintEvidence(out io.Writer, v evidence.Verdict) {
-	printFindings(out, v.Checked, v.Outcome, v.Code, v.Reason, v.NotProven)
+	printFindings(out, v.Words(), v.Summary, v.Checked, v.NotProven)
 }
 
-func printFindings(out io.Writer, checked []string, is evidence.Outcome, code evidence.Code, reason string, notProven []string) {
+// printFindings prints the verdict first, because that is what most people read.
+func printFindings(out io.Writer, verdict string, summary []evidence.Line, checked, notProven []string) {
+	printable.Fprintf(out, "%s\n", verdict)
+	for _, line := range summary {
+		printable.Fprintf(out, "%s: %s\n", line.Name, line.Text)
+	}
 	for _, line := range checked {
 		printable.Fprintf(out, "checked: %s\n", line)
-	}
-	switch is {
-	case evidence.Fails:
-		printable.Fprintf(out, "FAILS: %s: %s\n", code, reason)
-	case evidence.SelfConsistent:
-		printable.Fprintf(out, "self-consistent only: %s\n", reason)
-	default:
-		printable.Fprintf(out, "holds\n")
 	}
 	for _, line := range notProven {
 		printable.Fprintf(out, "not proven: %s\n", line)
 	}
+}
+
+// HasValues returns an error for a flag of text that was given without one, as --key= is. Such a
+// flag would count as not given, and the file would be checked against nothing.
+func HasValues(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if f.Value.Type() == "string" && f.Value.String() == "" && err == nil {
+			err = cli.Usagef("--%s needs a value", f.Name)
+		}
+	})
+	return err
 }

@@ -21,8 +21,8 @@ func Command() *cobra.Command {
 		Use:   "report FILE",
 		Short: "Check a report of a period, offline, and print its contents",
 		Long: `Check a file from GET /v1/report, without a server and without a database, as attestd check does
-with evidence. Exit status 0 when it holds, 4 when it does not, 5 when it is self-consistent
-only. Prints every change in the control log and the number of each agent's actions by type.
+with evidence. Exit status 0 when it holds, 4 when it fails, 5 when it holds and the key is not
+confirmed. Prints every change in the control log and the number of each agent's actions by type.
 With --html, prints them as one page.
 
 With --passport, also prints whether a passport was issued in the period. A report is complete,
@@ -33,6 +33,9 @@ Memory does not grow with the length of the report, except for --html, which hol
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if asJSON && asHTML {
 				return cli.Usagef("--json and --html exclude each other")
+			}
+			if err := check.HasValues(cmd); err != nil {
+				return err
 			}
 			trust, err := check.ReadTrust(key, policy)
 			if err != nil {

@@ -19,5 +19,5 @@ console.log(JSON.stringify(JSON.parse(readFileSync("evidence.json", "utf8")).map
   }, trust);
   const { verdict, code } = checked.verdict(), said = checked.checked.join("\n");
   const heard = !says?.length ? "" : says.every((text) => said.includes(text)) ? " said" : " not said";
-  return `${verdict} ${code}`.trim().replace(" only", "") + heard;
+  return `${verdict} ${code}`.trim() + heard;
 })));

@@ -16,6 +16,6 @@ def verdict(case):
     said, code, _ = checked.verdict()
     text = "\n".join(checked.checked)
     heard = "" if not case["says"] else " said" if all(says in text for says in case["says"]) else " not said"
-    return f"{said} {code}".strip().replace(" only", "") + heard
+    return f"{said} {code}".strip() + heard
 
 json.dump([verdict(case) for case in json.loads(Path("evidence.json").read_text())], sys.stdout)

@@ -3309,7 +3309,7 @@ def check_inclusion(evidence, key, log="actions"):
         sibling, position = step["sibling"], step["position"]
         must(re.fullmatch("[0-9a-f]{64}", sibling) and position in ("left", "right"), "not a step of a proof")
         node = hashlib.sha256((sibling + node if position == "left" else node + sibling).encode()).hexdigest()
-    must(node == evidence["root"], "the record is not in the chain of this root")
+    must(node == evidence["root"], "the record is not below this chain root")
     return node
 
 def check_passport(passport, key, audience="service:passport:v1"):
@@ -3653,6 +3653,7 @@ class Evidence:  # a file while it is checked
     def __init__(self, source, fingerprint=None, policy=None, agent_key=None):
         self.source, self.fingerprint, self.policy, self.agent_key = source, fingerprint, policy, agent_key
         self.checked, self.notes, self.cosigners, self.events = [], {}, [], []
+        self.chain, self.allowed = [], []
         self.not_actor = None  # of a record whose delegation was given to another one
 
     def steps(self):
@@ -3670,7 +3671,7 @@ class Evidence:  # a file while it is checked
             except Exception as refused:
                 return "fails", code, str(refused) or type(refused).__name__
         if self.fingerprint is None and self.policy is None:
-            return "self-consistent only", "", "the key is not confirmed: anyone can make such a file"
+            return "self-consistent", "", "key not confirmed: anyone can make such a file"
         return "holds", "", ""
 
     def form(self):
@@ -3740,8 +3741,8 @@ class Evidence:  # a file while it is checked
                 must((position == "left") == bool(at % 2), "a step is on the other side")
                 node = hashlib.sha256((sibling + node if position == "left" else node + sibling).encode()).hexdigest()
             at, n = at // 2, n // 2
-        must(not steps and node == proof["root"], "the steps do not lead to the root")
-        self.checked.append(f"its hash leads to the root {node} of {proof['size']} records")
+        must(not steps and node == proof["root"], "the steps do not lead to the chain root")
+        self.checked.append(f"its hash leads to the chain root {node} of {proof['size']} records")
 
     def read_witnesses(self):
         self.witnesses = [read_vkey(vkey, 4) for vkey in self.file["witnesses"]]
@@ -3788,7 +3789,7 @@ class Evidence:  # a file while it is checked
             else:
                 node = sha(b"\1", node, sibling)
             at, n = at // 2, n // 2
-        must(n == 0 and node == root, "the proof does not lead to the root of the checkpoint")
+        must(n == 0 and node == root, "the proof does not lead to the log root of the checkpoint")
 
     def log_proof(self):
         size = self.placed(self.logs[self.file["log"]], self.file["record"], self.file["tlogProof"])
@@ -3823,7 +3824,7 @@ class Evidence:  # a file while it is checked
         def about(subject, action, agent):
             kind, _, name = subject.partition(":")
             return kind == "agent" and name in agents or kind == "passport" and agent in agents or kind == "signing-key" and name == self.by
-        self.told(self.file.get("authority", {}).get("records", []), about)
+        self.allowed = self.told(self.file.get("authority", {}).get("records", []), about)
 
     def passport(self):
         given, owner = self.file.get("passport"), ""
@@ -4093,7 +4094,7 @@ class SessionFile(Evidence):
 
     def __init__(self, source, **trust):
         super().__init__(source, **trust)
-        self.places, self.calls = Places(), Calls()
+        self.places, self.calls, self.tally = Places(), Calls(), Tally()
 
     def steps(self):
         yield from (("MALFORMED", self.header), ("KEYS", self.keys), ("WITNESSES", self.read_witnesses), ("LOG_PROOF", self.checkpoint))
@@ -4151,6 +4152,7 @@ class SessionFile(Evidence):
         self.since_stolen += self.is_stolen(record)
         self.acts(record)
         self.calls.add(record)
+        self.tally.add(self, record)
 
     def end(self):
         must(self.source.read(1) == b"", "there are more lines than the header says")
@@ -4173,3 +4175,105 @@ class SessionFile(Evidence):
             say("there are more numbers that the service recorded although it had told the agent that it refused them")
         if self.since_stolen:
             say(f"the key was in other hands since {self.stolen()}; {self.since_stolen} of these records are of that time")
+
+
+# The summary of a file that does not fail: who did what, on whose behalf and under which right. All
+# checkers print the same lines. Names of the file are JSON strings in them, and end where they end.
+MOST_SHOWN = 2000  # characters of a payload, or of a delegation chain
+MOST_TYPES = 10  # action types of a session
+
+def shown(text):  # all of it, or its beginning and how long all of it is
+    return text if len(text) <= MOST_SHOWN else f"the first {MOST_SHOWN:,} of {len(text):,} characters: {text[:MOST_SHOWN]}"
+
+def counted(count):
+    return f"{count} record" + "s" * (count != 1)
+
+def company_key(checked, key):
+    if checked.policy:
+        return f"the company's key {key}, confirmed by the policy that you named"
+    if checked.fingerprint is None:
+        return f"the key {key}; that it is the company's is not confirmed"
+    return f"the company's key {key}, " + ("which you named" if key == checked.fingerprint else "confirmed by the key that you named")
+
+def agents_word(checked, is_stolen):
+    if not checked.chain:
+        return "none: that the agent did this is the company's word alone"
+    kid, pin = checked.chain[0]["thumbprint"], checked.agent_key
+    said = f"by the key {kid}, which the company enrolled for this agent; that it is the agent's own is not confirmed"
+    if pin is not None:
+        said = f"by the agent's own key {kid}, " + ("which you named" if pin == kid else "which follows from the one that you named")
+    return said + (f"; the key was in other hands since {checked.since['since']}" if is_stolen else "")
+
+def behalf(checked, record):
+    if "delegation" not in record:
+        return "nobody else: it has no delegation"
+    subject, chain = record["delegation"]["subject"], record["delegation"]["delegationChain"]
+    chain = chain if chain[:1] == [subject] else [subject, *chain]
+    return shown(" -> ".join(map(canonical, chain))) + ("" if checked.not_actor is None else "; it was given to another one than this agent")
+
+def rights(checked):  # whether the action was allowed is for the reader to judge: no file says that
+    f, record = checked.file, checked.file["record"]
+    agent = canonical(record["payload"]["agentId"])
+    bearing = [event for event in checked.allowed if event[1]["subject"] == "agent:" + record["payload"]["agentId"] and event[2]["timestamp"] <= record["timestamp"]]
+    if "authority" not in f:
+        yield "right", f"not in this file: it has no control records about the agent {agent}"
+    elif not bearing:
+        yield "right", f"nothing here says that the agent {agent} was registered at that time"
+    else:
+        action, _, last = bearing[-1]
+        yield "right", f"the latest control record here about the agent {agent} at that time is {canonical(action)}, control record {last['index']}, {last['timestamp']}"
+    if "passport" in f:
+        issued = [payload for action, payload, _ in checked.events if action == "passport.issued"]
+        scopes = f"issued with the scopes {shown(canonical(issued[-1].get('scopes')))}" if issued else "which nothing here says was ever issued"
+        yield "passport", f"{canonical(f['passport']['jti'])}, {scopes}, was {f['status']['status']} at {f['status']['checkedAt']}; nothing here says that this was done with it"
+
+class Tally:  # what the summary of a session says of its records
+    first, last, others, delegated, delegate = "", "", 0, 0, ""
+
+    def __init__(self):
+        self.types = {}
+
+    def add(self, checked, record):
+        action = record["payload"]["actionType"]
+        self.first, self.last = self.first or record["timestamp"], record["timestamp"]
+        if action in self.types or len(self.types) < MOST_TYPES:
+            self.types[action] = self.types.get(action, 0) + 1
+        else:
+            self.others += 1
+        if "delegation" in record:
+            self.delegated += 1
+            self.delegate = self.delegate or f"record {record['index']}: {behalf(checked, record)}"
+
+    def actions(self):
+        some = [f"{canonical(name)} ({count})" for name, count in self.types.items()]
+        return shown(", ".join(some + [f"other types ({self.others})"] * (self.others > 0)))
+
+def summary(checked):  # (name, text) of each line
+    f = checked.file
+    company = canonical(f["companyId"])
+    if isinstance(checked, SessionFile):
+        tally, agent, count = checked.tally, canonical(f["agentId"]), counted(f["records"])
+        yield "who", f"agent {agent} of the company {company}, in its session {canonical(f['sid'])}"
+        yield "signed by", company_key(checked, f["keys"][-1]["fingerprint"])
+        yield "agent's signature", agents_word(checked, checked.since_stolen > 0)
+        yield "what", f"{count}, {checked.calls.state(checked.places.state())}; from {tally.first} to {tally.last} by the service's clock"
+        yield "actions", tally.actions()
+        yield "payload", "not shown: each record has its own, in its line of the file"
+        yield "on behalf of", f"{tally.delegated} of {count} have a delegation, the first of them {tally.delegate}" if tally.delegated else "nobody else: no record has a delegation"
+        yield "right", f"not in this file: it has no control records about the agent {agent} but those of its key"
+        return
+    record, log = f["record"], checked.logs[f["log"]]
+    at = len(f["keys"]) - len(log["keys"]) + checked.signer(log, record)
+    is_action = f["log"] == "actions"
+    yield "who", f"agent {canonical(record['payload']['agentId'])} of the company {company}" if is_action else f"the service itself, in the control log of the company {company}"
+    yield "signed by", company_key(checked, f["keys"][at]["fingerprint"])
+    if is_action:
+        yield "agent's signature", agents_word(checked, bool(checked.chain) and checked.is_stolen(record))
+    yield "what", f"{canonical(record['payload']['actionType'])}, record {record['index']} of the log {f['log']}, {record['timestamp']} by the service's clock"
+    yield "payload", shown(canonical(record["payload"]["payload"]))
+    if is_action:
+        yield "on behalf of", behalf(checked, record)
+        yield from rights(checked)
+
+def in_words(verdict, code, reason):  # the verdict, as all checkers print it
+    return f"fails: {code}: {reason}" if code else "holds" if verdict == "holds" else f"holds, {reason}"

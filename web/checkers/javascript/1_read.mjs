@@ -5,8 +5,8 @@
 //   node check.mjs proof.json key.json
 //     a proof, and the answer of GET /v1/ca/public-key(s)
 //
-// Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was
-// given), 2 usage.
+// It prints the verdict first. Exit status: 0 "holds", 4 "fails", 5 "holds, key not confirmed" (no
+// key and no policy was given), 2 no verdict: a mistake of typing, or a file that it does not read.
 import { createHash, createPublicKey, verify } from "node:crypto";
 import { closeSync, openSync, readSync, realpathSync } from "node:fs";
 import { fileURLToPath } from "node:url";

@@ -117,7 +117,7 @@ export function checkInclusion(evidence, key) {
     must(isString(step.sibling) && /^[0-9a-f]{64}$/.test(step.sibling) && ["left", "right"].includes(step.position), "not a step of a proof");
     return sha256(step.position === "left" ? step.sibling + at : at + step.sibling).toString("hex");
   }, record.hash);
-  must(node === root, "the record is not in the chain of this root");
+  must(node === root, "the record is not below this chain root");
   return root;
 }
 

@@ -25,7 +25,7 @@ export class Evidence { // a file while it is checked
       }
     }
     if (this.fingerprint || this.policy) return { verdict: "holds", code: "", reason: "" };
-    return { verdict: "self-consistent only", code: "", reason: "the key is not confirmed: anyone can make such a file" };
+    return { verdict: "self-consistent", code: "", reason: "key not confirmed: anyone can make such a file" };
   }
 
   form() {
@@ -102,8 +102,8 @@ export class Evidence { // a file while it is checked
       must((position === "left") === Boolean(at & 1n), "a step is on the other side");
       node = sha256(position === "left" ? sibling + node : node + sibling).toString("hex");
     }
-    must(steps.next().done && node === root, "the steps do not lead to the root");
-    this.checked.push(`its hash leads to the root ${root} of ${size} records`);
+    must(steps.next().done && node === root, "the steps do not lead to the chain root");
+    this.checked.push(`its hash leads to the chain root ${root} of ${size} records`);
   }
 
   readWitnesses() {
@@ -151,7 +151,7 @@ export class Evidence { // a file while it is checked
       i >>= 1n;
       n >>= 1n;
     }
-    must(n === 0n && node.equals(root), "the proof does not lead to the root of the checkpoint");
+    must(n === 0n && node.equals(root), "the proof does not lead to the log root of the checkpoint");
   }
 
   logProof() {

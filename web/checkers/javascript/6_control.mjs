@@ -20,7 +20,7 @@
       const path = id.slice(id.indexOf("/", 9) + 1), prefix = `company/${companyId}/agent/`;
       if (id.startsWith("spiffe://") && id.indexOf("/", 9) > 0 && path.startsWith(prefix)) agents.add(path.slice(prefix.length));
     }
-    this.said(authority?.records ?? [], (subject, action, agent) => {
+    this.allowed = this.said(authority?.records ?? [], (subject, action, agent) => {
       const [kind] = subject.split(":", 1), name = subject.slice(kind.length + 1);
       return kind === "agent" ? agents.has(name) : kind === "passport" ? agents.has(agent) : kind === "signing-key" && name === this.by;
     });

@@ -26,6 +26,7 @@ function isSession(line) { // by the first line of a file
 export class Session extends Evidence { // the file of a session while it is checked, line by line
   places = new Places();
   calls = new Calls();
+  tally = new Tally();
   // with a statement of version 1, and of those with a delegation; since the key was in other hands
   records = { older: 0, exchanged: 0, stolen: 0 };
 
@@ -98,6 +99,7 @@ export class Session extends Evidence { // the file of a session while it is che
     this.records.stolen += this.isStolen(record);
     this.acts(record);
     this.calls.add(record);
+    this.tally.add(this, record);
   }
 
   end() {

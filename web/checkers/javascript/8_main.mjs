@@ -60,34 +60,41 @@ function openedSource(source, trust) { // a file of one record, or of a session
   return isSession(start) ? new Session(source, trust) : new Evidence(source.rest(), trust);
 }
 
-export function main(all) { // returns the exit status
-  const [name, ...options] = all;
-  if (options.length === 1 && !options[0].startsWith("--")) {
-    try {
-      const sources = all.map(bytesOf);
-      sources.forEach((source, i) => mustBe(all[i], source, ["proof", "keys"][i]));
-      const [proof, key] = sources.map((source) => read(textOf(source))), root = checkInclusion(proof, key);
-      const whose = [checkKey(key)].flat().join(", "), pruned = isPruned(proof.record);
-      console.log(pruned ? `pruned: what record ${proof.record.index} said cannot be checked. Its hash is signed, and in the chain with root ${printable(root)}`
-        : `record ${proof.record.index} is genuine and in the chain with root ${printable(root)}`);
-      console.log(`if this is the company's key, or one of them is: ${printable(whose)}`);
-      return pruned ? 5 : 0;
-    } catch (refused) {
-      const isRead = !("syscall" in refused) && !(refused instanceof NotRead);
-      console[isRead ? "log" : "error"](`${isRead ? "fails: " : ""}${printable(refused.message)}`);
-      return isRead ? 4 : 2;
+const OPTIONS = new Map([["--key", ["fingerprint", "a fingerprint"]], ["--policy", ["policy", "a file"]], ["--agent-key", ["agentKey", "a thumbprint"]]]);
+const USAGE = "usage: check.mjs FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]\n       check.mjs PROOF KEYS";
+
+function typed(all) { // the files and the options, as --name VALUE or --name=VALUE
+  const files = [], trust = {}, rest = all.values();
+  for (const argument of rest) {
+    if (!argument.startsWith("-") || argument === "-") {
+      files.push(argument);
+      continue;
     }
+    const at = argument.indexOf("="), name = at < 0 ? argument : argument.slice(0, at);
+    must(OPTIONS.has(name), `${name} is no option\n${USAGE}`);
+    const [member, what] = OPTIONS.get(name);
+    must(!Object.hasOwn(trust, member), `${name} is given twice`);
+    const value = at < 0 ? rest.next().value ?? "" : argument.slice(at + 1);
+    must(value && !value.startsWith("--"), `${name} needs ${what}, as ${name} VALUE`);
+    trust[member] = value;
   }
+  must(trust.fingerprint === undefined || trust.policy === undefined, "--key and --policy exclude each other");
+  must(files.length === 1 || files.length === 2 && Object.keys(trust).length === 0, `${files.length} files are named\n${USAGE}`);
+  return { files, trust };
+}
+
+// each is data until its unprintable characters are escaped
+const say = (...lines) => console.log(lines.map(printable).join("\n"));
+
+export function main(all) { // returns the exit status
   let evidence;
   try {
-    const usage = "usage: check.mjs FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]", trust = {};
-    must(name && options.length % 2 === 0, usage);
-    for (let i = 0; i < options.length; i += 2) {
-      const known = { "--key": "fingerprint", "--policy": "policy", "--agent-key": "agentKey" }[options[i]];
-      must(known && !Object.hasOwn(trust, known), usage);
-      trust[known] = options[i + 1];
+    if (all.length === 1 && ["--help", "-h"].includes(all[0])) {
+      console.log(USAGE);
+      return 0;
     }
-    must(!(trust.fingerprint !== undefined && trust.policy !== undefined), usage);
+    const { files, trust } = typed(all), [name] = files;
+    if (files.length === 2) return checkAlone(files);
     const file = openSync(name);
     must(trust.fingerprint === undefined || /^SHA256:[A-Za-z0-9_-]{43}$/.test(trust.fingerprint), "a fingerprint is SHA256: and 43 characters of base64url");
     must(trust.agentKey === undefined || isThumbprint(trust.agentKey), "a thumbprint of an agent's key is 43 characters of base64url");
@@ -96,13 +103,40 @@ export function main(all) { // returns the exit status
     mustBe(name, source.begin(BEGIN), "evidence", "session");
     evidence = openedSource(source, trust);
   } catch (refused) {
-    console.error(printable(refused.message));
+    console.error(refused.message.split("\n").map(printable).join("\n"));
     return 2;
   }
-  const { verdict, code, reason } = evidence.verdict();
-  const notProven = code ? [] : evidence.file.notProven.map((line) => `not proven: ${line}`);
-  console.log([...evidence.checked, "", ...notProven, "", [verdict, code, reason].filter(Boolean).join(": ")].map(printable).join("\n"));
-  return { holds: 0, fails: 4 }[verdict] ?? 5;
+  const found = evidence.verdict();
+  say(inWords(found), ...found.code ? [] : [...summary(evidence)].map(([name, text]) => `${name}: ${text}`));
+  say(...evidence.checked.map((line) => `checked: ${line}`), ...found.code ? [] : evidence.file.notProven.map((line) => `not proven: ${line}`));
+  return { holds: 0, fails: 4 }[found.verdict] ?? 5;
+}
+
+function checkAlone(names) { // a proof, with a file of the company's keys
+  const sources = names.map(bytesOf);
+  sources.forEach((source, i) => mustBe(names[i], source, ["proof", "keys"][i]));
+  let proof, root, whose;
+  try {
+    const [read1, key] = sources.map((source) => read(textOf(source)));
+    proof = read1;
+    root = checkInclusion(proof, key);
+    whose = [checkKey(key)].flat().join(", ");
+  } catch (refused) {
+    say(`fails: ${refused.message}`);
+    return 4;
+  }
+  const { record } = proof, pruned = isPruned(record), place = `record ${record.index}, below the chain root ${root}`;
+  if (pruned) {
+    say("pruned: what the record said cannot be checked. Its hash is signed, and in the log", `what: ${place}`);
+  } else {
+    const { agentId, companyId, actionType, payload } = record.payload;
+    say("holds, key not confirmed: compare a fingerprint below with one that you have from elsewhere",
+      `who: agent ${canonical(agentId)} of the company ${canonical(companyId)}`,
+      `what: ${canonical(actionType)}, ${place}, ${record.timestamp} by the service's clock`,
+      `payload: ${shown(canonical(payload))}`, `on behalf of: ${behalf({}, record)}`, "right: not in this file");
+  }
+  say(`signed by: a key of the file of keys, which has ${whose}`);
+  return pruned ? 5 : 0;
 }
 
 if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) process.exitCode = main(process.argv.slice(2));

@@ -6,10 +6,18 @@
 #   python3 check.py proof.json key.json
 #     a proof, and the answer of GET /v1/ca/public-key(s)
 #
-# Exit status: 0 it holds, 4 it fails, 5 it is self-consistent only (no key and no policy was
-# given), 2 usage.
+# It prints the verdict first. Exit status: 0 "holds", 4 "fails", 5 "holds, key not confirmed" (no
+# key and no policy was given), 2 no verdict: a mistake of typing, a file that it does not read, or
+# no package cryptography.
 import base64, hashlib, io, itertools, json, re, sys, time
 from datetime import datetime
 from decimal import Decimal
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
+try:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
+except ImportError as missing:
+    if __name__ != "__main__":
+        raise
+    print(f"check.py needs the Python package cryptography ({missing}). Install it:\n\n    python3 -m pip install cryptography\n\n"
+          "or, on Debian and Ubuntu, apt-get install python3-cryptography. check.mjs needs Node alone.", file=sys.stderr)
+    sys.exit(2)

@@ -114,7 +114,7 @@ def check_inclusion(evidence, key, log="actions"):
         sibling, position = step["sibling"], step["position"]
         must(re.fullmatch("[0-9a-f]{64}", sibling) and position in ("left", "right"), "not a step of a proof")
         node = hashlib.sha256((sibling + node if position == "left" else node + sibling).encode()).hexdigest()
-    must(node == evidence["root"], "the record is not in the chain of this root")
+    must(node == evidence["root"], "the record is not below this chain root")
     return node
 
 def check_passport(passport, key, audience="service:passport:v1"):

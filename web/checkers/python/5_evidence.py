@@ -2,6 +2,7 @@ class Evidence:  # a file while it is checked
     def __init__(self, source, fingerprint=None, policy=None, agent_key=None):
         self.source, self.fingerprint, self.policy, self.agent_key = source, fingerprint, policy, agent_key
         self.checked, self.notes, self.cosigners, self.events = [], {}, [], []
+        self.chain, self.allowed = [], []
         self.not_actor = None  # of a record whose delegation was given to another one
 
     def steps(self):
@@ -19,7 +20,7 @@ class Evidence:  # a file while it is checked
             except Exception as refused:
                 return "fails", code, str(refused) or type(refused).__name__
         if self.fingerprint is None and self.policy is None:
-            return "self-consistent only", "", "the key is not confirmed: anyone can make such a file"
+            return "self-consistent", "", "key not confirmed: anyone can make such a file"
         return "holds", "", ""
 
     def form(self):
@@ -89,8 +90,8 @@ class Evidence:  # a file while it is checked
                 must((position == "left") == bool(at % 2), "a step is on the other side")
                 node = hashlib.sha256((sibling + node if position == "left" else node + sibling).encode()).hexdigest()
             at, n = at // 2, n // 2
-        must(not steps and node == proof["root"], "the steps do not lead to the root")
-        self.checked.append(f"its hash leads to the root {node} of {proof['size']} records")
+        must(not steps and node == proof["root"], "the steps do not lead to the chain root")
+        self.checked.append(f"its hash leads to the chain root {node} of {proof['size']} records")
 
     def read_witnesses(self):
         self.witnesses = [read_vkey(vkey, 4) for vkey in self.file["witnesses"]]
@@ -137,7 +138,7 @@ class Evidence:  # a file while it is checked
             else:
                 node = sha(b"\1", node, sibling)
             at, n = at // 2, n // 2
-        must(n == 0 and node == root, "the proof does not lead to the root of the checkpoint")
+        must(n == 0 and node == root, "the proof does not lead to the log root of the checkpoint")
 
     def log_proof(self):
         size = self.placed(self.logs[self.file["log"]], self.file["record"], self.file["tlogProof"])

@@ -21,7 +21,7 @@
         def about(subject, action, agent):
             kind, _, name = subject.partition(":")
             return kind == "agent" and name in agents or kind == "passport" and agent in agents or kind == "signing-key" and name == self.by
-        self.told(self.file.get("authority", {}).get("records", []), about)
+        self.allowed = self.told(self.file.get("authority", {}).get("records", []), about)
 
     def passport(self):
         given, owner = self.file.get("passport"), ""

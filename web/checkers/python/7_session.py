@@ -29,7 +29,7 @@ class SessionFile(Evidence):
 
     def __init__(self, source, **trust):
         super().__init__(source, **trust)
-        self.places, self.calls = Places(), Calls()
+        self.places, self.calls, self.tally = Places(), Calls(), Tally()
 
     def steps(self):
         yield from (("MALFORMED", self.header), ("KEYS", self.keys), ("WITNESSES", self.read_witnesses), ("LOG_PROOF", self.checkpoint))
@@ -87,6 +87,7 @@ class SessionFile(Evidence):
         self.since_stolen += self.is_stolen(record)
         self.acts(record)
         self.calls.add(record)
+        self.tally.add(self, record)
 
     def end(self):
         must(self.source.read(1) == b"", "there are more lines than the header says")

@@ -25,33 +25,46 @@ class Rest(io.RawIOBase):  # a file after its start, which was read, with that s
         room[:len(part)] = part
         return len(part)
 
+OPTIONS = {"--key": "a fingerprint", "--policy": "a file", "--agent-key": "a thumbprint"}
+USAGE = "usage: check.py FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]\n       check.py PROOF KEYS"
+
+def typed(arguments):  # the files and the options, as --name VALUE or --name=VALUE
+    files, given, rest = [], {}, iter(arguments)
+    for argument in rest:
+        if not argument.startswith("-") or argument == "-":
+            files.append(argument)
+            continue
+        name, is_set, value = argument.partition("=")
+        must(name in OPTIONS, f"{name} is no option\n{USAGE}")
+        must(name not in given, f"{name} is given twice")
+        value = value if is_set else next(rest, "")
+        must(value and not value.startswith("--"), f"{name} needs {OPTIONS[name]}, as {name} VALUE")
+        given[name] = value
+    must(not {"--key", "--policy"} <= given.keys(), "--key and --policy exclude each other")
+    must(len(files) == 1 or len(files) == 2 and not given, f"{len(files)} files are named\n{USAGE}")
+    return files, given
+
+def say(*lines, to=None):  # each is data until its unprintable characters are escaped
+    print("\n".join(printable(line) for line in lines), file=to)
+
+def refuse(reason):  # no verdict
+    print("\n".join(map(printable, str(reason).split("\n"))), file=sys.stderr)
+    return 2
+
 def main(arguments):
-    if len(arguments) == 2 and not arguments[1].startswith("--"):
-        try:
-            sources = [open(name, "rb").read((64 << 20) + 1) for name in arguments]
-            for name, source, kind in zip(arguments, sources, ("proof", "keys")):
-                must_be(name, source[:BEGIN], kind)
-            proof, key = (read(text_of(source)) for source in sources)
-            root, whose = check_inclusion(proof, key), check_key(key)
-        except (OSError, NotRead) as refused:
-            print(printable(refused), file=sys.stderr)
-            return 2
-        except Exception as refused:
-            print("fails:", printable(refused) or type(refused).__name__)
-            return 4
-        if pruned := "pruned" in proof["record"]:
-            print("pruned: what record", proof["record"]["index"], "said cannot be checked. Its hash is signed, and in the chain with root", printable(root))
-        else:
-            print("record", proof["record"]["index"], "is genuine and in the chain with root", printable(root))
-        print("if this is the company's key, or one of them is:", printable(whose if isinstance(whose, str) else ", ".join(whose)))
-        return 5 if pruned else 0
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # what a terminal has no character for is no reason to stop
+            stream.reconfigure(errors="backslashreplace")
+    if arguments in (["--help"], ["-h"]):
+        print(USAGE)
+        return 0
     try:
-        usage = "usage: check.py FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]"
-        given = dict(zip(arguments[1::2], arguments[2::2]))
-        must(len(arguments) == 1 + 2 * len(given) and given.keys() <= {"--key", "--policy", "--agent-key"} and not {"--key", "--policy"} <= given.keys(), usage)
-        file = open(arguments[0], "rb")
+        files, given = typed(arguments)
+        if len(files) == 2:
+            return check_alone(*files)
+        file = open(files[0], "rb")
         begin = file.read(BEGIN)
-        must_be(arguments[0], begin, "evidence", "session")
+        must_be(files[0], begin, "evidence", "session")
         evidence = opened_file(io.BufferedReader(Rest(begin, file)))
         if "--key" in given:
             must(re.fullmatch("SHA256:[A-Za-z0-9_-]{43}", given["--key"]), "a fingerprint is SHA256: and 43 characters of base64url")
@@ -62,13 +75,35 @@ def main(arguments):
             must(is_thumbprint(given["--agent-key"]), "a thumbprint of an agent's key is 43 characters of base64url")
             evidence.agent_key = given["--agent-key"]
     except Exception as refused:
-        print(printable(refused), file=sys.stderr)
-        return 2
+        return refuse(refused)
     verdict, code, reason = evidence.verdict()
-    for line in evidence.checked + [""] + ["not proven: " + line for line in ([] if code else evidence.file["notProven"])] + [""]:
-        print(printable(line))
-    print(": ".join(printable(part) for part in (verdict, code, reason) if part))
+    say(in_words(verdict, code, reason), *([] if code else (f"{name}: {text}" for name, text in summary(evidence))))
+    say(*(f"checked: {line}" for line in evidence.checked), *([] if code else (f"not proven: {line}" for line in evidence.file["notProven"])))
     return {"holds": 0, "fails": 4}.get(verdict, 5)
+
+def check_alone(*names):  # a proof, with a file of the company's keys
+    sources = [open(name, "rb").read((64 << 20) + 1) for name in names]
+    for name, source, kind in zip(names, sources, ("proof", "keys")):
+        must_be(name, source[:BEGIN], kind)
+    try:
+        proof, key = (read(text_of(source)) for source in sources)
+        root, whose = check_inclusion(proof, key), check_key(key)
+    except Exception as refused:
+        say(f"fails: {refused or type(refused).__name__}")
+        return 4
+    record, keys = proof["record"], whose if isinstance(whose, str) else ", ".join(whose)
+    is_pruned, place = "pruned" in record, f"record {record['index']}, below the chain root {root}"
+    if is_pruned:
+        say("pruned: what the record said cannot be checked. Its hash is signed, and in the log", f"what: {place}")
+    else:
+        payload = record["payload"]
+        say("holds, key not confirmed: compare a fingerprint below with one that you have from elsewhere",
+            f"who: agent {canonical(payload['agentId'])} of the company {canonical(payload['companyId'])}",
+            f"what: {canonical(payload['actionType'])}, {place}, {record['timestamp']} by the service's clock",
+            f"payload: {shown(canonical(payload['payload']))}",
+            f"on behalf of: {behalf(Evidence(b''), record)}", "right: not in this file")
+    say(f"signed by: a key of the file of keys, which has {keys}")
+    return 5 if is_pruned else 0
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

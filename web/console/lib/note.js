@@ -140,7 +140,7 @@ export function readCheckpoint(signed) {
     text: `${head}\n`,
     lines: signatureLines(below),
   };
-  must(checkpoint.root.length === 32, 'the root in a checkpoint is no hash');
+  must(checkpoint.root.length === 32, 'the log root in a checkpoint is no hash');
   return checkpoint;
 }
 

@@ -102,7 +102,7 @@ export class ReportCheck extends Check {
       const tree = LogTree.from(Number(first.size), roots);
       must(
         hex(await tree.root()) === hex(first.root),
-        `the frontier of the log ${name} does not give the root at its start`,
+        `the frontier of the log ${name} does not give the log root at its start`,
       );
       Object.assign(this.trees, { [name]: tree });
       ends[name] = { start: tree.size, size: Number(last.size), root: hex(last.root), signed: end };

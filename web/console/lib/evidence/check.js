@@ -118,8 +118,8 @@ export class EvidenceCheck extends Check {
       sidesOf(index, size).join() === proof.map(({ position }) => position).join(),
       `the steps do not match record ${index} in a tree of ${size}`,
     );
-    must((await climb(hash, proof)).root === root, 'the steps do not lead to the root');
-    this.say(`Its hash leads to the root ${root} of ${size} records.`);
+    must((await climb(hash, proof)).root === root, 'the steps do not lead to the chain root');
+    this.say(`Its hash leads to the chain root ${root} of ${size} records.`);
   }
 
   /**
@@ -131,7 +131,7 @@ export class EvidenceCheck extends Check {
     const { hashes, signed } = readProof(proof, record.index);
     const checkpoint = await this.checkpoint(log, signed);
     const leaf = await leafHash(record.hash, unbase64url(record.signature), record.signer.raw);
-    must(await leads(hashes, leaf, record.index, checkpoint), 'the proof does not lead to the root of the checkpoint');
+    must(await leads(hashes, leaf, record.index, checkpoint), 'the proof does not lead to the log root of the checkpoint');
     return checkpoint;
   }
 

@@ -51,7 +51,7 @@ const form = exactly(
 
 /** What such a file does not prove, beside what no evidence does. */
 export const NOT_PROVEN = [
-  'Where the record stands: whoever made the file chose the root, and how many records its tree has.',
+  'Where the record stands: whoever made the file chose the chain root, and how many records its tree has.',
   'That it is in the log that others see: no checkpoint and no witness stands in the file.',
   'That nothing was left out: the file shows one record, not what came before it, after it or beside it.',
   'That what the payload says is true: only that the service was given it, and when by the service’s clock.',
@@ -86,7 +86,7 @@ export async function check({ record, proof, root }, key) {
   const placed = fitsSomeSize(record.index, proof.map(({ position }) => position));
   const pathOK = placed && computed !== '' && (await climb(leaf, proof)).root === root;
   const wrong = placed
-    ? 'the path does not lead to the root'
+    ? 'the path does not lead to the chain root'
     : `the steps do not match record ${record.index} in a tree of any size`;
   return { leaf, recordOK, pathOK, ok: recordOK && pathOK, reason: reason || (pathOK ? '' : wrong) };
 }

@@ -147,7 +147,7 @@ export class SessionCheck extends EvidenceCheck {
     must(line && signedTree && BigInt(subject.index) < signedTree.size, `record ${subject.index} is not in the log`);
     const leaf = await leafHash(subject.hash, unbase64url(subject.signature), subject.signer.raw);
     must(await leads(line.hashes, leaf, subject.index, signedTree),
-      `the proof of record ${subject.index} does not lead to the root of the checkpoint`);
+      `the proof of record ${subject.index} does not lead to the log root of the checkpoint`);
   }
 
   async said() {
