@@ -12,7 +12,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-var update = flag.Bool("update", false, "write the picture of rooms into docs/design.md")
+var update = flag.Bool("update", false, "write the picture of rooms into docs/design.md, and the words of the checkers into testdata")
 
 // imports lists which rooms (top-level directories) each room may import. Imports go downward only,
 // and what runs beside an agent reaches a server by HTTP alone.

@@ -115,7 +115,7 @@ func TestBrowserEvidenceOfAnotherKey(t *testing.T) {
 	b.fill(`input[name="fingerprint"]`, right)
 	b.press("Compare")
 	b.shows(`[data-evidence="ok"] [data-origin="ok"]`)
-	b.reads(`[data-evidence] .notice`, "The proof holds.")
+	b.reads(`[data-evidence] .notice`, "Holds.")
 	b.judged("genuine-again.json", genuine, "ok")
 	b.judged("forged.json", forged, "bad")
 	b.reads(`[data-origin]`, "You confirmed another key for acme.")

@@ -66,7 +66,7 @@ func TestBrowserFindingSuppressesGreen(t *testing.T) {
 	b.goTo("#/proof/5")
 	b.shows(`[data-evidence="bad"]`)
 	b.reads(`[data-evidence] .notice`, "The history was rewritten.")
-	b.reads(`[data-evidence] .notice`, "The proof holds.")
+	b.reads(`[data-evidence] .notice`, "Holds.")
 	nothingGreen("proof")
 	evidence := string(s.raw(key, "/v1/evidence/5", "application/json"))
 

@@ -214,7 +214,7 @@ func TestBrowserSmallEvidence(t *testing.T) {
 	b.signIn(key)
 	b.goTo("#/proof")
 	b.judged("small.json", jsonOf(t, savedOf(s, key, "acme", 3)), "warn")
-	b.reads(`[data-evidence] .notice`, "Unconfirmed key.")
+	b.reads(`[data-evidence] .notice`, "Holds, key not confirmed.")
 	b.confirmKey(s, "acme")
 	b.goTo("#/proof")
 	b.judged("small.json", jsonOf(t, savedOf(s, key, "acme", 3)), "warn")

@@ -50,7 +50,7 @@ func TestBrowserReport(t *testing.T) {
 	b.goTo("#/report")
 	b.press("Create the report of everything")
 	b.shows(`[data-report="warn"]`)
-	b.reads("[data-report]", "the key isn’t confirmed")
+	b.reads("[data-report]", "Holds, key not confirmed.")
 	if green := eval[int](b, `document.querySelectorAll('main .ok').length`); green > 0 {
 		t.Errorf("%d things are green before the key is confirmed", green)
 	}

@@ -59,10 +59,11 @@ func TestBrowserVerifier(t *testing.T) {
 	}
 	b.drop("whole.json", whole)
 	verdict("whole.json", "self-consistent")
-	b.reads(".notice.warn", "Anyone can create a file like")
+	b.reads(".notice.warn", "holds, key not confirmed: anyone can make such a file (whole.json)")
 	b.enter(`input[name="fingerprint"]`, sampleKey)
 	verdict("whole.json", "holds")
-	b.reads(".notice.ok", "Valid.")
+	b.reads(".notice.ok", "holds (whole.json)")
+	b.reads("[data-summary]", `agent "build-bot" of the company "acme"`)
 	for _, words := range []string{
 		"build-bot", "deploy", `"version": 3.50`, "agent.registered, agent:planner, at 2026-11-21T09:00:02.000Z, by api-key:9f86d081884c7d65",
 		"passport.revoked", "was revoked at", "follow from one another", "cosigned at", "The key that you trust, number 1 of 3", "That nothing was left out",
@@ -89,7 +90,7 @@ func TestBrowserVerifier(t *testing.T) {
 	b.drop("changed.json", strings.Replace(whole, "Grüße", "Gruesse", 1))
 	verdict("changed.json", "fails")
 	b.shows(`[data-code="RECORD"]`)
-	b.reads(".notice.bad", "Invalid: RECORD.")
+	b.reads(".notice.bad", "fails: RECORD: ")
 }
 
 // What a person sees of a record that its agent has signed, with the agent's key entered and

@@ -730,7 +730,9 @@ export class Evidence { // a file while it is checked
     let node = hash;
     for (let at = index, n = size - 1n; n > 0n; at >>= 1n, n >>= 1n) {
       if (!(at & 1n) && at >= n) continue;
-      const { value: { sibling, position } } = steps.next();
+      const { value: step } = steps.next();
+      must(step, "a step is missing");
+      const { sibling, position } = step;
       must((position === "left") === Boolean(at & 1n), "a step is on the other side");
       node = sha256(position === "left" ? sibling + node : node + sibling).toString("hex");
     }
@@ -1484,9 +1486,9 @@ export function main(all) { // returns the exit status
     console.error(refused.message.split("\n").map(printable).join("\n"));
     return 2;
   }
-  const found = evidence.verdict();
-  say(inWords(found), ...found.code ? [] : [...summary(evidence)].map(([name, text]) => `${name}: ${text}`));
-  say(...evidence.checked.map((line) => `checked: ${line}`), ...found.code ? [] : evidence.file.notProven.map((line) => `not proven: ${line}`));
+  const found = evidence.verdict(), says = found.code ? [] : [...summary(evidence)].map(([name, text]) => `${name}: ${text}`);
+  const unproven = found.code ? [] : evidence.file.notProven.map((line) => `not proven: ${line}`);
+  say(inWords(found), ...says, ...evidence.checked.map((line) => `checked: ${line}`), ...unproven);
   return { holds: 0, fails: 4 }[found.verdict] ?? 5;
 }
 

@@ -384,6 +384,7 @@ def key_id(name, kind, raw):
     return hashlib.sha256(name.encode() + b"\n" + bytes([kind]) + raw).digest()[:4]
 
 def read_vkey(vkey, kind):  # of a log (1) or a witness (4)
+    must(vkey.count("+") >= 2, "not a vkey of this kind")
     name, tag, key = vkey.split("+", 2)
     raw = unbase64(key)[1:]
     must(is_name(name) and len(raw) == 32 and unbase64(key)[0] == kind and key_id(name, kind, raw).hex() == tag, "not a vkey of this kind")
@@ -662,6 +663,7 @@ class Evidence:  # a file while it is checked
         steps, n = list(proof["proof"]), proof["size"] - 1
         while n > 0:
             if at % 2 or at < n:
+                must(steps, "a step is missing")
                 sibling, position = steps[0]["sibling"], steps.pop(0)["position"]
                 must((position == "left") == bool(at % 2), "a step is on the other side")
                 node = hashlib.sha256((sibling + node if position == "left" else node + sibling).encode()).hexdigest()
@@ -1332,8 +1334,8 @@ def typed(arguments):  # the files and the options, as --name VALUE or --name=VA
     must(len(files) == 1 or len(files) == 2 and not given, f"{len(files)} files are named\n{USAGE}")
     return files, given
 
-def say(*lines, to=None):  # each is data until its unprintable characters are escaped
-    print("\n".join(printable(line) for line in lines), file=to)
+def say(*lines):  # each is data until its unprintable characters are escaped
+    print("\n".join(map(printable, lines)))
 
 def refuse(reason):  # no verdict
     print("\n".join(map(printable, str(reason).split("\n"))), file=sys.stderr)
@@ -1365,8 +1367,9 @@ def main(arguments):
     except Exception as refused:
         return refuse(refused)
     verdict, code, reason = evidence.verdict()
-    say(in_words(verdict, code, reason), *([] if code else (f"{name}: {text}" for name, text in summary(evidence))))
-    say(*(f"checked: {line}" for line in evidence.checked), *([] if code else (f"not proven: {line}" for line in evidence.file["notProven"])))
+    says = [] if code else [f"{name}: {text}" for name, text in summary(evidence)]
+    unproven = [] if code else [f"not proven: {line}" for line in evidence.file["notProven"]]
+    say(in_words(verdict, code, reason), *says, *(f"checked: {line}" for line in evidence.checked), *unproven)
     return {"holds": 0, "fails": 4}.get(verdict, 5)
 
 def check_alone(*names):  # a proof, with a file of the company's keys

@@ -414,10 +414,17 @@ func (c *checker) summary(v *Verdict) []evidence.Line {
 	var what []string
 	for _, log := range v.Logs {
 		said := fmt.Sprintf("no records of %s", log.Log)
-		if log.To > log.From {
-			said = fmt.Sprintf("records %d to %d of %s", log.From, log.To-1, log.Log)
+		first, next := log.From, log.To
+		if v.Archive != nil {
+			first, next = log.First, log.Next
+		}
+		if next > first {
+			said = fmt.Sprintf("records %d to %d of %s", first, next-1, log.Log)
 		}
 		what = append(what, said)
+	}
+	if v.Archive != nil {
+		what = append(what, "all from before "+v.Archive.Before, "the file has the SHA-256 "+v.Archive.SHA256)
 	}
 	return []evidence.Line{
 		{Name: "who", Text: fmt.Sprintf("all agents of the company %q", v.CompanyID)},

@@ -295,4 +295,5 @@ func (c *archiveChecker) report(v *Verdict) {
 	}
 	v.NotProven = append(v.NotProven, "When the archive was made: that time is the maker's word.")
 	v.NotProven = append(v.NotProven, c.notProven()...)
+	v.Summary = c.summary(v)
 }

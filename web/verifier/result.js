@@ -4,7 +4,8 @@
 import { html } from '../console/vendor/preact-htm.js';
 import { visible } from '../console/lib/visible.js';
 import { Notice } from '../console/parts/basic.js';
-import { Beside, Content, Words } from '../console/parts/evidence_parts.js';
+import { inWords, summary } from '../console/lib/evidence/summary.js';
+import { Beside, Content, Summary, Words } from '../console/parts/evidence_parts.js';
 import { Text } from '../console/parts/text.js';
 
 // Green is what holds with what the person entered, as in the console; amber what anyone could have
@@ -17,13 +18,8 @@ function Verdict({ file, digest, trusted, found: { verdict, code, reason } }) {
   return html`
     <section class="verdict stack tight" data-verdict=${verdict} data-code=${code} data-file=${visible(file.name)}>
       <${Notice} kind=${code === 'PRUNED' ? 'warn' : TONES[verdict]}>
-        ${verdict === 'holds'
-          ? html`<strong>Valid.</strong> <${Text} of=${file.name} /> verifies with the key or policy that you trust.`
-          : code === 'PRUNED' ? html`<strong>Cannot be verified: ${code}.</strong>
-            <${Text} of=${`${file.name}: ${reason}`} />.`
-          : verdict === 'fails' ? html`<strong>Invalid: ${code}.</strong> <${Text} of=${`${file.name}: ${reason}`} />.`
-            : html`<strong>Consistent, but the key isn’t confirmed.</strong> Anyone can create a file
-            like <${Text} of=${file.name} />: enter a fingerprint or a policy.`}
+        <strong><${Text} of=${inWords({ verdict, code, reason })} /></strong> (<${Text} of=${file.name} />).
+        ${verdict === 'self-consistent' && html` Enter a fingerprint or a policy.`}
       <//>
       <dl class="facts">
         <dt>SHA-256 of the file</dt><dd><code>${digest}</code></dd>
@@ -55,6 +51,7 @@ export function Result({ file, digest, trusted, found }) {
   const whole = found.verdict !== 'fails';
   return html`
     <${Verdict} ...${{ file, digest, trusted, found }} />
+    ${whole && html`<${Summary} lines=${summary(found)} />`}
     ${whole && found.header && html`<${Session} header=${found.header} state=${found.state?.() ?? ''} />`}
     ${whole && !found.header && html`<${Content} companyId=${found.file.companyId} log=${found.file.log}
       record=${found.subject} signer=${found.subject.signer} agentKey=${found.agentKeys?.who()} />`}

@@ -1123,7 +1123,7 @@ class _Operations:
     def get_proof(self, index, *, log=None):
         """Get an inclusion proof.
 
-        GET /v1/proof/{index}, getProof of the API reference. A record and its path to the root of the whole chain as it is now.
+        GET /v1/proof/{index}, getProof of the API reference. A record and its path to the chain root of the whole chain as it is now.
 
         index: int. Index of the record, a non-negative integer in decimal.
         log: Literal["actions", "control"]. Which of the company's logs is meant (see *Logs*).
@@ -1198,7 +1198,7 @@ class _Operations:
     def get_checkpoint(self, log_id):
         """Get the newest checkpoint.
 
-        GET /v1/log/{logId}/checkpoint, getCheckpoint of the API reference. The size and root of the log, signed by the company (c2sp.org/tlog-checkpoint).
+        GET /v1/log/{logId}/checkpoint, getCheckpoint of the API reference. The size and log root of the log, signed by the company (c2sp.org/tlog-checkpoint).
 
         log_id (or logId): str. ID of the log, from GET /v1/logs.
         """
@@ -3459,6 +3459,7 @@ def key_id(name, kind, raw):
     return hashlib.sha256(name.encode() + b"\n" + bytes([kind]) + raw).digest()[:4]
 
 def read_vkey(vkey, kind):  # of a log (1) or a witness (4)
+    must(vkey.count("+") >= 2, "not a vkey of this kind")
     name, tag, key = vkey.split("+", 2)
     raw = unbase64(key)[1:]
     must(is_name(name) and len(raw) == 32 and unbase64(key)[0] == kind and key_id(name, kind, raw).hex() == tag, "not a vkey of this kind")
@@ -3737,6 +3738,7 @@ class Evidence:  # a file while it is checked
         steps, n = list(proof["proof"]), proof["size"] - 1
         while n > 0:
             if at % 2 or at < n:
+                must(steps, "a step is missing")
                 sibling, position = steps[0]["sibling"], steps.pop(0)["position"]
                 must((position == "left") == bool(at % 2), "a step is on the other side")
                 node = hashlib.sha256((sibling + node if position == "left" else node + sibling).encode()).hexdigest()

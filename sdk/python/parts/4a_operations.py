@@ -454,7 +454,7 @@ class _Operations:
     def get_proof(self, index, *, log=None):
         """Get an inclusion proof.
 
-        GET /v1/proof/{index}, getProof of the API reference. A record and its path to the root of the whole chain as it is now.
+        GET /v1/proof/{index}, getProof of the API reference. A record and its path to the chain root of the whole chain as it is now.
 
         index: int. Index of the record, a non-negative integer in decimal.
         log: Literal["actions", "control"]. Which of the company's logs is meant (see *Logs*).
@@ -529,7 +529,7 @@ class _Operations:
     def get_checkpoint(self, log_id):
         """Get the newest checkpoint.
 
-        GET /v1/log/{logId}/checkpoint, getCheckpoint of the API reference. The size and root of the log, signed by the company (c2sp.org/tlog-checkpoint).
+        GET /v1/log/{logId}/checkpoint, getCheckpoint of the API reference. The size and log root of the log, signed by the company (c2sp.org/tlog-checkpoint).
 
         log_id (or logId): str. ID of the log, from GET /v1/logs.
         """

@@ -1127,7 +1127,7 @@ export interface paths {
         };
         /**
          * Get an inclusion proof
-         * @description A record and its path to the root of the whole chain as it is now. `root` is the `merkleRoot` of
+         * @description A record and its path to the chain root of the whole chain as it is now. `root` is that chain root, the `merkleRoot` of
          *     `GET /v1/verify`. *Chain* explains how to check it.
          */
         get: operations["getProof"];
@@ -1286,7 +1286,7 @@ export interface paths {
          * Get a consistency proof of the chain
          * @description **Addition.** Proves that the first `from` records are a prefix of the first `to`: the proof of RFC 6962, section
          *     2.1.2, with the node hash of this chain's tree. The proof is empty if `from` is 0 or equals `to`. Compare an older
-         *     root that you stored with `fromRoot`.
+         *     chain root that you stored with `fromRoot`.
          */
         get: operations["getConsistency"];
         put?: never;
@@ -1307,7 +1307,8 @@ export interface paths {
         /**
          * List the logs of the company
          * @description **Addition.** The company's chains as logs that standard tools read: `actions`, and then `control` (see *Logs*). Of
-         *     each its ID, its origin, the keys that sign its checkpoints as vkeys, its size, and the roots of both trees, in hex.
+         *     each its ID, its origin, the keys that sign its checkpoints as vkeys, its size, the
+         *     chain root as `merkleRoot` and the log root as `root`, in hex.
          */
         get: operations["listLogs"];
         put?: never;
@@ -1327,7 +1328,7 @@ export interface paths {
         };
         /**
          * Get the newest checkpoint
-         * @description **Addition.** The size and root of the log, signed by the company (c2sp.org/tlog-checkpoint). It is signed at most once
+         * @description **Addition.** The size and log root of the log, signed by the company (c2sp.org/tlog-checkpoint). It is signed at most once
          *     a second, and only after the log has grown. After the company's signature come the verified cosignatures of
          *     witnesses for this size (c2sp.org/tlog-cosignature, see `--witness`). Only private caches may store it, and must
          *     revalidate it each time (`private, no-cache`).
@@ -1422,7 +1423,7 @@ export interface paths {
          * @description **Addition.** A log asks this server, as a witness, to cosign its newest checkpoint (c2sp.org/tlog-witness). The body
          *     is `old`, a space and the size that was cosigned last; up to 63 lines with a consistency proof from there, a hash in
          *     base64 on each; an empty line; and the checkpoint. Signatures by untrusted keys are ignored. A checkpoint with up to
-         *     16 KiB of extension lines after its root is cosigned as it is: the cosignature covers them. The witness stores a
+         *     16 KiB of extension lines after its log root is cosigned as it is: the cosignature covers them. The witness stores a
          *     cosigned checkpoint durably before it responds. Afterwards it never cosigns a smaller tree of the log, or another
          *     tree of the same size. A witness whose database was rolled back cosigns nothing until its operator acts: `503` with
          *     `ROLLED_BACK` and the reason. Sizes above 2^53-1 are `400`.
@@ -2118,7 +2119,7 @@ export interface paths {
          *     | `WITNESS_ALARM` | a witness contests a log without a proof |
          *     | `WITNESS_SILENT` | a witness cannot be reached |
          *
-         *     The answer names no company, file or host, and no ID, size or root of a log. The server's log has the details.
+         *     The answer names no company, file or host, and no ID, size, chain root or log root of a log. The server's log has the details.
          */
         get: operations["getReadiness"];
         put?: never;
@@ -3113,9 +3114,9 @@ export interface components {
                 /** @description The current key first, then former keys that were not declared compromised. */
                 vkeys: string[];
                 size: number;
-                /** @description Root of the tree under *Chain*. */
+                /** @description The chain root, of the tree under *Chain*. */
                 merkleRoot: components["schemas"]["SHA256"];
-                /** @description Root of the tree of RFC 6962. */
+                /** @description The log root, of the tree of RFC 6962 that checkpoints have. */
                 root: components["schemas"]["SHA256"];
             }[];
         };
@@ -3951,7 +3952,7 @@ export interface components {
             /** @description What is wrong. Absent for nothing. A newer version may have more of them. */
             reasons?: ("BACKUP_OVERDUE" | "CERTIFICATE_ENDS" | "CLOCK_APART" | "CLOCK_LEAP" | "COSIGNER_BEHIND" | "DISOBEYED" | "DUTY_UNKNOWN" | "EXPORT_BEHIND" | "HEAD_FILE_BEHIND" | "LOG_FAILED" | "ROLLED_BACK" | "TABLES_CHANGED" | "WITNESS_ALARM" | "WITNESS_SILENT")[];
             /**
-             * @description State of the head file, which has the greatest size and roots of every log: `behind` while it cannot be written. Absent without a head file.
+             * @description State of the head file, which has the greatest size, chain root and log root of every log: `behind` while it cannot be written. Absent without a head file.
              * @enum {string}
              */
             headFile?: "written" | "behind";
@@ -7677,7 +7678,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The record, the proof and the root. */
+            /** @description The record, the proof and the chain root. */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];
@@ -8306,7 +8307,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Both roots and the proof, lowest node first. */
+            /** @description Both chain roots and the proof, lowest node first. */
             200: {
                 headers: {
                     "X-Request-ID": components["headers"]["X-Request-ID"];

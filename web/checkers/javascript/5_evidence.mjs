@@ -98,7 +98,9 @@ export class Evidence { // a file while it is checked
     let node = hash;
     for (let at = index, n = size - 1n; n > 0n; at >>= 1n, n >>= 1n) {
       if (!(at & 1n) && at >= n) continue;
-      const { value: { sibling, position } } = steps.next();
+      const { value: step } = steps.next();
+      must(step, "a step is missing");
+      const { sibling, position } = step;
       must((position === "left") === Boolean(at & 1n), "a step is on the other side");
       node = sha256(position === "left" ? sibling + node : node + sibling).toString("hex");
     }

@@ -106,9 +106,9 @@ export function main(all) { // returns the exit status
     console.error(refused.message.split("\n").map(printable).join("\n"));
     return 2;
   }
-  const found = evidence.verdict();
-  say(inWords(found), ...found.code ? [] : [...summary(evidence)].map(([name, text]) => `${name}: ${text}`));
-  say(...evidence.checked.map((line) => `checked: ${line}`), ...found.code ? [] : evidence.file.notProven.map((line) => `not proven: ${line}`));
+  const found = evidence.verdict(), says = found.code ? [] : [...summary(evidence)].map(([name, text]) => `${name}: ${text}`);
+  const unproven = found.code ? [] : evidence.file.notProven.map((line) => `not proven: ${line}`);
+  say(inWords(found), ...says, ...evidence.checked.map((line) => `checked: ${line}`), ...unproven);
   return { holds: 0, fails: 4 }[found.verdict] ?? 5;
 }
 

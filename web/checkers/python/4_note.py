@@ -14,6 +14,7 @@ def key_id(name, kind, raw):
     return hashlib.sha256(name.encode() + b"\n" + bytes([kind]) + raw).digest()[:4]
 
 def read_vkey(vkey, kind):  # of a log (1) or a witness (4)
+    must(vkey.count("+") >= 2, "not a vkey of this kind")
     name, tag, key = vkey.split("+", 2)
     raw = unbase64(key)[1:]
     must(is_name(name) and len(raw) == 32 and unbase64(key)[0] == kind and key_id(name, kind, raw).hex() == tag, "not a vkey of this kind")

@@ -86,6 +86,7 @@ class Evidence:  # a file while it is checked
         steps, n = list(proof["proof"]), proof["size"] - 1
         while n > 0:
             if at % 2 or at < n:
+                must(steps, "a step is missing")
                 sibling, position = steps[0]["sibling"], steps.pop(0)["position"]
                 must((position == "left") == bool(at % 2), "a step is on the other side")
                 node = hashlib.sha256((sibling + node if position == "left" else node + sibling).encode()).hexdigest()

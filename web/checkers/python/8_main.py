@@ -44,8 +44,8 @@ def typed(arguments):  # the files and the options, as --name VALUE or --name=VA
     must(len(files) == 1 or len(files) == 2 and not given, f"{len(files)} files are named\n{USAGE}")
     return files, given
 
-def say(*lines, to=None):  # each is data until its unprintable characters are escaped
-    print("\n".join(printable(line) for line in lines), file=to)
+def say(*lines):  # each is data until its unprintable characters are escaped
+    print("\n".join(map(printable, lines)))
 
 def refuse(reason):  # no verdict
     print("\n".join(map(printable, str(reason).split("\n"))), file=sys.stderr)
@@ -77,8 +77,9 @@ def main(arguments):
     except Exception as refused:
         return refuse(refused)
     verdict, code, reason = evidence.verdict()
-    say(in_words(verdict, code, reason), *([] if code else (f"{name}: {text}" for name, text in summary(evidence))))
-    say(*(f"checked: {line}" for line in evidence.checked), *([] if code else (f"not proven: {line}" for line in evidence.file["notProven"])))
+    says = [] if code else [f"{name}: {text}" for name, text in summary(evidence)]
+    unproven = [] if code else [f"not proven: {line}" for line in evidence.file["notProven"]]
+    say(in_words(verdict, code, reason), *says, *(f"checked: {line}" for line in evidence.checked), *unproven)
     return {"holds": 0, "fails": 4}.get(verdict, 5)
 
 def check_alone(*names):  # a proof, with a file of the company's keys

@@ -13,7 +13,8 @@ import { open, withKeys } from '../lib/evidence/open.js';
 import { keyAt } from '../lib/keyring.js';
 import { Failure, Field, Page, useResult, useTask } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
-import { Beside, Content, Words } from '../parts/evidence_parts.js';
+import { summary } from '../lib/evidence/summary.js';
+import { Beside, Content, Summary, Words } from '../parts/evidence_parts.js';
 import { RecordView } from '../parts/record_view.js';
 import { save } from '../parts/save.js';
 import { Text } from '../parts/text.js';
@@ -54,6 +55,14 @@ async function pinCheckpoints({ companyId, key: ownKey, found }, source) {
   if (status === 'in'
     && key?.companyId === companyId) await proveSince(key).catch(() => {}); // without an answer nothing is known
 }
+
+/**
+ * Whose key signed, by what this browser knows of the company's keys.
+ * @param {EvidenceCheck} found
+ * @param {ProofVerdict} verdict
+ */
+const signedBy = ({ subject: { signer } }, { origin }) =>
+  origin.keyState === 'confirmed' ? `the company's key ${signer.fingerprint}, confirmed in this browser` : undefined;
 
 /**
  * What was proved: the verdict, the walk and the record, all in the tone of the one check.
@@ -100,6 +109,8 @@ function Subject({ subject: { opened, bytes, name }, policy, setPolicy }) {
             : html`<details class="card"><summary>Record</summary>
             <div class="stack"><${RecordView} ...${{ record, log }} companyKey=${proved.recordKey} /></div></details>`)
         }
+        ${proved.ok && found && verdict.tone !== 'bad'
+          && html`<${Summary} lines=${summary(found, signedBy(found, verdict))} />`}
         ${proved.ok && found && html`<${Beside} found=${found} />`}
       </div>
       <div class="columns">

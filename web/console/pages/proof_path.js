@@ -99,7 +99,7 @@ export function ProofPath({ leaf, steps, truth, lit, root, picked, onPick }) {
       ? `${lit} of ${levels} steps computed`
       : valueAt(levels) === root
         ? 'it leads to the root'
-        : 'it does not lead to the root';
+        : 'it does not lead to the chain root';
   return html`<svg class="path" viewBox="0 0 ${WIDTH} ${height}" role="group"
     aria-label="Merkle path of ${levels} steps from the record to the root: ${says}">${picture}</svg>`;
 }

@@ -72,7 +72,7 @@ function originOf(key, published, entries) {
     return { keyState: 'confirmed', text: `It follows from the key that you confirmed for ${companyId}.` };
   return {
     keyState: 'unconfirmed',
-    head: 'Unconfirmed key.',
+    head: '',
     text: last
       ? `This server publishes this key for ${companyId}; you have not confirmed it.`
       : 'This key came with the file; you have not confirmed it.',
@@ -113,18 +113,19 @@ export function useProofVerdict(opened, published, { policy }) {
 
 /** @param {{opened: OpenedEvidence, verdict: ProofVerdict}} props */
 function Sentence({ opened: { ok, code, reason, small, record, size }, verdict: { own, is, origin, unmet } }) {
-  if (!ok) return html`<strong>The proof fails${code && `: ${code}`}.</strong> <${Text} of=${reason} />.`;
-  if (unmet) return html`<strong>The policy is not met:</strong> <${Text} of=${unmet} />.`;
-  if (is === 'another key') return html`<strong>Another key signed this.</strong> <${Text} of=${origin.text} />`;
+  if (!ok) return html`<strong>Fails${code && `: ${code}`}.</strong> <${Text} of=${reason} />.`;
+  if (unmet) return html`<strong>Fails: POLICY. The policy is not met:</strong> <${Text} of=${unmet} />.`;
+  if (is === 'another key')
+    return html`<strong>Fails: KEY. Another key signed this.</strong> <${Text} of=${origin.text} />`;
   const where = `is one of ${plural(size ?? 0, 'record')} in a log whose checkpoint that key signed`;
   if (isGreen(own))
-    return html`<strong>The proof holds.</strong> Record ${record.index} is signed with the key that you confirmed,
+    return html`<strong>Holds.</strong> Record ${record.index} is signed with the key that you confirmed,
     and ${where}.`;
   if (origin.keyState === 'confirmed')
     return html`<strong>The record is genuine, its position is not proven.</strong> It is signed with the key that you
-    confirmed, but nobody has signed the root in this small file. Download new evidence to prove its position.`;
-  return html`<strong>${origin.head}</strong> Record ${record.index} is signed with the key below
-  ${small ? ', and nobody has signed the root in this small file' : `, and ${where}`}
+    confirmed, but nobody has signed the chain root in this file. Download new evidence to prove its position.`;
+  return html`<strong>Holds, key not confirmed. ${origin.head}</strong> Record ${record.index} is signed with the key below
+  ${small ? ', and nobody has signed the chain root in this file' : `, and ${where}`}
   . Anyone can create a key: compare its fingerprint.`;
 }
 
@@ -175,7 +176,7 @@ export function Verdict({ opened, verdict, policy, children }) {
    */
   const step = (name, yes, no) => (passed.includes(name) ? html`<${Badge} tone=${good}>${yes}<//>`
     : html`<${Badge} tone=${failed === name ? 'bad' : ''}>${failed === name ? no : UNREACHED}<//>`);
-  const steps = `${plural(proof.length, 'step')} to the root`;
+  const steps = `${plural(proof.length, 'step')} to the chain root`;
   return html`
     <section class="card" data-evidence=${tone} data-code=${opened.code}>
       <${Notice} kind=${tone}>${against && opened.ok && html`<strong>Do not rely on it.</strong>`}
@@ -187,7 +188,8 @@ export function Verdict({ opened, verdict, policy, children }) {
         <dt>path</dt><dd>${
           small && passed.includes('hexProof')
             ? html`<${Badge}>${steps}, unsigned<//>`
-            : step('hexProof', small ? steps : `${steps} of ${plural(size, 'record')}`, 'does not lead to the root')
+            : step('hexProof', small ? steps : `${steps} of ${plural(size, 'record')}`,
+              'does not lead to the chain root')
         } <code class="under">${root}</code></dd>
         ${
           checkpoint &&

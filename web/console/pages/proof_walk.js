@@ -107,7 +107,7 @@ export function ProofWalk({ subject, leaf, tone }) {
         <p role="status">${
           done
             ? html`<${Badge} tone=${!holds ? 'bad' : tone === 'bad' ? '' : tone}>
-            ${holds ? 'leads to the root' : 'does not lead to the root'}<//>`
+            ${holds ? 'leads to the chain root' : 'does not lead to the chain root'}<//>`
             : html`<span class="muted">Step ${lit} of ${levels}</span>`
         }</p>
         <${StepText} paths=${paths} lit=${lit} />

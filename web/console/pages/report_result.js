@@ -70,23 +70,23 @@ function Verdict({ check, at, digest, keyOf, policy, stolen, strange }) {
         ${against && holds && html`<strong>Do not rely on it.</strong>`}<${Against} of=${against} />
         ${
           !holds
-            ? html`<strong>This report is invalid</strong> (${check.code}): ${visible(check.reason)}.
+            ? html`<strong>Fails: ${check.code}.</strong> ${visible(check.reason)}.
             ${failing
               && html` <a href=${href(failing[1] === 'actions' ? 'records' : 'control', failing[2])}>
               Show the record</a>`}`
             : policy?.met === false
-              ? html`<strong>Your policy is not met:</strong> ${visible(policy.reason)}.`
+              ? html`<strong>Fails: POLICY. Your policy is not met:</strong> ${visible(policy.reason)}.`
               : strange || is === 'another key'
-                ? html`<strong>Signed by another key</strong> than the one
+                ? html`<strong>Fails: KEY. Signed by another key</strong> than the one
                 that ${strange ? 'this server publishes' : 'you confirmed'} for ${visible(keyOf.companyId)}.`
                 : isGreen(own) && stolen
-                  ? html`<strong>A compromised key.</strong> According to this
+                  ? html`<strong>Holds, key not confirmed. A compromised key.</strong> According to this
                   server, ${visible(keyOf.companyId)} declared the key of this report compromised at ${stolen}
                   : whoever stole it could have created this report.`
                   : isGreen(own)
-                    ? html`<strong>${against ? 'This report is valid by itself.' : 'This report is valid.'}</strong> No
+                    ? html`<strong>${against ? 'Holds by itself.' : 'Holds.'}</strong> No
                     record of the period is missing or changed.`
-                    : html`<strong>Consistent, but the key isn’t confirmed.</strong> Anyone can create such a report
+                    : html`<strong>Holds, key not confirmed.</strong> Anyone can create such a report
                     with a key of their own.`
         }
       <//>

@@ -30,6 +30,19 @@ export function Content({ companyId, log, record, signer, agentKey }) {
 }
 
 /**
+ * Who did what, on whose behalf and under which right: what summary of lib/evidence/summary.js
+ * returns, in the words of every checker.
+ * @param {{lines: [string, string][]}} props
+ */
+export const Summary = ({ lines }) => html`
+  <section class="card long" data-summary>
+    <h2>What it says</h2>
+    <dl class="facts">
+      ${lines.map(([name, text]) => html`<dt>${name}</dt><dd><${Text} of=${text} /></dd>`)}
+    </dl>
+  </section>`;
+
+/**
  * Control records in their order, as eventOf gives them.
  * @param {{title: string, lead: Child, events: ControlEvent[]}} props
  */

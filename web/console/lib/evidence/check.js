@@ -131,7 +131,8 @@ export class EvidenceCheck extends Check {
     const { hashes, signed } = readProof(proof, record.index);
     const checkpoint = await this.checkpoint(log, signed);
     const leaf = await leafHash(record.hash, unbase64url(record.signature), record.signer.raw);
-    must(await leads(hashes, leaf, record.index, checkpoint), 'the proof does not lead to the log root of the checkpoint');
+    must(await leads(hashes, leaf, record.index, checkpoint),
+      'the proof does not lead to the log root of the checkpoint');
     return checkpoint;
   }
 

@@ -16,6 +16,7 @@ import { agentKey, companyId, keys, log, notProven, record, witnesses } from './
 import { checkKeys } from './keys.js';
 import { SESSION_NOT_PROVEN } from './not_proven.js';
 import { PrunedError, sameList } from './checkpoints.js';
+import { Tally } from './summary.js';
 
 const FORMAT = 'attestd-session/v1';
 const LONGEST = 8 << 20; // bytes of a line
@@ -61,6 +62,8 @@ export class SessionCheck extends EvidenceCheck {
   places = new Sequence();
 
   calls = new CallTracker();
+
+  tally = new Tally();
 
   /** @type {DisobeyedCall[]} */
   disobeyed = []; // the first ones
@@ -167,6 +170,7 @@ export class SessionCheck extends EvidenceCheck {
     }
     if (this.agentKeys.isStolen(subject)) this.sinceStolen++;
     this.acts();
+    this.tally.add(this.notActor, subject);
     this.heard();
   }
 
