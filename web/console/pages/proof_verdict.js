@@ -124,7 +124,8 @@ function Sentence({ opened: { ok, code, reason, small, record, size }, verdict: 
   if (origin.keyState === 'confirmed')
     return html`<strong>The record is genuine, its position is not proven.</strong> It is signed with the key that you
     confirmed, but nobody has signed the chain root in this file. Download new evidence to prove its position.`;
-  return html`<strong>Holds, key not confirmed. ${origin.head}</strong> Record ${record.index} is signed with the key below
+  return html`<strong>Holds, key not confirmed. ${origin.head}</strong> Record ${record.index} is signed with the key
+  below
   ${small ? ', and nobody has signed the chain root in this file' : `, and ${where}`}
   . Anyone can create a key: compare its fingerprint.`;
 }
