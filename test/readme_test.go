@@ -28,7 +28,6 @@ func TestReadme(t *testing.T) {
 
 	commits := gitLog(t, history)
 	t.Run("records are the history", func(t *testing.T) { w.checkRecords(t, commits) })
-	t.Run("for auditors", w.typeVerification)
 	t.Run("the first hour", w.typeStart)
 	w.takeHome(t)
 	t.Run("git adds nothing of it", w.checkIgnored)
@@ -408,29 +407,6 @@ func (w *walkthrough) read(t *testing.T, name string) string {
 func (w *walkthrough) write(t *testing.T, name string, content []byte) {
 	t.Helper()
 	must(t, os.WriteFile(filepath.Join(w.dir, name), content, 0o600))
-}
-
-// typeVerification types what docs/verify.md shows, beside what the session left.
-func (w *walkthrough) typeVerification(t *testing.T) {
-	w.write(t, "KEY", []byte(w.read(t, "acme.key")))
-	_, lines := readmeSession(t)
-	script := "set -e\n" + strings.Replace(lines[0].typed, readmeAddress, w.server.URL, 1) +
-		`BASE=$ATTESTD_URL AUTH="Authorization: Bearer $ATTESTD_KEY"` + "\n"
-	blocks := blocksOf(t, "../docs/verify.md", "sh")
-	if len(blocks) < 4 {
-		t.Fatalf("docs/verify.md shows %d things to type", len(blocks))
-	}
-	script += strings.Join(blocks, "")
-	out, said := w.typed(t, script)
-	if said != "" {
-		t.Fatalf("docs/verify.md complains: %s\n%s", said, out)
-	}
-	// evidence by three checkers, a report, exported lines, and two proofs
-	holds := len(regexp.MustCompile(`(?m)^holds$`).FindAllString(out, -1))
-	genuine := len(regexp.MustCompile(`(?m)^holds, key not confirmed: compare a fingerprint below .*\nwho: .*\nwhat: .*, record 0, below the chain root [0-9a-f]{64}, `).FindAllString(out, -1))
-	if holds != 5 || genuine != 2 {
-		t.Errorf("%d files hold, want 5, and %d proofs, want 2:\n%s", holds, genuine, out)
-	}
 }
 
 // commit is a commit according to the session.

@@ -33,7 +33,7 @@ func kinds(t *testing.T) (table map[filekind.Kind]map[string]string, samples map
 	return table, samples
 }
 
-// verifier.html has a verdict on the files that the table of docs/verify.md says that it reads, and
+// verifier.html has a verdict on the files that the table of docs/auditors.md says that it reads, and
 // on no others.
 func TestBrowserVerifierReadsWhatTheTableSays(t *testing.T) {
 	table, samples := kinds(t)
@@ -53,7 +53,7 @@ func TestBrowserVerifierReadsWhatTheTableSays(t *testing.T) {
 	}
 }
 
-// Each page of the console with a place for files takes the files that the table of docs/verify.md
+// Each page of the console with a place for files takes the files that the table of docs/auditors.md
 // says that it checks, and no others.
 func TestBrowserConsoleReadsWhatTheTableSays(t *testing.T) {
 	table, samples := kinds(t)

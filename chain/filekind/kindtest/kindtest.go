@@ -1,5 +1,5 @@
 // Package kindtest has what tests of checkers share about kinds of files: a sample of each kind,
-// and the table of docs/verify.md that says which checker reads it.
+// and the table of docs/auditors.md that says which checker reads it.
 package kindtest
 
 import (
@@ -33,7 +33,7 @@ func root() string {
 
 // Table returns the cells of the table, by kind and column.
 func Table() (map[filekind.Kind]map[string]string, error) {
-	text, err := os.ReadFile(filepath.Join(root(), "docs/verify.md"))
+	text, err := os.ReadFile(filepath.Join(root(), "docs/auditors.md"))
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func Table() (map[filekind.Kind]map[string]string, error) {
 	}
 	for _, kind := range filekind.All() {
 		if len(table[kind]) != 6 {
-			return nil, fmt.Errorf("docs/verify.md does not say who reads %s in six columns", kind)
+			return nil, fmt.Errorf("docs/auditors.md does not say who reads %s in six columns", kind)
 		}
 	}
 	return table, nil
@@ -75,7 +75,7 @@ func kindOf(cell string) (filekind.Kind, error) {
 			return kind, nil
 		}
 	}
-	return "", fmt.Errorf("docs/verify.md names a file that is of no kind: %s", cell)
+	return "", fmt.Errorf("docs/auditors.md names a file that is of no kind: %s", cell)
 }
 
 // Case is a file and its kind, of the table that all checkers share.
