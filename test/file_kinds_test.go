@@ -96,8 +96,8 @@ func scripted(program, script string) checkerOf {
 	}
 }
 
-// Each program reads what the table of docs/auditors.md says that it reads, and such a file holds. To
-// a genuine file of every other kind it says what it is and who checks it, with the status of no
+// Each program reads what the table of docs/auditors.md says that it reads, and such a file holds.
+// To a genuine file of every other kind it says what it is and who checks it, with the status of no
 // verdict.
 func TestEachCheckerReadsWhatTheTableSays(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)

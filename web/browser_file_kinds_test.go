@@ -33,8 +33,8 @@ func kinds(t *testing.T) (table map[filekind.Kind]map[string]string, samples map
 	return table, samples
 }
 
-// verifier.html has a verdict on the files that the table of docs/auditors.md says that it reads, and
-// on no others.
+// verifier.html has a verdict on the files that the table of docs/auditors.md says that it reads,
+// and on no others.
 func TestBrowserVerifierReadsWhatTheTableSays(t *testing.T) {
 	table, samples := kinds(t)
 	b := openPage(t, fromDisk(t), chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND"))
@@ -53,8 +53,8 @@ func TestBrowserVerifierReadsWhatTheTableSays(t *testing.T) {
 	}
 }
 
-// Each page of the console with a place for files takes the files that the table of docs/auditors.md
-// says that it checks, and no others.
+// Each page of the console with a place for files takes the files that the table of
+// docs/auditors.md says that it checks, and no others.
 func TestBrowserConsoleReadsWhatTheTableSays(t *testing.T) {
 	table, samples := kinds(t)
 	s := startService(t, "", "")

@@ -1343,7 +1343,8 @@ def refuse(reason):  # no verdict
 
 def main(arguments):
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # what a terminal has no character for is no reason to stop
+        # what a terminal has no character for is no reason to stop
+        if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     if arguments in (["--help"], ["-h"]):
         print(USAGE)
