@@ -3058,6 +3058,7 @@ export interface components {
             /** @description As in `GET /v1/proof/{index}`, for the tree of the checkpoint's size. */
             hexProof: {
                 proof: components["schemas"]["ProofNode"][];
+                /** @description The chain root. */
                 root: components["schemas"]["SHA256"];
                 size: number;
             };
@@ -3101,7 +3102,9 @@ export interface components {
         Consistency: {
             from: number;
             to: number;
+            /** @description The chain root of the older length. */
             fromRoot: components["schemas"]["SHA256"];
+            /** @description The chain root of the newer length. */
             toRoot: components["schemas"]["SHA256"];
             proof: components["schemas"]["SHA256"][];
         };
@@ -3456,6 +3459,7 @@ export interface components {
         ChainValid: {
             /** @constant */
             valid: true;
+            /** @description The chain root. */
             merkleRoot: components["schemas"]["SHA256"];
             pruned?: components["schemas"]["PrunedRecords"];
         };
@@ -3481,6 +3485,7 @@ export interface components {
             record: components["schemas"]["AttestationRecord"];
             /** @description From the leaf upward. */
             proof: components["schemas"]["ProofNode"][];
+            /** @description The chain root. */
             root: components["schemas"]["SHA256"];
         };
         DelegateRequest: {
@@ -3932,6 +3937,7 @@ export interface components {
             record: components["schemas"]["AttestationRecord"];
             /** @constant */
             valid: true;
+            /** @description The chain root. */
             merkleRoot: components["schemas"]["SHA256"];
         };
         /** @description A new record of a chain that does not verify. */
