@@ -39,7 +39,7 @@ protect the database.`,
 				return err
 			}
 			if len(args) == 0 && flags.to == "" {
-				return cli.Usagef("accepts 1 arg(s), received 0: give OUT, or --backup-to")
+				return cli.Usagef("name the file to write, or a place of backups with --backup-to")
 			}
 			if len(args) == 1 && flags.to != "" {
 				return cli.Usagef("give either OUT or --backup-to, and not both")

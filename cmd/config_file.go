@@ -67,6 +67,9 @@ func fromFile(flags *pflag.FlagSet) error {
 	if !named && errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return cli.Usagef("configuration file: %s: not found", path)
+	}
 	if err != nil {
 		return cli.UsageError{Err: fmt.Errorf("configuration file: %w", err)}
 	}

@@ -235,7 +235,7 @@ func TestConfigurationFileOfOthersIsRefused(t *testing.T) {
 		"folder of the group":  {0o600, 0o770, "group or others may write", "group or others may write"},
 		"folder of all":        {0o600, 0o777, "group or others may write", "group or others may write"},
 		"folder that is /tmp":  {0o600, 0o777 | os.ModeSticky, "", ""},
-		"no file in any of it": {0, 0o777, "no such file", ""},
+		"no file in any of it": {0, 0o777, "not found", ""},
 	} {
 		folder := filepath.Join(t.TempDir(), "data")
 		must(t, os.Mkdir(folder, 0o700))

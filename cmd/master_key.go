@@ -67,9 +67,13 @@ func (f masterKeyFlags) read(ctx context.Context) (*seal.Master, error) {
 }
 
 func readMasterKey(path string) ([]byte, error) {
-	return cli.ReadSecret(path, maxMasterKey, func(fs.FileInfo) error {
+	text, err := cli.ReadSecret(path, maxMasterKey, func(fs.FileInfo) error {
 		return fmt.Errorf("%s: others than the owner can read it; chmod 600", path)
 	})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%s: not found; attestd master-key new %s makes one for a new database", path, path)
+	}
+	return text, err
 }
 
 // runMasterKeyCommand runs a command and returns its standard output. Its standard error is not

@@ -13,7 +13,7 @@ import (
 )
 
 func rekeyCommand(schema string) *cobra.Command {
-	var db string
+	var db, heads string
 	var old, next masterKeyFlags
 	var off bool
 	cmd := &cobra.Command{
@@ -32,7 +32,7 @@ command was interrupted, run it again. Older backups are not changed.`,
 			if err := fileOnly("rekey", "stop the servers, move the PostgreSQL database into a file (attestd move), rekey that, and move it into an empty database", db); err != nil {
 				return err
 			}
-			o := admin.RekeyOptions{}
+			o := admin.RekeyOptions{Heads: headsPath(heads, db)}
 			var err error
 			if o.Old, err = old.read(cmd.Context()); err != nil {
 				return err
@@ -64,6 +64,7 @@ command was interrupted, run it again. Older backups are not changed.`,
 		},
 	}
 	databaseFlag(cmd, &db)
+	headsFlag(cmd, &heads)
 	old.add(cmd, "", "the current master key")
 	next.add(cmd, "new-", "the new master key")
 	cmd.Flags().BoolVar(&off, "off", false, "store the keys in plaintext")

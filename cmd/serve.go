@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -51,9 +52,10 @@ type serveFlags struct {
 func serveCommand(version, schema string) *cobra.Command {
 	f := serveFlags{version: version, schema: schema}
 	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Serve the API and the console",
-		Args:  cobra.NoArgs,
+		Use:        "serve",
+		SuggestFor: []string{"start", "server", "up", "run-server", "daemon"},
+		Short:      "Serve the API and the console",
+		Args:       cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.serve(cmd)
 		},
@@ -312,18 +314,28 @@ func keysAtRest(s *store.Store) string {
 	return "in plaintext (--master-key-file seals them)"
 }
 
+// openable returns addr in the form that a program on this machine can open, and what else a
+// server that listens there is reached by.
+func openable(addr net.Addr) (address, more string) {
+	if tcp, ok := addr.(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		return net.JoinHostPort("127.0.0.1", strconv.Itoa(tcp.Port)), " and all other addresses of this machine"
+	}
+	return addr.String(), ""
+}
+
 // announce prints the address of the service, the place of its data, and the first command to run.
 func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, keys, baseURL string, isNew bool) {
 	path := store.Name(f.db)
-	url := f.tls.scheme() + "://" + addr.String()
+	address, more := openable(addr)
+	url := f.tls.scheme() + "://" + address
 	if f.tls.on() && baseURL != "" { // for which the certificate is
-		url = baseURL
+		url, more = baseURL, ""
 	}
 	if f.logs.announced() {
-		log.Info("listening", "url", url, "db", path, "keys", keys)
+		log.Info("listening", "url", url, "db", path, "keys", keys, "address", addr.String())
 	} else {
-		printable.Fprintf(logs, "attestd %s listens on %s (open it in a browser for the console)\ndata is in %s, keys %s\n",
-			f.version, url, path, keys)
+		printable.Fprintf(logs, "attestd %s listens on %s%s (open it in a browser for the console)\ndata is in %s, keys %s\n",
+			f.version, url, more, path, keys)
 		if isNew && f.registration != "closed" {
 			printable.Fprintf(logs, "register a company: curl -s %s/v1/companies -d '{\"companyId\":\"acme\"}'%s\n", url,
 				f.registrationHeader())

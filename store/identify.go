@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"attestd/crypto/cred"
@@ -25,6 +26,9 @@ func Identify(ctx context.Context, path string) (Settings, error) {
 	}
 	switch {
 	case len(header) == 0:
+		if _, err := os.Stat(path); err == nil {
+			return Settings{}, fmt.Errorf("database %w: %s is an empty file", ErrNotFound, path)
+		}
 		return Settings{}, fmt.Errorf("%s: %w", path, ErrNotFound)
 	case !header.IsSQLite():
 		return Settings{}, fmt.Errorf("%s: %w", path, ErrForeign)

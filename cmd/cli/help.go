@@ -23,7 +23,11 @@ func helpCommand() *cobra.Command {
 				return UsageError{Err: err}
 			}
 			if len(rest) > 0 {
-				return Usagef("unknown command %q for %q", rest[0], found.CommandPath())
+				err := fmt.Errorf("unknown command %q for %q", rest[0], found.CommandPath())
+				if meant := meantCommand(found, rest); meant != "" {
+					err = fmt.Errorf("%w; did you mean %s?", err, meant)
+				}
+				return UsageError{Err: err}
 			}
 			found.InitDefaultHelpFlag()
 			return found.Help()

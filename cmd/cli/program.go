@@ -86,7 +86,7 @@ func Root(name, version, short, long string) *cobra.Command {
 	root := &cobra.Command{
 		Use: name, Short: short, Long: long,
 		SilenceErrors: true, SilenceUsage: true,
-		// Without Args, cobra suggests commands whose names resemble an unknown one.
+		Args: cobra.NoArgs, // explainArguments says which command an unknown one may mean
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !showVersion {
 				return cmd.Help()

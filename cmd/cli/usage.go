@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"attestd/internal/spelling"
 
@@ -22,6 +23,9 @@ func explainArguments(c *cobra.Command) {
 	}
 	c.Args = func(cmd *cobra.Command, args []string) error {
 		err := check(cmd, args)
+		if err != nil {
+			err = countOf(err)
+		}
 		switch meant := meantCommand(cmd, args); {
 		case err == nil:
 			return nil
@@ -34,6 +38,24 @@ func explainArguments(c *cobra.Command) {
 	}
 }
 
+// countOf says in plain words that a command has too few arguments or too many.
+func countOf(err error) error {
+	var wanted, given int
+	for _, form := range []string{"accepts %d arg(s), received %d", "requires at least %d arg(s), only received %d"} {
+		if n, _ := fmt.Sscanf(err.Error(), form, &wanted, &given); n < 2 {
+			continue
+		}
+		switch missing := wanted - given; {
+		case missing == 1:
+			return errors.New("an argument is missing")
+		case missing > 1:
+			return fmt.Errorf("%d arguments are missing", missing)
+		}
+		return fmt.Errorf("%d arguments are too many: the command takes %d", given, wanted)
+	}
+	return err
+}
+
 // meantCommand returns what a command line with an argument too many may mean, or "": a subcommand
 // whose name is misspelt, or a company, which commands take as a flag.
 func meantCommand(cmd *cobra.Command, args []string) string {
@@ -42,6 +64,9 @@ func meantCommand(cmd *cobra.Command, args []string) string {
 	}
 	var names []string
 	for _, sub := range cmd.Commands() {
+		if slices.Contains(sub.SuggestFor, args[0]) {
+			return sub.CommandPath()
+		}
 		names = append(names, sub.Name())
 	}
 	if name := spelling.Nearest(args[0], names); name != "" {

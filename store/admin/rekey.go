@@ -2,7 +2,10 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"time"
 
 	"attestd/chain"
@@ -16,6 +19,7 @@ import (
 // plaintext.
 type RekeyOptions struct {
 	Old, New *seal.Master
+	Heads    string                                // the head file; beside it is what was verified
 	Progress func(stage string, done, total int64) // "seal" in secrets, "copy" in bytes; may be nil
 }
 
@@ -72,6 +76,18 @@ func changeSecrets(ctx context.Context, path, schema string, found atrest.Sealin
 	})
 	if err != nil {
 		return fmt.Errorf("change the master key: %w", err)
+	}
+	return forgetVerified(o.Heads)
+}
+
+// forgetVerified removes the file of what was verified: its MAC is of the old master key, so the
+// next server would warn that somebody else has written it.
+func forgetVerified(heads string) error {
+	if heads == "" {
+		return nil
+	}
+	if err := os.Remove(store.VerifiedBeside(heads)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove what was verified before: %w", err)
 	}
 	return nil
 }
