@@ -2,6 +2,7 @@ package cmd
 
 import (
 	"context"
+	"errors"
 	"io"
 	"maps"
 	"os"
@@ -35,7 +36,7 @@ The log has the times at which it received the records, all within seconds. When
 in the story, from Monday to Friday of the last week that is over, stands in each payload as "at".
 The identity provider and the witness are the demo's own: their keys are made here and forgotten.
 
-The command prints a link to the console with the fingerprint of the company's signing key, which
+The company is named demo, or demo-2 and so on where that is taken. The command prints a link to the console with the fingerprint of the company's signing key, which
 the console asks you to sign in with, and the API key to paste there. It also prints the thumbprints
 of the agents' keys. The server is that of --url, ATTESTD_URL, or ` + cli.DefaultURL + `. It must
 allow to register a company. No record is ever deleted, so choose a server that you can throw away.`,
@@ -51,14 +52,17 @@ allow to register a company. No record is ever deleted, so choose a server that 
 			ctx, cancel := context.WithTimeout(cmd.Context(), demoTimeout)
 			defer cancel()
 			made, err := demo.Play(ctx, base, company, time.Now(), demoProgress(cmd.ErrOrStderr()))
-			if err != nil {
+			switch {
+			case errors.Is(err, demo.ErrName):
+				return cli.UsageError{Err: err}
+			case err != nil:
 				return err
 			}
 			return printDemo(cmd.OutOrStdout(), made, base+"/#/start?fingerprint="+made.Fingerprint, asJSON)
 		},
 	}
 	cli.URLFlag(cmd)
-	cmd.Flags().StringVar(&company, "company", "demo", "`ID` of the company to register")
+	cmd.Flags().StringVar(&company, "company", "", "`ID` of the company to register (default: demo, or demo-2 and so on where that is taken)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object with companyId, apiKey, fingerprint, agentKeys and console")
 	return cmd
 }
@@ -77,7 +81,7 @@ func printDemo(w io.Writer, made demo.Company, console string, asJSON bool) erro
 			"companyId": made.ID, "apiKey": made.APIKey, "fingerprint": made.Fingerprint, "agentKeys": made.AgentKeys, "console": console,
 		})
 	}
-	printable.Fprintf(w, "console      %s\nAPI key      %s\nfingerprint  %s\n", console, made.APIKey, made.Fingerprint)
+	printable.Fprintf(w, "company      %s\nconsole      %s\nAPI key      %s\nfingerprint  %s\n", made.ID, console, made.APIKey, made.Fingerprint)
 	for _, agent := range slices.Sorted(maps.Keys(made.AgentKeys)) {
 		printable.Fprintf(w, "agent key    %s of %s\n", made.AgentKeys[agent], agent)
 	}

@@ -29,7 +29,7 @@ func playDemo(t *testing.T, s *service, args ...string) (made madeDemo) {
 	return made
 }
 
-// A demo company has what it says, and its logs verify. A second one needs another name, and
+// A demo company has what it says, and its logs verify. A second one has the next name, and
 // without a server the command says how to start one.
 func TestDemo(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
@@ -62,7 +62,7 @@ func TestDemo(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"--url", s.URL}, "Company already exists: demo; choose another name with --company"},
+		{[]string{"--url", s.URL, "--company", "demo"}, "Company already exists: demo; choose another name with --company"},
 		{[]string{"--url", s.URL, "--company", "a b"}, "companyId"},
 		{[]string{"--url", "http://127.0.0.1:1"}, "start attestd serve"},
 		{[]string{"--url", "ftp://x"}, "must look like https://"},
@@ -71,9 +71,12 @@ func TestDemo(t *testing.T) {
 			t.Errorf("%v: %v", c.args, err)
 		}
 	}
+	if again := playDemo(t, s); again.CompanyID != "demo-2" {
+		t.Errorf("a second demo is %s", again.CompanyID)
+	}
 	out, err := attestd(t, "demo", "--url", s.URL, "--company", "second")
 	must(t, err)
-	if !strings.Contains(out, "API key      svc_") || !strings.Contains(out, "#/start?fingerprint=SHA256:") || !strings.Contains(out, " of deploy-bot\n") {
+	if !strings.Contains(out, "company      second\n") || !strings.Contains(out, "API key      svc_") || !strings.Contains(out, "#/start?fingerprint=SHA256:") || !strings.Contains(out, " of deploy-bot\n") {
 		t.Error(out)
 	}
 }

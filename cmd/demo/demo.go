@@ -9,6 +9,7 @@ package demo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,7 @@ import (
 const (
 	maxAnswer  = 1 << 20 // bytes
 	askAgain   = 100 * time.Millisecond
+	demos      = 20 // names of companies that are tried
 	askedTimes = 50
 	quarter    = 90 * 24 * time.Hour
 )
@@ -65,7 +67,12 @@ type player struct {
 	witness *demoWitness
 }
 
-// Play registers the company id on the server at base, and fills it. says is told what each step
+// ErrName means that no company can be registered under the name: it has not the form, or it is
+// taken.
+var ErrName = errors.New("choose another name with --company")
+
+// Play registers the company id on the server at base, and fills it. If id is "", the company has
+// the first name of demo, demo-2, demo-3 and so on that no company has. says is told what each step
 // does.
 func Play(ctx context.Context, base, id string, now time.Time, says func(does string)) (Company, error) {
 	var script []step
@@ -74,19 +81,42 @@ func Play(ctx context.Context, base, id string, now time.Time, says func(does st
 	}
 	p := &player{
 		base: base, now: now, keys: map[string]*jose.PrivateKey{}, agents: map[string]*agent{},
-		kept: map[string]string{"company": id, "inAQuarter": chain.FormatTime(now.Add(quarter))},
+		kept: map[string]string{"inAQuarter": chain.FormatTime(now.Add(quarter))},
 	}
-	for _, s := range script {
+	for i, s := range script {
 		says(s.Does)
-		if err := p.play(ctx, s); err != nil {
+		var err error
+		if i == 0 {
+			err = p.register(ctx, s, id)
+		} else {
+			err = p.play(ctx, s)
+		}
+		if err != nil {
 			return Company{}, fmt.Errorf("the step that %s: %w", s.Does, err)
 		}
 	}
-	made := Company{ID: id, APIKey: p.kept["key"], Fingerprint: p.kept["fingerprint"], AgentKeys: map[string]string{}}
+	made := Company{ID: p.kept["company"], APIKey: p.kept["key"], Fingerprint: p.kept["fingerprint"], AgentKeys: map[string]string{}}
 	for name, a := range p.agents {
 		made.AgentKeys[name] = a.identity.Key().Thumbprint()
 	}
 	return made, nil
+}
+
+// register plays the first step, under the first name that is free.
+func (p *player) register(ctx context.Context, s step, id string) error {
+	for n := 1; ; n++ {
+		p.kept["company"] = cmp.Or(id, demoName(n))
+		if err := p.play(ctx, s); id != "" || n == demos || !errors.Is(err, ErrName) {
+			return err
+		}
+	}
+}
+
+func demoName(n int) string {
+	if n == 1 {
+		return "demo"
+	}
+	return fmt.Sprint("demo-", n)
 }
 
 func (p *player) play(ctx context.Context, s step) error {
@@ -181,8 +211,9 @@ func (p *player) send(ctx context.Context, method, path string, body []byte, cre
 	if json.Unmarshal(members["error_description"], &more) == nil && more != "" { // RFC 6749 §5.2
 		why += ": " + more
 	}
-	if answer.StatusCode == http.StatusConflict {
-		return nil, errors.New(why + "; choose another name with --company")
+	registers := method+" "+path == "POST /v1/companies"
+	if registers && (answer.StatusCode == http.StatusConflict || answer.StatusCode == http.StatusBadRequest) {
+		return nil, fmt.Errorf("%s; %w", why, ErrName)
 	}
 	return nil, fmt.Errorf("status %d: %s", answer.StatusCode, why)
 }

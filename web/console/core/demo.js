@@ -10,13 +10,13 @@ import { statementHash } from '../lib/statement.js';
 import { sha256, sha256hex } from '../lib/sha256.js';
 import { newSigningKey } from '../lib/ed25519_sign.js';
 import { confirmAgentKey } from './agent_trust.js';
-import { call } from './api.js';
+import { APIError, call } from './api.js';
 import { NOTHING } from './asked.js';
 import { cosigner } from './demo_witness.js';
 import { clock, session, signIn, signedIn } from './session.js';
 import { confirm } from './trust.js';
 
-const COMPANY = 'demo';
+const DEMOS = 20; // names of companies that are tried
 const DAY = 24 * 3_600_000;
 const ASSERTION = 300; // seconds for which an assertion is good
 const AGAIN = 100; // ms until something that was not there yet is asked for again
@@ -90,7 +90,7 @@ async function newKey() {
 
 class Player {
   /** @type {Map<string, string>} */
-  kept = new Map([['company', COMPANY], ['inAQuarter', new Date(Date.now() + 90 * DAY).toISOString()]]);
+  kept = new Map([['inAQuarter', new Date(Date.now() + 90 * DAY).toISOString()]]);
 
   /** @type {Map<string, Awaited<ReturnType<typeof newKey>>>} */
   keys = new Map(); // by name
@@ -115,6 +115,21 @@ class Player {
       const value = clock ? weekTime(name, clock) : this.kept.get(name);
       return value === undefined ? whole : escape(value);
     });
+
+  /**
+   * Plays the first step, under the first name that no company has.
+   * @param {ReturnType<typeof scriptForm>[number]} step
+   */
+  async register(step) {
+    for (let n = 1; ; n++) {
+      this.kept.set('company', n === 1 ? 'demo' : `demo-${n}`);
+      try {
+        return await this.play(step);
+      } catch (error) {
+        if (!(error instanceof APIError && error.status === 409) || n === DEMOS) throw error;
+      }
+    }
+  }
 
   /** @param {ReturnType<typeof scriptForm>[number]} step */
   async play({ call: route, as = 'key', body, keep = [], until, key, enrol, assertion, cosign }) {
@@ -213,7 +228,7 @@ class Player {
     const name = `${agentId} ${sid}`;
     const place = this.places.get(name) ?? { seq: 0 };
     const aud = this.kept.get('spiffeId');
-    const action = { actionType, agentId, companyId: COMPANY, payload };
+    const action = { actionType, agentId, companyId: this.kept.get('company'), payload };
     const made = await agent.jws({ typ: 'agent-statement+jwt', kid: agent.thumbprint }, {
       iss: `${aud}/agent/${agentId}`,
       aud,
@@ -238,18 +253,19 @@ class Player {
 export async function playDemo(say) {
   const script = read(scriptForm, await (await fetch('/demo.json')).text(), 'demo.json');
   const player = new Player();
-  for (const step of script) {
+  for (const [i, step] of script.entries()) {
     say(step.does);
-    await player.play(step);
+    await (i ? player.play(step) : player.register(step));
   }
   const { kept, agents } = player;
   const apiKey = kept.get('key') ?? '';
+  const companyId = kept.get('company') ?? '';
   await signIn(apiKey, false);
   // This page has registered the company and made the agents' keys: it need not be told which they
   // are. A server that names another key by now is not believed.
   confirm(signedIn().key, kept.get('fingerprint') ?? '');
   for (const [agentId, { thumbprint }] of agents)
-    confirmAgentKey({ companyId: COMPANY, agentId }, thumbprint, thumbprint);
+    confirmAgentKey({ companyId, agentId }, thumbprint, thumbprint);
   session.set({ first: false });
   return apiKey;
 }
