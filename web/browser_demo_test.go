@@ -72,7 +72,7 @@ func TestBrowserDemoOfCommand(t *testing.T) {
 	}{
 		{made.Fingerprint, (*browser).firstScreenOfDemo},
 		{"SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", func(b *browser) {
-			b.shows(`[data-company-key="unconfirmed"]`)
+			b.reads(`[data-company-key="unconfirmed"] [role=alert]`, "The link is for another key, SHA256:AAAA")
 			b.shows(`[data-checked="warn"]`)
 		}},
 	} {

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ func TestBrowserStory(t *testing.T) {
 	s := startService(t, "", address)
 	b := openBrowser(t, s.base)
 
-	// A company is registered; its key is shown once.
+	// A company is registered; its key is shown.
 	b.fill(`input[name="companyId"]`, "acme")
 	b.press("Register")
 	b.reads("h1", "Welcome, acme")
@@ -141,6 +142,9 @@ func TestBrowserStory(t *testing.T) {
 	b.goTo("#/keys")
 	b.wait(`document.querySelector('.table .danger')?.disabled`)
 	b.fill(`input[name="label"]`, "ci")
+	if got := eval[[]string](b, `['role', 'expires'].map((name) => document.querySelector('select[name=' + name + ']').value)`); !slices.Equal(got, []string{"writer", "90"}) {
+		t.Errorf("a new key is offered as %q", got)
+	}
 	eval[bool](b, `[['role', 'reader'], ['expires', '30']].every(([name, value]) => { const s = document.querySelector('select[name=' + name + ']'); s.value = value; return s.dispatchEvent(new Event('change')); })`)
 	b.press("Create key")
 	b.reads(`tr[data-key-label="ci"] [data-label="Role"]`, "reader")

@@ -15,17 +15,16 @@ import { Text } from './parts/text.js';
 import { lazy } from './parts/lazy.js';
 import { News } from './parts/news.js';
 import { SignInFirst } from './parts/sign_in.js';
-import { Live } from './pages/live.js';
 import { Passports } from './pages/passports.js';
 import { Proof } from './pages/proof.js';
 import { Start } from './pages/start.js';
 import { Verify } from './pages/verify.js';
 
-// The modules of the pages that need no server, and of those that follow the chain, are loaded at
-// once, so that they go on working when there is none.
+// The modules of the pages that need no server are loaded at once, so that they work when there is
+// none. Verify is one of them: it goes on with what it has read.
 const PAGES = [
   { id: 'start', name: 'Start', page: Start, open: true },
-  { id: 'live', name: 'Live', page: Live },
+  { id: 'live', name: 'Live', page: lazy('Live', () => import('./pages/live.js').then((m) => m.Live)) },
   { id: 'records', name: 'Records', page: lazy('Records', () => import('./pages/records.js').then((m) => m.Records)) },
   {
     id: 'sessions',

@@ -208,7 +208,8 @@ function NewKey({ load }) {
         <button class="button primary" disabled=${busy}>Create key</button>
       </form>
       <${Failure} error=${error} />
-      ${made && html`<${Notice}>The new key:<//><${Value} value=${made} what="new key" />`}
+      ${made && html`<${Notice}>The new key. It can be revealed above, too.<//>
+        <${Value} value=${made} what="new key" />`}
     </section>`;
 }
 

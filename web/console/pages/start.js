@@ -3,7 +3,7 @@
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { companyCreated } from '../core/answers.js';
 import { call, getCredential } from '../core/api.js';
-import { href } from '../core/router.js';
+import { href, route } from '../core/router.js';
 import { session, signIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { visible } from '../lib/visible.js';
@@ -109,6 +109,7 @@ const KEY_TITLES = {
 /** @param {{company: Company, companyKey: CompanyKey}} props */
 function CompanyKey({ company, companyKey }) {
   const is = useKeyState(companyKey);
+  const { fingerprint } = useStore(route).query; // of a link, which was to confirm the key
   useEffect(() => session.set({ first: false }), []);
   return html`
     <section class="card" data-company-key=${is}>
@@ -116,6 +117,9 @@ function CompanyKey({ company, companyKey }) {
         ${is !== 'confirmed' && html`<${KeyBadge} keyOf=${companyKey} />`}</div>
       <p>Everything here is checked with the key that this server publishes for <${Text} of=${company.companyId} />
         . Only the company can confirm that it is theirs.</p>
+      ${fingerprint && is !== 'confirmed' && html`<p class="bad-text" role="alert">
+        The link is for another key, <code><${Text} of=${fingerprint} /></code>. Ask who gave it to you before you rely
+          on anything here.</p>`}
       <${Fingerprint} of=${companyKey} />
       ${is !== 'confirmed' && html`<p class="small muted">Typed on the server’s own machine, this prints it:
         <code>curl -s "${location.origin}/v1/ca/public-key?companyId=${visible(company.companyId)}"</code></p>`}
@@ -151,7 +155,8 @@ export function Start() {
       ${newKey && html`
         <section class="card">
           <h2>Your first API key</h2>
-          <p class="muted">Copy it now to a safe place. Anyone who has it can act for the company.</p>
+          <p class="muted">Anyone who has it can act for the company. It is also under
+            <a href=${href('keys')}>Keys</a>, for those who are signed in as an admin.</p>
           <${Value} value=${newKey} what="API key" />
           <div><button type="button" class="button" onClick=${() => setNewKey('')}>I’ve saved it</button></div>
         </section>`}

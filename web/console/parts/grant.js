@@ -30,12 +30,12 @@ export const Choice = ({ name, label, options, value, set }) => html`
 
 /**
  * The fields of a form for a new key or client, and a function for the members that they add to
- * its request.
+ * its request. What is chosen at first is what most programs need, and no more.
  * @returns {[import('../vendor/preact-htm.js').VNode, () => Record<string, string | null>]}
  */
 export function useGrant() {
-  const [role, setRole] = useState('admin');
-  const [days, setDays] = useState('');
+  const [role, setRole] = useState('writer');
+  const [days, setDays] = useState('90');
   const fields = html`
     <${Choice} name="role" label="Role" options=${ROLES} value=${role} set=${setRole} />
     <${Choice} name="expires" label="Expires" options=${LIFETIMES} value=${days} set=${setDays} />`;
