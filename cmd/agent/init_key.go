@@ -276,5 +276,21 @@ func (f *initFlags) signIn(s setup.Steps, at, path string) {
 	if f.showsAdmin {
 		how = "the admin key above, or with " + how
 	}
-	s.Print("console", "sign in at "+at+"/ with "+how+": sed -n 's/^ATTESTD_KEY=//p' "+printable.ShellWord(path))
+	s.Print("console", "sign in at "+at+"/ with "+how+": "+showsKey(path))
+}
+
+// showsKey is the line for a shell that prints the key of a connection file.
+func showsKey(path string) string { return "sed -n 's/^ATTESTD_KEY=//p' " + printable.ShellWord(path) }
+
+// ownKey says where the credential is that commands on this machine use.
+func ownKey() string {
+	switch path, err := cli.ConnectionFile(); {
+	case os.Getenv("ATTESTD_KEY") != "":
+		return "the key in ATTESTD_KEY"
+	case os.Getenv("ATTESTD_KEY_FILE") != "":
+		return "the key in " + os.Getenv("ATTESTD_KEY_FILE")
+	case err == nil:
+		return "the stored key: " + showsKey(path)
+	}
+	return "an API key of the company"
 }

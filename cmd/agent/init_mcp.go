@@ -18,6 +18,8 @@ import (
 	"attestd/sdk/attestd"
 )
 
+const maxSettings = 1 << 20 // bytes of a client's settings
+
 // initMCPFlags are the flags of `attestd init mcp`.
 type initMCPFlags struct {
 	agent, settings, fail string
@@ -27,8 +29,9 @@ type initMCPFlags struct {
 func initMCPCommand() *cobra.Command {
 	var f initMCPFlags
 	cmd := &cobra.Command{
-		Use:   "mcp",
-		Short: "Record the calls of MCP servers that a client reaches over HTTP",
+		Use:        "mcp",
+		SuggestFor: []string{"cursor", "vscode", "windsurf", "zed", "claude-desktop", "cline"},
+		Short:      "Record the calls of MCP servers that a client reaches over HTTP",
 		Long: `Rewrite the MCP servers in a client's settings that are reached over streamable HTTP (mcpServers or
 servers, with url), so that the client runs "attestd mcp --upstream URL" in their place, which
 records each call. Their headers move into the environment of that command, and servers without a
@@ -99,20 +102,21 @@ func (f *initMCPFlags) findAgent() error {
 	return nil
 }
 
-// record attests a record as `attestd mcp` would, and reads it back.
-func (f *initMCPFlags) record(cmd *cobra.Command, say func(what, how string)) error {
+// record attests a record as `attestd mcp` would, and reads it back. It returns the address of the
+// console.
+func (f *initMCPFlags) record(cmd *cobra.Command, say func(what, how string)) (console string, err error) {
 	ctx := cmd.Context()
 	at, c, err := connectAs(cmd, f.agent, "")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer c.Close()
 	reader, err := cli.Connect(cmd)
 	if err != nil {
-		return fmt.Errorf("a record could not be read back: %w", err)
+		return "", fmt.Errorf("a record could not be read back: %w", err)
 	}
 	defer reader.Close()
-	return setup.Steps{Agent: f.agent, Print: say}.FirstRecord(ctx, c, reader, at.identity, "attestd init mcp", false)
+	return reader.URL() + "/", setup.Steps{Agent: f.agent, Print: say}.FirstRecord(ctx, c, reader, at.identity, "attestd init mcp", false)
 }
 
 // runCheck starts the servers in the settings and prints the records of their refused calls.
@@ -178,9 +182,14 @@ func (f *initMCPFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	settings, err := os.ReadFile(f.settings)
-	if err != nil {
+	settings, err := cli.ReadBounded(f.settings, maxSettings)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w; name the settings in which the client lists its MCP servers: --settings FILE", err)
+	case err != nil:
 		return err
+	case len(settings) > maxSettings:
+		return fmt.Errorf("%s has more than %d bytes, which are no settings of a client", f.settings, maxSettings)
 	}
 	store, err := cli.ConfigFile("mcp-servers.json")
 	if err != nil {
@@ -231,12 +240,14 @@ func (f *initMCPFlags) run(cmd *cobra.Command) error {
 	case len(running) == 0:
 		return fmt.Errorf("%s has no server that attestd mcp can stand in front of: nothing is recorded", f.settings)
 	}
-	if err := f.record(cmd, say); err != nil {
+	console, err := f.record(cmd, say)
+	if err != nil {
 		return fmt.Errorf("%s was not changed: %w", f.settings, err)
 	}
 	switch {
 	case len(changes) == 0:
 		say("settings", f.settings+" has no server over HTTP to rewrite")
+		say("console", "sign in at "+console+" with "+ownKey())
 		return nil
 	case !f.write:
 		printable.Fprintf(out, "\nSettings for %s (--write replaces the file):\n\n", f.settings)
@@ -254,6 +265,7 @@ func (f *initMCPFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	say("settings", f.settings+" written")
+	say("console", "sign in at "+console+" with "+ownKey())
 	return nil
 }
 

@@ -129,7 +129,8 @@ func UnknownVariable(name string) string {
 
 // ofOtherPrograms are names that other programs have for flags of ours.
 var ofOtherPrograms = map[string]string{"port": "listen", "host": "listen", "bind": "listen", "addr": "listen", "address": "listen", "database": "db",
-	"data": "db", "data-dir": "db", "dsn": "db", "server": "url", "endpoint": "url", "output": "out", "cert": "tls-cert"}
+	"data": "db", "data-dir": "db", "dsn": "db", "server": "url", "endpoint": "url", "output": "out", "cert": "tls-cert",
+	"p": "listen", "c": "config", "d": "db", "o": "out", "u": "url"}
 
 // unknownFlag adds the flag that a misspelt one may mean to the error about it.
 func unknownFlag(cmd *cobra.Command, err error) error {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"attestd/internal/spelling"
 
@@ -31,6 +32,8 @@ func explainArguments(c *cobra.Command) {
 			return nil
 		case meant != "":
 			return fmt.Errorf("%w; did you mean %s?", err, meant)
+		case cmd.HasSubCommands() && len(cmd.Commands()) <= fewCommands:
+			return fmt.Errorf("%w; it has %s", err, strings.Join(subcommands(cmd), ", "))
 		case cmd.HasSubCommands():
 			return err
 		}
@@ -56,20 +59,28 @@ func countOf(err error) error {
 	return err
 }
 
+// fewCommands is how many subcommands an error names.
+const fewCommands = 8
+
+func subcommands(cmd *cobra.Command) (names []string) {
+	for _, sub := range cmd.Commands() {
+		names = append(names, sub.Name())
+	}
+	return names
+}
+
 // meantCommand returns what a command line with an argument too many may mean, or "": a subcommand
 // whose name is misspelt, or a company, which commands take as a flag.
 func meantCommand(cmd *cobra.Command, args []string) string {
 	if len(args) == 0 {
 		return ""
 	}
-	var names []string
 	for _, sub := range cmd.Commands() {
 		if slices.Contains(sub.SuggestFor, args[0]) {
 			return sub.CommandPath()
 		}
-		names = append(names, sub.Name())
 	}
-	if name := spelling.Nearest(args[0], names); name != "" {
+	if name := spelling.Nearest(args[0], subcommands(cmd)); name != "" {
 		return cmd.CommandPath() + " " + name
 	}
 	if f := cmd.Flag("company"); f != nil && !f.Changed && len(args) == 1 && !cmd.HasSubCommands() {
