@@ -50,7 +50,7 @@ func TestExamplesOfSubjectsMatch(t *testing.T) {
 		t.Fatal("a rule without an owner is accepted")
 	}
 	texts := map[string]string{"the refusal": refused.Error()}
-	for _, page := range []string{"../../docs/identity.md", "../../web/openapi.yaml"} {
+	for _, page := range []string{"../../docs/identity/workloads.md", "../../web/openapi.yaml"} {
 		text, err := os.ReadFile(page)
 		must(t, err)
 		texts[page] = string(text)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,34 +27,56 @@ import (
 	"attestd/crypto/jose"
 )
 
-// relying are those who verify our tokens as docs/identity.md names them, by their audiences. Every
-// audience on that page is one of theirs.
+// relying are those who verify our tokens as docs/identity/tokens-for-others.md names them, by their
+// audiences. Every audience on the pages about identity is one of theirs.
 func relying(t *testing.T) (audiences []string) {
 	t.Helper()
-	page, err := os.ReadFile("../../../docs/identity.md")
+	const pageOfTable = "../../../docs/identity/tokens-for-others.md"
+	page, err := os.ReadFile(pageOfTable)
 	must(t, err)
 	_, table, begins := strings.Cut(string(page), "<!-- relying parties -->")
 	table, _, ends := strings.Cut(table, "<!-- /relying parties -->")
 	if !begins || !ends {
-		t.Fatal("docs/identity.md has no table of relying parties")
+		t.Fatalf("%s has no table of relying parties", pageOfTable)
 	}
 	for _, row := range regexp.MustCompile("(?m)^\\| [^|]+ \\| `([^`]+)` \\|").FindAllStringSubmatch(table, -1) {
 		audiences = append(audiences, row[1])
 	}
-	named := regexp.MustCompile(`(?:--client-id-list|--allowed-audiences|--audiences?|resource=|audience=|audiences: \[|"bound_audiences": "|:aud": ")\s*([^\s\]",&]+)`)
-	for i, block := range strings.Split(string(page), "```") {
-		for _, found := range named.FindAllStringSubmatch(block, -1) {
-			// a workload's token is for the issuer, which verifies it itself
-			ours := strings.HasPrefix(found[1], "https://attest.example.com/o/")
-			if isCode := i%2 == 1; isCode && !ours && !slices.Contains(audiences, found[1]) {
-				t.Errorf("docs/identity.md asks for a token for %s, which its table does not name", found[1])
-			}
-		}
+	pages, err := filepath.Glob("../../../docs/identity/*.md")
+	must(t, err)
+	used := 0
+	for _, name := range append(pages, "../../../docs/identity.md") {
+		text, err := os.ReadFile(name)
+		must(t, err)
+		used += usesOf(t, name, string(text), audiences)
+	}
+	if used < 10 {
+		t.Errorf("only %d examples ask for a token for one of them", used)
 	}
 	if len(audiences) < 9 {
 		t.Errorf("only %q are named", audiences)
 	}
 	return audiences
+}
+
+var audienceOf = regexp.MustCompile(`(?:--client-id-list|--allowed-audiences|--audiences?|resource=|audience=|audiences: \[|"bound_audiences": "|:aud": ")\s*([^\s\]",&]+)`)
+
+// usesOf counts the audiences for which the code on a page asks for tokens. Each is a named one.
+func usesOf(t *testing.T, page, text string, audiences []string) (uses int) {
+	t.Helper()
+	for i, block := range strings.Split(text, "```") {
+		for _, found := range audienceOf.FindAllStringSubmatch(block, -1) {
+			// a workload's token is for the issuer, which verifies it itself
+			ours := strings.HasPrefix(found[1], "https://attest.example.com/o/")
+			if isCode := i%2 == 1; !isCode || ours {
+				continue
+			}
+			if uses++; !slices.Contains(audiences, found[1]) {
+				t.Errorf("%s asks for a token for %s, which the table does not name", page, found[1])
+			}
+		}
+	}
+	return uses
 }
 
 // member is an agent with a key of its own that has signed in.
@@ -258,7 +281,7 @@ func claimsOf(t *testing.T, token string, part int) (claims struct {
 // For whatever audience an agent asks, and whatever tokens of others it holds, those who verify its
 // tokens take it for nobody but itself. Where an admin has named the audiences for exchanges,
 // they take it for the other one: then each such token says who acts by its typ, act and agent_id,
-// on which the conditions of docs/identity.md rest.
+// on which the conditions of docs/identity/tokens-for-others.md rest.
 func TestVerifiersTakeAgentsForThemselves(t *testing.T) {
 	t.Parallel()
 	audiences := relying(t)
