@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// Each function on the route of POST /v1/attest, as docs/design.md has it, is in the file that
-// stands beside it.
+// Each function on the route of POST /v1/attest, as docs/design/append.md has it, is in the file
+// that is named with it.
 func TestAttestRouteOfDesign(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/design.md")
+	text, err := os.ReadFile("../docs/design/append.md")
 	must(t, err)
 	block := regexp.MustCompile(`(?s)<!-- attest route -->\n(.*?)<!-- /attest route -->`).FindSubmatch(text)
 	if block == nil {
-		t.Fatal("docs/design.md has no marks around the route")
+		t.Fatal("docs/design/append.md has no marks around the route")
 	}
 	rows := regexp.MustCompile("(?m)^\\| \\d+ \\| `([^`]+)` \\| `([^`]+)` \\| .+ \\|$").FindAllSubmatch(block[1], -1)
 	if len(rows) < 5 {

@@ -73,8 +73,8 @@ func acceptsProof(t *testing.T, leaf tlog.Hash) accepts {
 	}
 }
 
-// docs/design.md says which parsers stay our own, and why: they refuse what torchwood accepts.
-// Where torchwood has become as strict, this test fails, and its parser can replace ours.
+// docs/design/append.md says which parsers stay our own, and why: they refuse what torchwood
+// accepts. Where torchwood has become as strict, this test fails, and its parser can replace ours.
 func TestStricterThanTorchwood(t *testing.T) {
 	t.Parallel()
 	const root = "CsUYapGGPo4dkMgIAUqom/Xajj7h2fB2MPA3j2jxq2I="

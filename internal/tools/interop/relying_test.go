@@ -27,8 +27,8 @@ import (
 	"attestd/crypto/jose"
 )
 
-// relying are those who verify our tokens as docs/identity/tokens-for-others.md names them, by their
-// audiences. Every audience on the pages about identity is one of theirs.
+// relying are the audiences of those who verify our tokens, as docs/identity/tokens-for-others.md
+// names them. Every audience on the pages about identity is one of these.
 func relying(t *testing.T) (audiences []string) {
 	t.Helper()
 	const pageOfTable = "../../../docs/identity/tokens-for-others.md"
