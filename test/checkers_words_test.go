@@ -28,6 +28,7 @@ type wordCase struct {
 	Policy   string `json:"policy"`
 	AgentKey string `json:"agentKey"`
 
+	stored  bool     // the key is stored by attestd trust, which the console does not read
 	only    []string // files and options of attestd check, in the place of those above
 	keys    string   // a file of keys that the scripts are given after the file
 	changes bool     // a server has made it: what differs each time is left out
@@ -53,6 +54,10 @@ func wordFiles(t *testing.T, dir string) (cases []wordCase) {
 	for _, c := range []wordCase{
 		{Name: "with a policy", File: "whole.json", Policy: policy},
 		{Name: "with a policy that has no quorum", File: "small.json", Policy: policy},
+		{Name: "with the company's key, which is stored", File: "whole.json", Key: sampleKey, stored: true},
+		{Name: "with the company's key, which is stored", File: "session-open.jsonl", Key: sampleKey, stored: true},
+		{Name: "with the company's key, which is stored", File: "report.jsonl", Key: sampleKey, stored: true},
+		{Name: "with another key, which is stored", File: "small.json", Key: "SHA256:" + strings.Repeat("A", 43), stored: true},
 		{Name: "with another key", File: "whole.json", Key: "SHA256:" + strings.Repeat("A", 43)},
 		{Name: "with the agent's key", File: "admitted.json", Key: sampleKey, AgentKey: first},
 		{Name: "with a key from which the agent's follows", File: "signed.json", Key: sampleKey, AgentKey: first},
@@ -175,9 +180,10 @@ func TestCheckersSpeakTheSameWords(t *testing.T) {
 	must(t, err)
 	dir := t.TempDir()
 	cases := wordFiles(t, dir)
+	var home string // of the case
 	runIn := func(program string, args ...string) said {
 		cmd := exec.CommandContext(t.Context(), program, args...)
-		cmd.Dir = dir
+		cmd.Dir, cmd.Env = dir, atHome(home)
 		var out, log bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &log
 		s, err := said{}, cmd.Run()
@@ -218,7 +224,12 @@ func TestCheckersSpeakTheSameWords(t *testing.T) {
 	fmt.Fprint(&table, "What the four checkers say of the same files, before they list what they have checked: go test ./test -run TestCheckersSpeakTheSameWords -update\n")
 	for i, c := range cases {
 		args := []string{c.File}
-		for _, option := range [][2]string{{"--key", c.Key}, {"--agent-key", c.AgentKey}} {
+		typed := c.Key
+		if home = t.TempDir(); c.stored {
+			typed = ""
+			storeKeys(t, home, "acme "+c.Key+"\n")
+		}
+		for _, option := range [][2]string{{"--key", typed}, {"--agent-key", c.AgentKey}} {
 			if option[1] != "" {
 				args = append(args, option[0], option[1])
 			}
@@ -275,6 +286,9 @@ func (c *wordCase) compare(t *testing.T, table *strings.Builder, all map[string]
 	var shared, from string
 	var summary []string
 	for _, name := range []string{"attestd check", "check.py", "check.mjs", "the console"} {
+		if name == "the console" && c.stored {
+			continue
+		}
 		s := all[name]
 		verdict := s.verdict()
 		text, status := s.lines[0], ""

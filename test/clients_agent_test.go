@@ -174,7 +174,9 @@ func verdictOnSession(t *testing.T, s *service, c *client, agent, id string) str
 	must(t, os.WriteFile(path, text, 0o600))
 	program, err := binary(t)
 	must(t, err)
-	out, err := exec.CommandContext(t.Context(), program, "check", path).Output()
+	cmd := exec.CommandContext(t.Context(), program, "check", path)
+	cmd.Env = atHome(filepath.Dir(path))
+	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}

@@ -84,6 +84,7 @@ func scripted(program, script string) checkerOf {
 	return func(t *testing.T, args ...string) (r ran) {
 		t.Helper()
 		cmd := exec.CommandContext(t.Context(), program, append([]string{script}, args...)...)
+		cmd.Env = atHome(t.TempDir())
 		var out, log bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &log
 		err := cmd.Run()

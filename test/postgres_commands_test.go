@@ -30,6 +30,7 @@ func command(t *testing.T, args ...string) (r ran) {
 	path, err := binary(t)
 	must(t, err)
 	cmd := exec.CommandContext(t.Context(), path, args...)
+	cmd.Env = atHome(filepath.Join(scratch, "home"))
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
 	var exited *exec.ExitError

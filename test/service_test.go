@@ -164,6 +164,7 @@ func attestd(t *testing.T, args ...string) (stdout string, err error) {
 	path, err := binary(t)
 	must(t, err)
 	cmd := exec.CommandContext(t.Context(), path, args...)
+	cmd.Env = atHome(filepath.Join(scratch, "home"))
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
 	if err = cmd.Run(); err != nil {

@@ -46,6 +46,7 @@ func TestProgressOnATerminal(t *testing.T) {
 		t.Run(test.args[0], func(t *testing.T) {
 			terminal, stderr := openTerminal(t)
 			cmd := exec.Command(program, test.args...)
+			cmd.Env = atHome(folder)
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, stderr
 			must(t, cmd.Start())

@@ -6,9 +6,11 @@
 //     a proof, and the answer of GET /v1/ca/public-key(s)
 //
 // It prints the verdict first. Exit status: 0 "holds", 4 "fails", 5 "holds, key not confirmed" (no
-// key and no policy was given), 2 no verdict: a mistake of typing, or a file that it does not read.
+// key and no policy was given, and attestd trust has stored no key of the company), 2 no verdict: a
+// mistake of typing, or a file that it does not read; 1 the stored keys cannot be relied on.
 import { createHash, createPublicKey, verify } from "node:crypto";
-import { closeSync, openSync, readSync, realpathSync } from "node:fs";
+import { closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, readSync, realpathSync } from "node:fs";
+import { dirname, isAbsolute, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const must = (ok, message) => { if (!ok) throw new Error(message); };
@@ -637,8 +639,9 @@ export class Evidence { // a file while it is checked
   notes = new Map(); // of each log its one checkpoint
   cosigners = [];
 
-  constructor(source, { fingerprint, policy, agentKey } = {}) {
-    Object.assign(this, { source, fingerprint, policy, agentKey });
+  // known has fingerprints of companies' keys: of them one counts without fingerprint and policy
+  constructor(source, { fingerprint, policy, agentKey, known = new Map() } = {}) {
+    Object.assign(this, { source, fingerprint, policy, agentKey, known, isKnown: false });
   }
 
   * steps() {
@@ -870,6 +873,10 @@ export class Evidence { // a file while it is checked
   }
 
   key() {
+    if (!this.fingerprint && !this.policy) {
+      this.fingerprint = this.known.get(this.file.companyId);
+      this.isKnown = this.fingerprint !== undefined;
+    }
     must(!this.fingerprint || this.file.keys.some(({ fingerprint }) => fingerprint === this.fingerprint), "the file does not contain the key that you trust");
   }
 
@@ -1216,10 +1223,11 @@ export function shown(text) { // all of it, or its beginning and how long all of
 
 const counted = (count) => `${count} record${count === 1n ? "" : "s"}`;
 
-function companyKey({ policy, fingerprint }, key) {
+function companyKey({ policy, fingerprint, isKnown }, key) {
   if (policy) return `the company's key ${key}, confirmed by the policy that you named`;
   if (!fingerprint) return `the key ${key}; that it is the company's is not confirmed`;
-  return `the company's key ${key}, ${key === fingerprint ? "which you named" : "confirmed by the key that you named"}`;
+  const whose = isKnown ? "is stored as trusted on this machine" : "you named";
+  return `the company's key ${key}, ${key === fingerprint ? "which" : "confirmed by the key that"} ${whose}`;
 }
 
 function agentsWord({ chain, agentKey: pin, since }, isStolen) {
@@ -1378,6 +1386,71 @@ function mustBe(name, begin, ...kinds) {
   if (kind && !kinds.includes(kind)) throw new NotRead(`${name} is ${KINDS[kind].join(": ")}`);
 }
 
+
+// The keys of companies that this machine trusts, which attestd trust stores, are lines
+// "COMPANY SHA256:…". Who can change or replace their file could choose the keys.
+const MOST_KNOWN = 64 << 10; // bytes of the file
+
+function knownFile() { // its path; undefined without a configuration folder
+  const { AppData, HOME, XDG_CONFIG_HOME } = process.env, inHome = (below) => HOME && `${HOME}/${below}`;
+  const folder = process.platform === "win32" ? AppData
+    : process.platform === "darwin" ? inHome("Library/Application Support")
+      : !XDG_CONFIG_HOME ? inHome(".config") : isAbsolute(XDG_CONFIG_HOME) ? XDG_CONFIG_HOME : undefined;
+  return folder ? resolve(folder, "attestd", "trusted-keys") : undefined;
+}
+
+// nobody else, root aside, can change what stands at a path, or a folder above it
+function mustBeOwn(path, above = false, links = 0) {
+  if (!process.geteuid) return; // elsewhere no mode says so
+  const found = lstatSync(path), mode = found.mode & 0o7777;
+  must([0, process.geteuid()].includes(found.uid), `${path} belongs to another user`);
+  if (found.isSymbolicLink()) {
+    must(links < 40, `${path}: too many links`);
+    mustBeOwn(resolve(dirname(path), readlinkSync(path)), above, links + 1);
+  } else {
+    const isShared = (mode & 0o022) !== 0 && !(above && (mode & 0o1000) !== 0);
+    must(!isShared, `others can write ${path} (mode ${mode.toString(8)}), and so change which keys are trusted; chmod go-w`);
+  }
+  if (dirname(path) !== path) mustBeOwn(dirname(path), true, links);
+}
+
+class NotUsable extends Error {} // the file of trusted keys is there, and cannot be relied on
+
+function knownKeys() { // the fingerprint of each company
+  const path = knownFile();
+  let file;
+  try {
+    if (!path) return new Map();
+    // to open a pipe would wait
+    file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    must(fstatSync(file).isFile(), `${path} is not a regular file`);
+    mustBeOwn(path);
+    const source = sourceOf(file).begin(MOST_KNOWN + 1);
+    must(source.length <= MOST_KNOWN, `${path} has more than ${MOST_KNOWN} bytes`);
+    return parseKnown(path, source);
+  } catch (refused) {
+    if (refused.code === "ENOENT") return new Map();
+    throw new NotUsable(refused.message);
+  } finally {
+    if (file !== undefined) closeSync(file);
+  }
+}
+
+function parseKnown(path, source) {
+  const keys = new Map();
+  source.toString("latin1").split("\n").forEach((line, i) => {
+    const words = line.split(/[ \t\v\f\r]+/).filter(Boolean), [company, key] = words;
+    if (words.length === 0 || company.startsWith("#")) return;
+    must(words.length === 2 && COMPANY(company) && isFingerprint(key),
+      `${path}: line ${i + 1} is not a company and the fingerprint of a key: ${canonical(words.join(" "))}`);
+    must(!keys.has(company), `${path}: line ${i + 1}: ${company} has two keys; remove the one that is not the company's`);
+    keys.set(company, key);
+  });
+  return keys;
+}
+
+const isFingerprint = like(/^SHA256:[A-Za-z0-9_-]{43}$/);
+
 // escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes
 // U+FFFD
 export const printable = (text) =>
@@ -1475,8 +1548,9 @@ export function main(all) { // returns the exit status
     }
     const { files, trust } = typed(all), [name] = files;
     if (files.length === 2) return checkAlone(files);
+    if (trust.fingerprint === undefined && trust.policy === undefined) trust.known = knownKeys();
     const file = openSync(name);
-    must(trust.fingerprint === undefined || /^SHA256:[A-Za-z0-9_-]{43}$/.test(trust.fingerprint), "a fingerprint is SHA256: and 43 characters of base64url");
+    must(trust.fingerprint === undefined || isFingerprint(trust.fingerprint), "a fingerprint is SHA256: and 43 characters of base64url");
     must(trust.agentKey === undefined || isThumbprint(trust.agentKey), "a thumbprint of an agent's key is 43 characters of base64url");
     if (trust.policy !== undefined) trust.policy = readPolicy(decoded(bytesOf(trust.policy)));
     const source = sourceOf(file);
@@ -1484,7 +1558,7 @@ export function main(all) { // returns the exit status
     evidence = openedSource(source, trust);
   } catch (refused) {
     console.error(refused.message.split("\n").map(printable).join("\n"));
-    return 2;
+    return refused instanceof NotUsable ? 1 : 2;
   }
   const found = evidence.verdict(), says = found.code ? [] : [...summary(evidence)].map(([name, text]) => `${name}: ${text}`);
   const unproven = found.code ? [] : evidence.file.notProven.map((line) => `not proven: ${line}`);

@@ -7,9 +7,10 @@
 #     a proof, and the answer of GET /v1/ca/public-key(s)
 #
 # It prints the verdict first. Exit status: 0 "holds", 4 "fails", 5 "holds, key not confirmed" (no
-# key and no policy was given), 2 no verdict: a mistake of typing, a file that it does not read, or
-# no package cryptography.
-import base64, hashlib, io, itertools, json, re, sys, time
+# key and no policy was given, and attestd trust has stored no key of the company), 2 no verdict: a
+# mistake of typing, a file that it does not read, or no package cryptography; 1 the stored keys
+# cannot be relied on.
+import base64, hashlib, io, itertools, json, os, re, stat, sys, time
 from datetime import datetime
 from decimal import Decimal
 try:
@@ -576,8 +577,10 @@ def moment(timestamp):  # in milliseconds
     return round(seconds(timestamp) * 1000) if timestamp > "0002" else -10**14
 
 class Evidence:  # a file while it is checked
-    def __init__(self, source, fingerprint=None, policy=None, agent_key=None):
+    # known has fingerprints of companies' keys: of them one counts without fingerprint and policy
+    def __init__(self, source, fingerprint=None, policy=None, agent_key=None, known=None):
         self.source, self.fingerprint, self.policy, self.agent_key = source, fingerprint, policy, agent_key
+        self.known, self.is_known = known or {}, False
         self.checked, self.notes, self.cosigners, self.events = [], {}, [], []
         self.chain, self.allowed = [], []
         self.not_actor = None  # of a record whose delegation was given to another one
@@ -793,6 +796,9 @@ class Evidence:  # a file while it is checked
         must(self.file["notProven"] == self.unproven(), "notProven is not the list for the members of this file")
 
     def key(self):
+        if self.fingerprint is None and self.policy is None:
+            self.fingerprint = self.known.get(self.file["companyId"])
+            self.is_known = self.fingerprint is not None
         must(self.fingerprint in [None, *(key["fingerprint"] for key in self.file["keys"])], "the file does not contain the key that you trust")
 
     def by_policy(self):
@@ -1120,7 +1126,8 @@ def company_key(checked, key):
         return f"the company's key {key}, confirmed by the policy that you named"
     if checked.fingerprint is None:
         return f"the key {key}; that it is the company's is not confirmed"
-    return f"the company's key {key}, " + ("which you named" if key == checked.fingerprint else "confirmed by the key that you named")
+    whose = "is stored as trusted on this machine" if checked.is_known else "you named"
+    return f"the company's key {key}, " + (f"which {whose}" if key == checked.fingerprint else f"confirmed by the key that {whose}")
 
 def agents_word(checked, is_stolen):
     if not checked.chain:
@@ -1288,6 +1295,73 @@ def must_be(name, begin, *kinds):
     if kind and kind not in kinds:
         raise NotRead(f"{name} is {': '.join(KINDS[kind])}")
 
+
+# The keys of companies that this machine trusts, which attestd trust stores, are lines
+# "COMPANY SHA256:…". Who can change or replace their file could choose the keys.
+MOST_KNOWN = 64 << 10  # bytes of the file
+
+def known_file():  # its path, or None without a configuration folder
+    of = os.environ.get
+    if os.name == "nt":
+        folder = of("AppData")
+    elif sys.platform == "darwin":
+        folder = of("HOME") and of("HOME") + "/Library/Application Support"
+    elif of("XDG_CONFIG_HOME"):
+        folder = of("XDG_CONFIG_HOME") if os.path.isabs(of("XDG_CONFIG_HOME")) else None
+    else:
+        folder = of("HOME") and of("HOME") + "/.config"
+    return os.path.abspath(os.path.join(folder, "attestd", "trusted-keys")) if folder else None
+
+# nobody else, root aside, can change what stands at a path, or a folder above it
+def must_be_own(path, above=False, links=0):
+    if os.name != "posix":  # elsewhere no mode says so
+        return
+    found = os.lstat(path)
+    must(found.st_uid in (0, os.geteuid()), f"{path} belongs to another user")
+    if stat.S_ISLNK(found.st_mode):
+        must(links < 40, f"{path}: too many links")
+        must_be_own(os.path.abspath(os.path.join(os.path.dirname(path), os.readlink(path))), above, links + 1)
+    else:
+        is_shared = found.st_mode & 0o022 and not (above and found.st_mode & stat.S_ISVTX)
+        must(not is_shared, f"others can write {path} (mode {stat.S_IMODE(found.st_mode):o}), and so change which keys are trusted; chmod go-w")
+    if os.path.dirname(path) != path:
+        must_be_own(os.path.dirname(path), True, links)
+
+def known_keys():  # the fingerprint of each company; raises NotUsable
+    path = known_file()
+    if path is None:
+        return {}
+    try:
+        # to open a pipe would wait
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as file:
+            must(stat.S_ISREG(os.fstat(file.fileno()).st_mode), f"{path} is not a regular file")
+            must_be_own(path)
+            source = file.read(MOST_KNOWN + 1)
+        must(len(source) <= MOST_KNOWN, f"{path} has more than {MOST_KNOWN} bytes")
+        return parse_known(path, source)
+    except FileNotFoundError:
+        return {}
+    except Exception as refused:
+        raise NotUsable(str(refused))
+
+def parse_known(path, source):
+    keys = {}
+    for at, line in enumerate(source.split(b"\n"), 1):
+        words = [word.decode("latin-1") for word in line.split()]
+        if not words or words[0].startswith("#"):
+            continue
+        must(len(words) == 2 and company(words[0]) and is_fingerprint(words[1]),
+             f"{path}: line {at} is not a company and the fingerprint of a key: {canonical(' '.join(words))}")
+        must(words[0] not in keys, f"{path}: line {at}: {words[0]} has two keys; remove the one that is not the company's")
+        keys[words[0]] = words[1]
+    return keys
+
+def is_fingerprint(key):
+    return re.fullmatch("SHA256:[A-Za-z0-9_-]{43}", key)
+
+class NotUsable(Exception):
+    """The file of trusted keys is there, and cannot be relied on."""
+
 # escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes
 # U+FFFD
 def printable(text):
@@ -1337,9 +1411,9 @@ def typed(arguments):  # the files and the options, as --name VALUE or --name=VA
 def say(*lines):  # each is data until its unprintable characters are escaped
     print("\n".join(map(printable, lines)))
 
-def refuse(reason):  # no verdict
+def refuse(reason, status=2):  # no verdict
     print("\n".join(map(printable, str(reason).split("\n"))), file=sys.stderr)
-    return 2
+    return status
 
 def main(arguments):
     for stream in (sys.stdout, sys.stderr):
@@ -1353,18 +1427,21 @@ def main(arguments):
         files, given = typed(arguments)
         if len(files) == 2:
             return check_alone(*files)
+        known = {} if given.keys() & {"--key", "--policy"} else known_keys()
         file = open(files[0], "rb")
         begin = file.read(BEGIN)
         must_be(files[0], begin, "evidence", "session")
-        evidence = opened_file(io.BufferedReader(Rest(begin, file)))
+        evidence = opened_file(io.BufferedReader(Rest(begin, file)), known=known)
         if "--key" in given:
-            must(re.fullmatch("SHA256:[A-Za-z0-9_-]{43}", given["--key"]), "a fingerprint is SHA256: and 43 characters of base64url")
+            must(is_fingerprint(given["--key"]), "a fingerprint is SHA256: and 43 characters of base64url")
             evidence.fingerprint = given["--key"]
         if "--policy" in given:
             evidence.policy = read_policy(open(given["--policy"], encoding="utf-8", newline="").read())
         if "--agent-key" in given:
             must(is_thumbprint(given["--agent-key"]), "a thumbprint of an agent's key is 43 characters of base64url")
             evidence.agent_key = given["--agent-key"]
+    except NotUsable as refused:
+        return refuse(refused, 1)
     except Exception as refused:
         return refuse(refused)
     verdict, code, reason = evidence.verdict()

@@ -18,7 +18,8 @@ type Trust struct {
 	Newer       *Newer       // a checkpoint that the file's must lead to, or nil
 
 	// Known is asked where neither Fingerprint nor Policy is set; nil for none.
-	Known Known
+	Known   Known
+	isKnown bool // Fingerprint is from Known
 }
 
 // Known names the fingerprint of a key that is trusted for a company, "" for none.
@@ -28,8 +29,17 @@ type Known interface{ Fingerprint(companyID string) string }
 func (t Trust) Of(companyID string) Trust {
 	if t.Fingerprint == "" && t.Policy == nil && t.Known != nil {
 		t.Fingerprint = t.Known.Fingerprint(companyID)
+		t.isKnown = t.Fingerprint != ""
 	}
 	return t
+}
+
+// whose says from where the trusted fingerprint is.
+func (t Trust) whose() string {
+	if t.isKnown {
+		return "is stored as trusted on this machine"
+	}
+	return "you named"
 }
 
 // Check checks an evidence file.

@@ -84,9 +84,9 @@ func CompanyKey(key string, t Trust) string {
 	case t.Policy != nil:
 		return "the company's key " + key + ", confirmed by the policy that you named"
 	case t.Fingerprint == key:
-		return "the company's key " + key + ", which you named"
+		return "the company's key " + key + ", which " + t.whose()
 	case t.Fingerprint != "":
-		return "the company's key " + key + ", confirmed by the key that you named"
+		return "the company's key " + key + ", confirmed by the key that " + t.whose()
 	}
 	return "the key " + key + "; that it is the company's is not confirmed"
 }

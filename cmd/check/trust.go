@@ -13,9 +13,9 @@ func TrustCommand() *cobra.Command {
 		Use:   "trust",
 		Short: "Store which company has which key, for checks on this machine",
 		Long: `Store the fingerprint of a company's key, which you got from the company and not from the server:
-from a contract, its site, or a person. attestd check and attestd report then confirm files of that
-company without --key, attestd mcp and mcp-server pin the key without --pinned-key, and attestd open
-opens a console that confirms the key at sign-in.
+from a contract, its site, or a person. attestd check, attestd report, check.py and check.mjs then
+confirm files of that company without --key, attestd mcp and mcp-server pin the key without
+--pinned-key, and attestd open opens a console that confirms the key at sign-in.
 
 The keys are lines "COMPANY SHA256:…" in the file trusted-keys beside attestd/env, in the user's
 configuration folder. A file that others may write is refused. A key that the company rotates to

@@ -3651,8 +3651,10 @@ def moment(timestamp):  # in milliseconds
     return round(seconds(timestamp) * 1000) if timestamp > "0002" else -10**14
 
 class Evidence:  # a file while it is checked
-    def __init__(self, source, fingerprint=None, policy=None, agent_key=None):
+    # known has fingerprints of companies' keys: of them one counts without fingerprint and policy
+    def __init__(self, source, fingerprint=None, policy=None, agent_key=None, known=None):
         self.source, self.fingerprint, self.policy, self.agent_key = source, fingerprint, policy, agent_key
+        self.known, self.is_known = known or {}, False
         self.checked, self.notes, self.cosigners, self.events = [], {}, [], []
         self.chain, self.allowed = [], []
         self.not_actor = None  # of a record whose delegation was given to another one
@@ -3868,6 +3870,9 @@ class Evidence:  # a file while it is checked
         must(self.file["notProven"] == self.unproven(), "notProven is not the list for the members of this file")
 
     def key(self):
+        if self.fingerprint is None and self.policy is None:
+            self.fingerprint = self.known.get(self.file["companyId"])
+            self.is_known = self.fingerprint is not None
         must(self.fingerprint in [None, *(key["fingerprint"] for key in self.file["keys"])], "the file does not contain the key that you trust")
 
     def by_policy(self):
@@ -4195,7 +4200,8 @@ def company_key(checked, key):
         return f"the company's key {key}, confirmed by the policy that you named"
     if checked.fingerprint is None:
         return f"the key {key}; that it is the company's is not confirmed"
-    return f"the company's key {key}, " + ("which you named" if key == checked.fingerprint else "confirmed by the key that you named")
+    whose = "is stored as trusted on this machine" if checked.is_known else "you named"
+    return f"the company's key {key}, " + (f"which {whose}" if key == checked.fingerprint else f"confirmed by the key that {whose}")
 
 def agents_word(checked, is_stolen):
     if not checked.chain:

@@ -6,9 +6,11 @@
 //     a proof, and the answer of GET /v1/ca/public-key(s)
 //
 // It prints the verdict first. Exit status: 0 "holds", 4 "fails", 5 "holds, key not confirmed" (no
-// key and no policy was given), 2 no verdict: a mistake of typing, or a file that it does not read.
+// key and no policy was given, and attestd trust has stored no key of the company), 2 no verdict: a
+// mistake of typing, or a file that it does not read; 1 the stored keys cannot be relied on.
 import { createHash, createPublicKey, verify } from "node:crypto";
-import { closeSync, openSync, readSync, realpathSync } from "node:fs";
+import { closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, readSync, realpathSync } from "node:fs";
+import { dirname, isAbsolute, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const must = (ok, message) => { if (!ok) throw new Error(message); };

@@ -5,8 +5,9 @@ export class Evidence { // a file while it is checked
   notes = new Map(); // of each log its one checkpoint
   cosigners = [];
 
-  constructor(source, { fingerprint, policy, agentKey } = {}) {
-    Object.assign(this, { source, fingerprint, policy, agentKey });
+  // known has fingerprints of companies' keys: of them one counts without fingerprint and policy
+  constructor(source, { fingerprint, policy, agentKey, known = new Map() } = {}) {
+    Object.assign(this, { source, fingerprint, policy, agentKey, known, isKnown: false });
   }
 
   * steps() {

@@ -68,6 +68,10 @@
   }
 
   key() {
+    if (!this.fingerprint && !this.policy) {
+      this.fingerprint = this.known.get(this.file.companyId);
+      this.isKnown = this.fingerprint !== undefined;
+    }
     must(!this.fingerprint || this.file.keys.some(({ fingerprint }) => fingerprint === this.fingerprint), "the file does not contain the key that you trust");
   }
 

@@ -17,10 +17,11 @@ export function shown(text) { // all of it, or its beginning and how long all of
 
 const counted = (count) => `${count} record${count === 1n ? "" : "s"}`;
 
-function companyKey({ policy, fingerprint }, key) {
+function companyKey({ policy, fingerprint, isKnown }, key) {
   if (policy) return `the company's key ${key}, confirmed by the policy that you named`;
   if (!fingerprint) return `the key ${key}; that it is the company's is not confirmed`;
-  return `the company's key ${key}, ${key === fingerprint ? "which you named" : "confirmed by the key that you named"}`;
+  const whose = isKnown ? "is stored as trusted on this machine" : "you named";
+  return `the company's key ${key}, ${key === fingerprint ? "which" : "confirmed by the key that"} ${whose}`;
 }
 
 function agentsWord({ chain, agentKey: pin, since }, isStolen) {

@@ -95,8 +95,9 @@ export function main(all) { // returns the exit status
     }
     const { files, trust } = typed(all), [name] = files;
     if (files.length === 2) return checkAlone(files);
+    if (trust.fingerprint === undefined && trust.policy === undefined) trust.known = knownKeys();
     const file = openSync(name);
-    must(trust.fingerprint === undefined || /^SHA256:[A-Za-z0-9_-]{43}$/.test(trust.fingerprint), "a fingerprint is SHA256: and 43 characters of base64url");
+    must(trust.fingerprint === undefined || isFingerprint(trust.fingerprint), "a fingerprint is SHA256: and 43 characters of base64url");
     must(trust.agentKey === undefined || isThumbprint(trust.agentKey), "a thumbprint of an agent's key is 43 characters of base64url");
     if (trust.policy !== undefined) trust.policy = readPolicy(decoded(bytesOf(trust.policy)));
     const source = sourceOf(file);
@@ -104,7 +105,7 @@ export function main(all) { // returns the exit status
     evidence = openedSource(source, trust);
   } catch (refused) {
     console.error(refused.message.split("\n").map(printable).join("\n"));
-    return 2;
+    return refused instanceof NotUsable ? 1 : 2;
   }
   const found = evidence.verdict(), says = found.code ? [] : [...summary(evidence)].map(([name, text]) => `${name}: ${text}`);
   const unproven = found.code ? [] : evidence.file.notProven.map((line) => `not proven: ${line}`);

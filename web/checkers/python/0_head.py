@@ -7,9 +7,10 @@
 #     a proof, and the answer of GET /v1/ca/public-key(s)
 #
 # It prints the verdict first. Exit status: 0 "holds", 4 "fails", 5 "holds, key not confirmed" (no
-# key and no policy was given), 2 no verdict: a mistake of typing, a file that it does not read, or
-# no package cryptography.
-import base64, hashlib, io, itertools, json, re, sys, time
+# key and no policy was given, and attestd trust has stored no key of the company), 2 no verdict: a
+# mistake of typing, a file that it does not read, or no package cryptography; 1 the stored keys
+# cannot be relied on.
+import base64, hashlib, io, itertools, json, os, re, stat, sys, time
 from datetime import datetime
 from decimal import Decimal
 try:

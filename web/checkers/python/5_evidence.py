@@ -1,6 +1,8 @@
 class Evidence:  # a file while it is checked
-    def __init__(self, source, fingerprint=None, policy=None, agent_key=None):
+    # known has fingerprints of companies' keys: of them one counts without fingerprint and policy
+    def __init__(self, source, fingerprint=None, policy=None, agent_key=None, known=None):
         self.source, self.fingerprint, self.policy, self.agent_key = source, fingerprint, policy, agent_key
+        self.known, self.is_known = known or {}, False
         self.checked, self.notes, self.cosigners, self.events = [], {}, [], []
         self.chain, self.allowed = [], []
         self.not_actor = None  # of a record whose delegation was given to another one

@@ -15,7 +15,8 @@ def company_key(checked, key):
         return f"the company's key {key}, confirmed by the policy that you named"
     if checked.fingerprint is None:
         return f"the key {key}; that it is the company's is not confirmed"
-    return f"the company's key {key}, " + ("which you named" if key == checked.fingerprint else "confirmed by the key that you named")
+    whose = "is stored as trusted on this machine" if checked.is_known else "you named"
+    return f"the company's key {key}, " + (f"which {whose}" if key == checked.fingerprint else f"confirmed by the key that {whose}")
 
 def agents_word(checked, is_stolen):
     if not checked.chain:

@@ -47,9 +47,9 @@ def typed(arguments):  # the files and the options, as --name VALUE or --name=VA
 def say(*lines):  # each is data until its unprintable characters are escaped
     print("\n".join(map(printable, lines)))
 
-def refuse(reason):  # no verdict
+def refuse(reason, status=2):  # no verdict
     print("\n".join(map(printable, str(reason).split("\n"))), file=sys.stderr)
-    return 2
+    return status
 
 def main(arguments):
     for stream in (sys.stdout, sys.stderr):
@@ -63,18 +63,21 @@ def main(arguments):
         files, given = typed(arguments)
         if len(files) == 2:
             return check_alone(*files)
+        known = {} if given.keys() & {"--key", "--policy"} else known_keys()
         file = open(files[0], "rb")
         begin = file.read(BEGIN)
         must_be(files[0], begin, "evidence", "session")
-        evidence = opened_file(io.BufferedReader(Rest(begin, file)))
+        evidence = opened_file(io.BufferedReader(Rest(begin, file)), known=known)
         if "--key" in given:
-            must(re.fullmatch("SHA256:[A-Za-z0-9_-]{43}", given["--key"]), "a fingerprint is SHA256: and 43 characters of base64url")
+            must(is_fingerprint(given["--key"]), "a fingerprint is SHA256: and 43 characters of base64url")
             evidence.fingerprint = given["--key"]
         if "--policy" in given:
             evidence.policy = read_policy(open(given["--policy"], encoding="utf-8", newline="").read())
         if "--agent-key" in given:
             must(is_thumbprint(given["--agent-key"]), "a thumbprint of an agent's key is 43 characters of base64url")
             evidence.agent_key = given["--agent-key"]
+    except NotUsable as refused:
+        return refuse(refused, 1)
     except Exception as refused:
         return refuse(refused)
     verdict, code, reason = evidence.verdict()
