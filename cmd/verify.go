@@ -29,7 +29,7 @@ func verifyCommand(schema string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Verify every chain of a database, offline",
-		Long: `Recompute every hash, signature and Merkle root of a database. Servers may run meanwhile.
+		Long: `Recompute every hash, signature, chain root and log root of a database. Servers may run meanwhile.
 Prints one line for each chain: the actions log and the control log of each company, then the
 log of the companies (--json: "companyId":"@installation","log":"control").
 Exit status 4 when a chain does not verify. That includes chains, heads and records without a
@@ -188,7 +188,7 @@ func printVerdict(out io.Writer, v store.ChainVerdict) {
 		if v.Pruned > 0 {
 			pruned = fmt.Sprintf(", of which %d have no payload, as the company has signed", v.Pruned)
 		}
-		printable.Fprintf(out, "%s: valid, %d records%s, root %s\n", v.Title(), v.Length, pruned, v.Root)
+		printable.Fprintf(out, "%s: valid, %d records%s, chain root %s\n", v.Title(), v.Length, pruned, v.Root)
 		return
 	}
 	printable.Fprintf(out, "%s: FAILS at index %d: %s\n", v.Title(), v.FailedAt, v.Reason)

@@ -37,7 +37,7 @@ func TestProgressOnATerminal(t *testing.T) {
 		args               []string
 		out, shown, atLast string
 	}{
-		{[]string{"verify", "--db", db}, `^acme: valid, 10 records, root [0-9a-f]{64}\nacme \(control\): valid, [0-9]+ records, root [0-9a-f]{64}\nlog of the companies: valid, 2 records, root [0-9a-f]{64}\n$`, `records .*/1[0-9]\)`, ``},
+		{[]string{"verify", "--db", db}, `^acme: valid, 10 records, chain root [0-9a-f]{64}\nacme \(control\): valid, [0-9]+ records, chain root [0-9a-f]{64}\nlog of the companies: valid, 2 records, chain root [0-9a-f]{64}\n$`, `records .*/1[0-9]\)`, ``},
 		{[]string{"backup", filepath.Join(folder, "copy.db"), "--db", db}, `^$`, `copy .*B`, `backed up .* and verified the copy`},
 		{[]string{"archive", "--company", "acme", "--before", "0s", "--out", filepath.Join(folder, "acme.ndjson"), "--db", db}, `^archived 10 records of actions and 2 of control of acme, `, `records .*/12\)`, ``},
 		{[]string{"check", filepath.Join(folder, "acme.ndjson")}, `^holds, key not confirmed: anyone can make such lines\nwho: all agents of the company "acme"\n`, `check .*B`, `attestd: .* holds, key not confirmed: set --key or --policy`},

@@ -226,7 +226,7 @@ func TestBrowserFindingStaysRedAfterServerRecovers(t *testing.T) {
 		{"history", `[data-rewritten="actions"]`, "the server’s log no longer starts with them"},
 		{"record", `.pulse.bad`, "fails at"},
 		{"server", `.pulse.bad`, "fails at 7"},
-		{"root", `.pulse.bad`, "fails at the root"},
+		{"root", `.pulse.bad`, "fails at the chain root"},
 		{"key", `[data-key-change]`, "SHA256:"},
 	} {
 		lying.Store(0, lie.what)

@@ -69,7 +69,7 @@ const whole =
   (node, source, name) => {
     const said = form(node, source, name);
     if (said.valid ? said.merkleRoot === undefined : said.failedAtIndex === undefined)
-      throw new Error('the server’s verdict names neither a root nor a failure');
+      throw new Error('the server’s verdict names neither a chain root nor a failure');
     return /** @type {T & ChainVerdict} */ (said);
   };
 export const chainVerdict = whole(having(verdict, more));

@@ -90,7 +90,7 @@ export class CheckedRange {
           { from: 0, now: now.size },
         );
       else if (length === top.size || now.merkleRoot !== top.root || now.root !== top.logRoot)
-        return `the server reports another root for ${top.size} records`;
+        return `the server reports another chain root or log root for ${top.size} records`;
     }
     // Where more was seen than was read here, the rest is under way.
     if ((await this.#whole.contradicts(headsOf(key, LOG))) || headsOf(key, LOG).some(({ size }) => size > top.size))

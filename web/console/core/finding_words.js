@@ -2,7 +2,7 @@
 // Findings in plain sentences: for the banner that stands on every page, for verdicts, and for what
 // is saved or printed.
 import { visible } from '../lib/visible.js';
-import { logOf } from './findings.js';
+import { logOf, placeOf } from './findings.js';
 import { count, plural, timeText } from './format.js';
 
 const SOURCES = {
@@ -12,9 +12,8 @@ const SOURCES = {
 };
 
 /** @param {{failedAt: string, log?: LogName}} finding */
-const placeOf = ({ failedAt, log }) =>
-  `${failedAt === 'the root' ? 'the root' : `record ${failedAt}`}${logOf({ log }) === 'control' ? ' of the control log'
-    : ''}`;
+const whereOf = ({ failedAt, log }) =>
+  `${placeOf(failedAt)}${logOf({ log }) === 'control' ? ' of the control log' : ''}`;
 
 /** @type {{[K in FindingKind]: Record<'title' | 'text', (finding: FindingKinds[K]) => string>}} */
 const KINDS = {
@@ -32,7 +31,7 @@ const KINDS = {
         'that you saved.',
   },
   failure: {
-    title: (finding) => `Verification failed at ${placeOf(finding)}.`,
+    title: (finding) => `Verification failed at ${whereOf(finding)}.`,
     text: ({ by, reason }) =>
       `${by === 'server' ? 'Reported by the server' : 'Found by this browser'}: ` +
         `${visible(reason) || 'no reason was given'}.`,

@@ -71,6 +71,17 @@ export const findingOf = (kind, companyId, log, { all } = findings.get()) =>
     all.find((one) => one.kind === kind && one.companyId === companyId && (log === undefined || logOf(one) === log))
   ) ?? null;
 
+/**
+ * A place that failed, as people read it; of the two trees the chain has the root that is meant.
+ * @param {string | number} failedAt
+ */
+export const shownPlace = (failedAt) => (failedAt === 'the root' ? 'the chain root' : failedAt);
+
+/**
+ * @param {string | number} failedAt
+ */
+export const placeOf = (failedAt) => (failedAt === 'the root' ? '' : 'record ') + shownPlace(failedAt);
+
 /** @param {{failedAt: string}} finding */
 const place = ({ failedAt }) => (failedAt === 'the root' ? Infinity : Number(failedAt));
 

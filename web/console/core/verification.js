@@ -4,6 +4,7 @@
 import { WholeLog } from '../lib/whole_log.js';
 import { getCredential, refused } from './api.js';
 import { checkedHere, checkerPorts } from './checker.js';
+import { placeOf } from './findings.js';
 import { timeText } from './format.js';
 import { proveSince } from './growth.js';
 import { headsOf, pinChecked, rewrittenSince } from './heads.js';
@@ -136,19 +137,20 @@ export function compare(result, rewritten, failure) {
     return {
       ok: false,
       text: `Every record verifies now. But at ${timeText(failure.found)} ` +
-        `${failure.failedAt === 'the root' ? 'the root' : `record ${failure.failedAt}`} failed: ${failure.reason}. ` +
+        `${placeOf(failure.failedAt)} failed: ${failure.reason}. ` +
           `The server showed something else then.`,
     };
   if (holds(result) && result.pruned)
     return {
       ok: false,
       pruned: true,
-      text: `The roots are equal, and the company has signed the hash of every record. But the payloads of ` +
+      text: `The chain roots are equal, and the company has signed the hash of every record. But the payloads of ` +
         `${result.pruned} of the ${result.count} records were pruned: what these said cannot be checked here.`,
     };
   if (holds(result))
-    return { ok: true, text: 'Your browser and the server agree: every record verifies, and the roots are equal.' };
-  if (!ours && server.valid) return { ok: false, text: 'Every record verifies, but the server reports another root.' };
+    return { ok: true, text: 'Your browser and the server agree: every record verifies, and the chain roots match.' };
+  if (!ours && server.valid)
+    return { ok: false, text: 'Every record verifies, but the server reports another chain root.' };
   if (ours && !server.valid && ours.index === server.failedAtIndex)
     return { ok: false, text: `Your browser and the server agree: the chain fails at record ${ours.index}.` };
   if (!ours)

@@ -28,7 +28,7 @@ function contradiction(checkpoint, { size, root }) {
     return `It covers ${plural(Number(checkpoint.size), 'record')}, and the server now has only ${count(size)}: ` +
       `signed records are missing.`;
   if (checkpoint.size === BigInt(size) && hex(checkpoint.root) !== root)
-    return 'The server reports another root for the same number of records: it has two histories.';
+    return 'The server reports another log root for the same number of records: it has two histories.';
   return '';
 }
 
@@ -136,7 +136,7 @@ function LogCard({ opened: { log, checkpoint, wrong: contradicted }, companyKey,
           <dt>signed by</dt><dd><code>${checkpoint.signer.fingerprint}</code></dd>
           <dt>origin</dt><dd><code>${visible(log.origin)}</code></dd>
         </dl>
-        <div class="stack tight"><h3>Root</h3><${Value} value=${hex(checkpoint.root)} what="root" /></div>
+        <div class="stack tight"><h3>Log root</h3><${Value} value=${hex(checkpoint.root)} what="log root" /></div>
         <${KeyHint} keyOf=${companyKey} />
         <${Witnesses} ...${{ checkpoint, policy, origins, assess }} />`}
       <div class="buttons">${checkpoint

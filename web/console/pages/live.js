@@ -3,6 +3,7 @@
 // stands beside it.
 import { html, useState } from '../vendor/preact-htm.js';
 import { count, timeText, plural, short } from '../core/format.js';
+import { shownPlace } from '../core/findings.js';
 import { reconnect } from '../core/live.js';
 import { dismissMissed, live, toneOfLive } from '../core/live_state.js';
 import { href } from '../core/router.js';
@@ -44,7 +45,7 @@ function pulseWords({ connection, since, range, whole, agreed, failure, server }
   if (against?.kind === 'rewritten') return ['rewritten', 'differs from what was seen'];
   if (failure)
     return [
-      `fails at ${failure.failedAt}`,
+      `fails at ${shownPlace(failure.failedAt)}`,
       failure.by === 'server' ? 'claimed by the server' : 'found by this browser',
     ];
   if (against) return ['finding', against.kind === 'key' ? 'key replaced' : 'in the control log'];
@@ -74,13 +75,13 @@ function CheckedHere({ state, companyKey }) {
       <dl class="facts">
         <dt>records</dt><dd>
           ${!range ? 'nothing yet' : whole && agreed
-            ? html`all ${plural(range.to, 'record')}: hash, signature, position and root`
+            ? html`all ${plural(range.to, 'record')}: hash, signature, position and chain root`
               : html`${rangeWords(range)}: hash, signature and position`}</dd>
-        ${range && whole && agreed && range.to > 0 && html`<dt>root</dt><dd>${short12(root)}</dd>`}
+        ${range && whole && agreed && range.to > 0 && html`<dt>chain root</dt><dd>${short12(root)}</dd>`}
         ${
           failure &&
           html`<dt>first failure</dt><dd>
-          ${failure.failedAt === 'the root' ? 'the root'
+          ${failure.failedAt === 'the root' ? shownPlace(failure.failedAt)
             : html`<a href=${href('records', failure.failedAt)}>record ${failure.failedAt}</a>`}
             : <${Text} of=${failure.reason} />
           <span class="muted"> (${failure.by === 'server' ? 'claimed by the server'
@@ -122,7 +123,7 @@ function ServerSays({ state }) {
         ${server && !server.valid && html`<dt>first failure</dt>
         <dd><a href=${href('records', server.failedAt)}>record ${server.failedAt}</a>
           ${server.reason && html`: <${Text} of=${server.reason} />`}</dd>`}
-        ${server?.root && html`<dt>root</dt><dd>${short12(server.root)}</dd>`}
+        ${server?.root && html`<dt>chain root</dt><dd>${short12(server.root)}</dd>`}
       </dl>
       <p class="small muted">Claimed by the server, not verified.${' '}
         <a href=${href('verify')}>Verify</a> recomputes the whole chain.</p>

@@ -195,7 +195,7 @@ export function Proof({ argument }) {
     });
   return html`
     <${Page} title="Proof"
-      lead="A few hashes lead from one record to the root of the tree. Anyone who knows the company’s key can check
+      lead="A few hashes lead from one record to the chain root. Anyone who knows the company’s key can check
         them, without this server.">
       <div class="columns">
         <${DrawForm} ...${{ argument, log, onDraw, busy, error, retry }} />

@@ -88,7 +88,8 @@ export function ProofPath({ leaf, steps, truth, lit, root, picked, onPick }) {
     );
   }
   for (let level = 0; level <= levels; level++) {
-    const label = level === levels ? (levels ? 'root' : 'record = root') : level === 0 ? 'record' : `step ${level}`;
+    const label = level === levels ? `${levels ? '' : 'record = '}chain root`
+      : level === 0 ? 'record' : `step ${level}`;
     const kind = level === 0 && picked === 'leaf' && levels > 0 ? 'bad' : kindAt(level);
     picture.push(html`<${Node} x=${COLUMN[side(level)]} y=${yOf(level)} hash=${level <= lit ? valueAt(level) : '· · ·'}
       label=${label} kind=${kind}
@@ -98,8 +99,8 @@ export function ProofPath({ leaf, steps, truth, lit, root, picked, onPick }) {
     lit < levels
       ? `${lit} of ${levels} steps computed`
       : valueAt(levels) === root
-        ? 'it leads to the root'
+        ? 'it leads to the chain root'
         : 'it does not lead to the chain root';
   return html`<svg class="path" viewBox="0 0 ${WIDTH} ${height}" role="group"
-    aria-label="Merkle path of ${levels} steps from the record to the root: ${says}">${picture}</svg>`;
+    aria-label="Merkle path of ${levels} steps from the record to the chain root: ${says}">${picture}</svg>`;
 }

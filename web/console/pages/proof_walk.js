@@ -88,7 +88,7 @@ export function ProofWalk({ subject, leaf, tone }) {
   const done = lit >= levels;
   const holds = paths.root === subject.root;
   return html`
-    <section class="card walk aside" aria-label="Path to the root"
+    <section class="card walk aside" aria-label="Path to the chain root"
       data-walk=${done ? (holds ? tone : 'bad') : 'walking'}>
       <div class="walk-picture ${tone}">
         <${ProofPath} ...${paths} lit=${lit} root=${subject.root} picked=${flip} onPick=${toggle} />
@@ -126,8 +126,8 @@ export function ProofWalk({ subject, leaf, tone }) {
           ${flip === null ? 'Flip one bit' : 'Flip it back'}</button></div>
         ${flip !== null && html`
           <p class="small muted">One bit of 256 is different, and so is every hash above it.</p>
-          <dl class="facts"><dt>computed root</dt><dd><code class="bad-text">${paths.root}</code></dd>
-            <dt>expected root</dt><dd><code>${subject.root}</code></dd></dl>`
+          <dl class="facts"><dt>computed chain root</dt><dd><code class="bad-text">${paths.root}</code></dd>
+            <dt>expected chain root</dt><dd><code>${subject.root}</code></dd></dl>`
         }
       </div>
     </section>`;

@@ -3,7 +3,7 @@
 // says, and with what was seen before.
 import { html } from '../vendor/preact-htm.js';
 import { count, timeText, plural, short } from '../core/format.js';
-import { findings } from '../core/findings.js';
+import { findings, shownPlace } from '../core/findings.js';
 import { heads, headsOf } from '../core/heads.js';
 import { adopt } from '../core/live.js';
 import { live } from '../core/live_state.js';
@@ -77,7 +77,7 @@ function Outcome({ result }) {
   const word = verdict.ok && is === 'another key' ? 'signed by another key'
     : verdict.pruned && judged.tone !== 'bad' ? 'payloads pruned'
     : verdict.ok ? (against ? is : result.count === 0 ? 'empty' : 'valid')
-      : rewritten || result.contradicted ? 'rewritten' : `fails at ${failedAt ?? 'the root'}`;
+      : rewritten || result.contradicted ? 'rewritten' : `fails at ${shownPlace(failedAt ?? 'the root')}`;
   return html`
     <section class="card aside" aria-label="Result"
       data-verdict=${verdict.ok ? 'valid' : verdict.pruned ? 'pruned' : 'failed'} data-tone=${tone}
@@ -94,11 +94,12 @@ function Outcome({ result }) {
         ${result.pruned > 0 && html`<dt>without payload</dt><dd>${plural(result.pruned, 'record')}:${' '}
           <a href=${href('control', '', { kind: 'payloads.pruned' })}>see the control log</a></dd>`}
         <dt>as of</dt><dd title=${result.endedAt}>${timeText(result.endedAt)}</dd>
-        <dt>root here</dt><dd><code>${result.root}</code></dd>
+        <dt>chain root here</dt><dd><code>${result.root}</code></dd>
         <dt>server</dt><dd>
           <${Badge} tone=${result.server.valid ? '' : 'bad'}>
             ${result.server.valid ? 'claims valid' : `claims it fails at ${result.server.failedAtIndex}`}<//></dd>
-        ${result.server.merkleRoot && html`<dt>server’s root</dt><dd><code>${result.server.merkleRoot}</code></dd>`}
+        ${result.server.merkleRoot
+          && html`<dt>server’s chain root</dt><dd><code>${result.server.merkleRoot}</code></dd>`}
       </dl>
       ${result.failures.count > 0 && html`
         <h3>${plural(result.failures.count, 'failure')}</h3>
@@ -128,11 +129,13 @@ function RememberedHeads({ companyKey, aside }) {
       <p class="small muted">The server’s log must begin with each of these trees. If it does not, history was
         rewritten.</p>
       ${remembered.length ? html`
-        <table class="table"><thead><tr><th>Log</th><th>Records</th><th>Since</th><th>Root</th></tr></thead>
+        <table class="table">
+          <thead><tr><th>Log</th><th>Records</th><th>Since</th><th>Chain or log root</th></tr></thead>
           <tbody>${remembered.slice(0, NEWEST).map(({ log, size, root, logRoot, at, source }) => html`
             <tr><td data-label="Log" class="nowrap">${log}</td><td data-label="Records">${count(size)}</td>
               <td data-label="Since" title=${at}>${timeText(at)}, <span class="muted nowrap">${HOW[source]}</span></td>
-                <td data-label="Root"><code class="nowrap">${short(root ?? logRoot ?? '')}</code></td></tr>`,
+                <td data-label="Chain or log root">${root ? 'chain' : 'log'} <code class="nowrap">
+                  ${short(root ?? logRoot ?? '')}</code></td></tr>`,
           )}</tbody></table>`
           : html`<p class="empty">None yet.</p>`
       }
@@ -154,7 +157,7 @@ export function Verify() {
   const shown = phase === 'done' && result ? result.count : done;
   return html`
     <${Page} title="Verify"
-      lead="This browser reads the whole log and recomputes every hash, every signature, the tree and its root. It
+      lead="This browser reads the whole log and recomputes every hash, every signature, and the chain root. It
         proves that what it saw before is still there, and compares its verdict with the server’s.">
       <${Insecure} />
       <div class="beside">
