@@ -84,7 +84,7 @@ func TestCheckersOfPrunedProof(t *testing.T) {
 		if c.Name != "its proof" && c.Name != "another root of a pruned record" {
 			continue
 		}
-		want, status := "pruned: what record 5 said cannot be checked", 5
+		want, status := "pruned: what the record said cannot be checked", 5
 		if !c.Pruned {
 			want, status = "fails: ", 4
 		}
