@@ -7,10 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
+
+	"attestd/web"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
@@ -172,12 +173,7 @@ func schemaAt(pointer string) (*jsonschema.Schema, error) {
 	compiled.Lock()
 	defer compiled.Unlock()
 	if compiled.compiler == nil {
-		file, err := os.Open("../web/openapi.json")
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		doc, err := jsonschema.UnmarshalJSON(file)
+		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(web.OpenAPI()))
 		if err != nil {
 			return nil, err
 		}

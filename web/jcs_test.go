@@ -18,6 +18,7 @@ import (
 	"attestd/crypto/jcs"
 	"attestd/crypto/strictjson"
 	"attestd/internal/testenv"
+	"attestd/web"
 )
 
 // canonicalizeInJavaScript returns, for each source, "ok <canonical form>" or "refused".
@@ -48,8 +49,11 @@ func TestConsoleModules(t *testing.T) {
 		t.Fatal("no tests found: ", err)
 	}
 	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "node"), append([]string{"--test"}, tests...)...)
+	reference := filepath.Join(t.TempDir(), "openapi.json")
+	must(t, os.WriteFile(reference, web.OpenAPI(), 0o600))
+	cmd.Env = append(cmd.Environ(), "ATTESTD_TEST_OPENAPI="+reference)
 	if testenv.Long() {
-		cmd.Env = append(cmd.Environ(), "ATTESTD_TEST_LONG=1")
+		cmd.Env = append(cmd.Env, "ATTESTD_TEST_LONG=1")
 	}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

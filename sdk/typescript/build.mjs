@@ -1,6 +1,6 @@
 // Builds the package: `npm run build`, and `npm ci` here or of a project that has this folder as a
-// dependency, for which the compiler is installed first where it is missing. tsc makes the ES
-// modules; beside them go the console's own modules, so that there is one code that checks records
+// dependency, for which the compiler is installed first where it is missing. The types of requests
+// and answers (src/openapi.ts) are made from the API reference, and tsc makes the ES modules; beside them go the console's own modules, so that there is one code that checks records
 // and evidence in JavaScript, and not two (their types stand in src/console); and all of it is made
 // again as CommonJS, in dist/cjs.
 import { execFileSync } from "node:child_process";
@@ -13,6 +13,7 @@ const here = dirname(fileURLToPath(import.meta.url));
 const web = join(here, "../../web");
 const console = join("console", "lib");
 const compiler = join(here, "node_modules/typescript/lib/tsc.js");
+const generator = join(here, "node_modules/openapi-typescript/bin/cli.js");
 const run = (...args) => execFileSync(process.execPath, args, { cwd: here, stdio: "inherit" });
 
 if (!existsSync(compiler)) run(process.env.npm_execpath, "ci", "--prefix", here, "--ignore-scripts", "--no-audit", "--no-fund");
@@ -20,6 +21,9 @@ if (!existsSync(compiler)) run(process.env.npm_execpath, "ci", "--prefix", here,
 // It is put in place when it is whole: another build may be under way.
 const made = mkdtempSync(join(here, ".dist-"));
 try {
+  const types = join(made, "openapi.ts");
+  run(generator, join(web, "openapi.yaml"), "--default-non-nullable", "false", "-o", types);
+  renameSync(types, join(here, "src/openapi.ts"));
   run(compiler, "--outDir", made);
   for (const from of [join(web, console), join(here, "src", console)]) cpSync(from, join(made, console), { recursive: true });
   cpSync(join(web, "console/vendor/noble"), join(made, "console/vendor/noble"), { recursive: true });

@@ -7,7 +7,7 @@ import { read } from '../console/lib/form.js';
 import { parse } from '../console/lib/json.js';
 import { inline, parseMarkdown } from '../console/lib/markdown.js';
 
-const source = readFileSync(new URL('../openapi.json', import.meta.url), 'utf8');
+const source = readFileSync(process.env.ATTESTD_TEST_OPENAPI, 'utf8'); // which TestConsoleModules writes
 const plainDocument = JSON.parse(source);
 const read1 = read(openAPI, source, 'the document');
 

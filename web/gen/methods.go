@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"attestd/web"
 )
 
 // argument is one of an operation, as Python's callers see it.
@@ -73,10 +75,10 @@ func pythonName(wire string) string {
 	return snakeCase(strings.ReplaceAll(wire, "-", "_"))
 }
 
-// pythonMethods makes the part of the Python client that has a method for each operation: from is
-// the API reference, a comma, and the part that has those which people wrote.
-func pythonMethods(from string) ([]byte, error) {
-	r, written, err := readReference(from)
+// pythonMethods makes the part of the Python client that has a method for each operation of the API
+// reference but for those in the file named beside, which people wrote.
+func pythonMethods(beside string) ([]byte, error) {
+	r, written, err := readReference(beside)
 	if err != nil {
 		return nil, err
 	}
@@ -164,15 +166,15 @@ func (r *reference) operations() (all []placed) {
 
 var goMethod = regexp.MustCompile(`"(\w+)":\s+"(\w+)"`)
 
-// operationsPage makes the page that lists all operations: from is the API reference, the test of
-// the Go client that says which of its methods is which operation, and the page as it is, with
-// commas between them. What stands between the two marks of the page becomes the list.
+// operationsPage makes the page that lists all operations of the API reference: from is the test of
+// the Go client that says which of its methods is which operation, a comma, and the page as it is.
+// The list goes between the two marks of the page.
 func operationsPage(from string) ([]byte, error) {
-	sources, name, ok := cutLast(from, ",")
+	test, name, ok := strings.Cut(from, ",")
 	if !ok {
 		return nil, fmt.Errorf("%q names no page", from)
 	}
-	r, written, err := readReference(sources)
+	r, written, err := readReference(test)
 	if err != nil {
 		return nil, err
 	}
@@ -216,24 +218,11 @@ func tableOfOperations(r reference, written string) (string, error) {
 	return out.String(), nil
 }
 
-func cutLast(s, sep string) (before, after string, ok bool) {
-	i := strings.LastIndex(s, sep)
-	if i < 0 {
-		return s, "", false
-	}
-	return s[:i], s[i+len(sep):], true
-}
-
-// readReference reads the API reference and a file that people wrote.
-func readReference(from string) (r reference, written string, err error) {
-	name, beside, _ := strings.Cut(from, ",")
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return r, "", err
-	}
+// readReference returns the API reference, and the text of a file that people wrote.
+func readReference(beside string) (r reference, written string, err error) {
 	other, err := os.ReadFile(beside)
 	if err != nil {
 		return r, "", err
 	}
-	return r, string(other), json.Unmarshal(text, &r)
+	return r, string(other), json.Unmarshal(web.OpenAPI(), &r)
 }

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"attestd/web"
 )
 
 // schema is what a Python type is made of.
@@ -61,15 +63,11 @@ type reference struct {
 	}
 }
 
-// stub makes the types of the Python client: from is the API reference, a comma, and what people
-// wrote of it, in which a line "# schemas", "# operations" or "# async operations" stands for what
-// the reference says.
-func stub(from string) ([]byte, error) {
-	name, written, _ := strings.Cut(from, ",")
-	text, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
+// stub makes the types of the Python client from the API reference and from what people wrote of
+// them, in which a line "# schemas", "# operations" or "# async operations" is where those of the
+// reference go.
+func stub(written string) ([]byte, error) {
+	text := web.OpenAPI()
 	template, err := os.ReadFile(written)
 	if err != nil {
 		return nil, err
