@@ -45,7 +45,8 @@ var examples = func() map[string]string {
 		"serve": `
 		serve
 		serve --listen :443 --acme-domain attest.example.com --db /var/lib/attestd/attestd.db`,
-		"verify": `verify --db attestd.db --heads attestd.db.heads`,
+		"verifier": `verifier`,
+		"verify":   `verify --db attestd.db --heads attestd.db.heads`,
 	})
 	return all
 }()

@@ -1,6 +1,8 @@
 package test
 
 import (
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,5 +91,22 @@ func TestAuditorsPagesTyped(t *testing.T) {
 	proofs := len(regexp.MustCompile(`(?m)^holds, key not confirmed: compare a fingerprint below `).FindAllString(out, -1))
 	if holds != 5 || proofs != 2 || strings.Contains(out, "fails") {
 		t.Errorf("%d files hold, want 5, and %d proofs, want 2:\n%s", holds, proofs, out)
+	}
+}
+
+// The page that `attestd verifier` prints is the one that servers offer.
+func TestPrintedVerifierIsTheServedOne(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	t.Parallel()
+	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"))
+	printed, err := attestd(t, "verifier")
+	must(t, err)
+	answer, err := http.Get(s.URL + "/verifier.html")
+	must(t, err)
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	must(t, err)
+	if served := string(body); printed != served || !strings.HasPrefix(served, "<!doctype html>") {
+		t.Errorf("attestd verifier prints %d bytes, and the server offers %d", len(printed), len(served))
 	}
 }

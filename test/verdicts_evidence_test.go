@@ -17,6 +17,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	bundle "attestd/chain/evidence"
+	"attestd/web"
 
 	"attestd/chain/tlog"
 	"attestd/internal/testenv"
@@ -164,8 +165,8 @@ func script(t *testing.T, dir, program string, args ...string) (verdicts []strin
 // pageVerdicts lets verifier.html judge, from disk in a browser that finds no host.
 func pageVerdicts(t *testing.T, cases []byte) []string {
 	t.Helper()
-	page, err := filepath.Abs("../web/verifier.html")
-	must(t, err)
+	page := filepath.Join(t.TempDir(), "verifier.html")
+	must(t, os.WriteFile(page, web.Verifier(), 0o600))
 	judge, err := os.ReadFile("testdata/verdicts_evidence_page.js")
 	must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)

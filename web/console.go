@@ -16,8 +16,8 @@ import (
 
 // all: includes files whose names begin with an underscore, as in a vendored library.
 //
-//go:embed all:console
-var consoleFiles embed.FS
+//go:embed all:console verifier
+var pageFiles embed.FS
 
 // consolePolicy allows only what the console needs. The one Trusted Types policy,
 // "worker", admits the script of the verification worker (console/core/worker.js); there is none
@@ -35,12 +35,11 @@ var contentTypes = map[string]string{
 	".mjs":  "text/javascript; charset=utf-8",
 }
 
-// Each checker of evidence is a single file. The page works from disk.
+// Each of these checkers of evidence is a single file.
 //
-//go:generate go run ./gen page verifier/page.html verifier.html
 //go:generate go run ./gen join checkers/python/* check.py
 //go:generate go run ./gen join checkers/javascript/* check.mjs
-//go:embed verifier.html check.py check.mjs
+//go:embed check.py check.mjs
 var checkerFiles embed.FS
 
 // noticesPath is where the licenses are served of what others have written of the program.
@@ -125,17 +124,16 @@ var loadConsole = sync.OnceValue(func() map[string]*asset {
 		}
 		assets[url] = newAsset(ext, content)
 	}
-	for _, name := range []string{"verifier.html", "check.py", "check.mjs"} {
-		content, err := checkerFiles.ReadFile(name)
-		if err != nil {
+	alone := map[string][]byte{"/verifier.html": Verifier(), noticesPath: notices}
+	for _, name := range []string{"check.py", "check.mjs"} {
+		if alone["/"+name], err = checkerFiles.ReadFile(name); err != nil {
 			panic(err)
 		}
-		a := newAsset(path.Ext(name), content)
-		a.policy = ownPolicy(content)
-		assets["/"+name] = a
 	}
-	assets[noticesPath] = newAsset(".txt", notices)
-	assets[noticesPath].policy = ownPolicy(notices)
+	for url, content := range alone {
+		assets[url] = newAsset(path.Ext(url), content)
+		assets[url].policy = ownPolicy(content)
+	}
 	return assets
 })
 

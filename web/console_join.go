@@ -21,7 +21,7 @@ const (
 // one style, a script for each worker and each module that is loaded later, and other files
 // unchanged. It is the only build step of the modules.
 func joinConsole() (map[string][]byte, error) {
-	files, err := fs.Sub(consoleFiles, "console")
+	files, err := fs.Sub(pageFiles, "console")
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,8 @@ func Run(release string) int {
 // Root returns the command of that program.
 func Root(version string) *cobra.Command {
 	root := cli.Root(smallProgram, version, "Identity for an AI agent, and proof of what it did", `attestd-agent gives an AI agent a key, and records what the agent does in the log of its company.
-It is the part of attestd for the machine of an agent: attestd has these commands too.`)
+It is the part of attestd for the machine of an agent: attestd has these commands too.
+attestd-agent COMMAND --help explains a command.`)
 	root.AddCommand(Commands(version)...)
 	root.AddCommand(check.Command(), check.TrustCommand(), cli.VersionCommand(version))
 	cli.Explain(root, statuses, Examples)

@@ -39,7 +39,7 @@ func helpCommand() *cobra.Command {
 var groups = []struct{ title, commands string }{
 	{"Start", "serve demo init open"},
 	{"Agents", "agent-key attest hook mcp mcp-server run spool token"},
-	{"Check", "check records report tail trust verify"},
+	{"Check", "check records report tail trust verifier verify"},
 	{"Operate", "accept-rollback accept-tables archive backup company company-log config doctor export health migrate move restore"},
 	{"Keys", "master-key recover-key rekey rotate-key"},
 	{"Program", "completion version"},
@@ -103,7 +103,6 @@ func printGroups(out io.Writer, root *cobra.Command, statuses string) {
 			}
 		}
 	}
-	printable.Fprintf(&text, "%s COMMAND --help explains a command.\n", root.Name())
 	printLines(&text, statuses)
 	printLines(out, text.String())
 }
@@ -122,7 +121,7 @@ func printSettings(c *cobra.Command) {
 	}
 	text := fmt.Sprintf("%s\n\nUsage:\n  %s\n\nExamples:\n%s\n\nSettings:\n%s", c.Short, c.UseLine(), c.Example, c.Flags().FlagUsagesWrapped(width))
 	if hidden > 0 {
-		text += fmt.Sprintf("\n%d more settings: %s --%s\n", hidden, c.CommandPath(), allFlag)
+		text += fmt.Sprintf("\n%d more settings: %s --%s. Variables set them too: ATTESTD_BASE_URL is --base-url.\n", hidden, c.CommandPath(), allFlag)
 	}
 	printLines(c.OutOrStdout(), text)
 }

@@ -1,7 +1,8 @@
 // Builds the package: `npm run build`, and `npm ci` here or of a project that has this folder as a
 // dependency, for which the compiler is installed first where it is missing. The types of requests
-// and answers (src/openapi.ts) are made from the API reference, and tsc makes the ES modules; beside them go the console's own modules, so that there is one code that checks records
-// and evidence in JavaScript, and not two (their types stand in src/console); and all of it is made
+// and answers (src/openapi.ts) are made from the API reference, and tsc makes the ES modules;
+// beside them go the console's own modules, so that there is one code that checks records and
+// evidence in JavaScript, and not two (their types stand in src/console); and all of it is made
 // again as CommonJS, in dist/cjs.
 import { execFileSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";

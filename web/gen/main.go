@@ -1,6 +1,5 @@
 // Command gen makes the files that are served from those that people write:
 //
-//	gen page verifier/page.html verifier.html    a page with its modules and styles, in one file
 //	gen stub stub.pyi __init__.pyi               the types of the Python client
 //	gen methods 5_client.py 4a_operations.py
 //	                                             the methods of the Python client, with signatures and docstrings
@@ -17,9 +16,9 @@ import (
 
 func main() {
 	log.SetFlags(0)
-	makers := map[string]func(from string) ([]byte, error){"page": page, "join": join, "stub": stub, "methods": pythonMethods, "operations": operationsPage}
+	makers := map[string]func(from string) ([]byte, error){"join": join, "stub": stub, "methods": pythonMethods, "operations": operationsPage}
 	if len(os.Args) != 4 || makers[os.Args[1]] == nil {
-		log.Fatal("usage: gen page|join|stub|methods|operations FROM TO")
+		log.Fatal("usage: gen join|stub|methods|operations FROM TO")
 	}
 	made, err := makers[os.Args[1]](os.Args[2])
 	if err != nil {

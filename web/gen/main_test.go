@@ -10,7 +10,6 @@ import (
 func TestFresh(t *testing.T) {
 	t.Chdir("..")
 	for name, make := range map[string]func() ([]byte, error){
-		"verifier.html":                      func() ([]byte, error) { return page("verifier/page.html") },
 		"check.py":                           func() ([]byte, error) { return join("checkers/python/*") },
 		"check.mjs":                          func() ([]byte, error) { return join("checkers/javascript/*") },
 		"../sdk/python/attestd/__init__.pyi": func() ([]byte, error) { return stub("../sdk/python/stub.pyi") },

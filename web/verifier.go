@@ -1,4 +1,4 @@
-package main
+package web
 
 import (
 	"bytes"
@@ -6,14 +6,28 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"attestd/web/bundle"
 )
+
+// Verifier returns the page that checks evidence from disk, without a server. It is one file. The
+// caller must not change the result.
+func Verifier() []byte { return verifier() }
+
+// verifier joins the page when it is first asked for. Its parts are fixed at compile time, so an
+// error is a broken build.
+var verifier = sync.OnceValue(func() []byte {
+	page, err := joinPage(pageFiles, "verifier/page.html")
+	if err != nil {
+		panic(fmt.Sprintf("verifier/page.html: %v", err))
+	}
+	return page
+})
 
 // The places of a page where something is put in.
 const (
@@ -21,10 +35,10 @@ const (
 	noticeMark = "{{licences}}"
 )
 
-// page returns a page in one file: its styles and its modules stand in it, its policy allows those
-// by their hashes and nothing else.
-func page(name string) ([]byte, error) {
-	src, err := os.ReadFile(name)
+// joinPage returns a page in one file: its styles and its modules are in it, and its policy allows
+// those by their hashes and nothing else.
+func joinPage(files fs.FS, name string) ([]byte, error) {
+	src, err := fs.ReadFile(files, name)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +49,7 @@ func page(name string) ([]byte, error) {
 	dir := path.Dir(name)
 	var style bytes.Buffer
 	for _, name := range parts.Styles {
-		css, err := os.ReadFile(path.Join(dir, name))
+		css, err := fs.ReadFile(files, path.Join(dir, name))
 		if err != nil {
 			return nil, err
 		}
@@ -44,11 +58,11 @@ func page(name string) ([]byte, error) {
 	if bytes.Contains(style.Bytes(), []byte("</style")) {
 		return nil, errors.New("the styles end early")
 	}
-	modules := bundle.Bundle{Files: os.DirFS(".")}
+	modules := bundle.Bundle{Files: files}
 	if _, err := modules.Add(path.Join(dir, parts.Script)); err != nil {
 		return nil, err
 	}
-	licences, err := licencesOf(modules.Names())
+	licences, err := licencesOf(files, modules.Names())
 	if err != nil {
 		return nil, err
 	}
@@ -66,50 +80,30 @@ func hashOf(text string) string {
 
 // licencesOf returns the notices that stand beside vendored modules, which must travel with copies
 // of these.
-func licencesOf(modules []string) (string, error) {
+func licencesOf(files fs.FS, modules []string) (string, error) {
 	var all strings.Builder
 	var folders []string
 	for _, name := range modules {
-		if dir := filepath.Dir(name); strings.Contains(filepath.ToSlash(dir), "/vendor") && !slices.Contains(folders, dir) {
+		if dir := path.Dir(name); strings.Contains(dir, "/vendor") && !slices.Contains(folders, dir) {
 			folders = append(folders, dir)
 		}
 	}
 	slices.Sort(folders)
 	for _, dir := range folders {
-		names, err := filepath.Glob(filepath.Join(dir, "LICENSE-*"))
+		names, err := fs.Glob(files, path.Join(dir, "LICENSE-*"))
 		if err != nil {
 			return "", err
 		}
 		for _, name := range names {
-			notice, err := os.ReadFile(name)
+			notice, err := fs.ReadFile(files, name)
 			if err != nil {
 				return "", err
 			}
 			if bytes.Contains(notice, []byte("--")) {
 				return "", fmt.Errorf("%s cannot stand in a comment", name)
 			}
-			fmt.Fprintf(&all, "%s:\n\n%s\n", strings.TrimPrefix(filepath.Base(name), "LICENSE-"), strings.TrimSpace(string(notice)))
+			fmt.Fprintf(&all, "%s:\n\n%s\n", strings.TrimPrefix(path.Base(name), "LICENSE-"), strings.TrimSpace(string(notice)))
 		}
 	}
 	return all.String(), nil
-}
-
-// join returns the files that some patterns, separated by commas, match, one after the other: those
-// of a pattern in the order of their names.
-func join(patterns string) ([]byte, error) {
-	var parts [][]byte
-	for _, pattern := range strings.Split(patterns, ",") {
-		names, err := filepath.Glob(pattern) // sorted
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			part, err := os.ReadFile(name)
-			if err != nil {
-				return nil, err
-			}
-			parts = append(parts, part)
-		}
-	}
-	return bytes.Join(parts, []byte("\n")), nil
 }

@@ -1,36 +1,25 @@
-package main
+package web
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"testing/fstest"
 )
-
-// written are files in a folder of their own, from which the test works.
-func written(t *testing.T, files map[string]string) {
-	t.Helper()
-	t.Chdir(t.TempDir())
-	for name, text := range files {
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
 
 // The page's policy allows the one script and the one style that stand in it, by their hashes, and
 // nothing from anywhere.
 func TestPage(t *testing.T) {
-	written(t, map[string]string{
+	t.Parallel()
+	files := fstest.MapFS{}
+	for name, text := range map[string]string{
 		"p/page.html": "<head>\n<meta content=\"{{policy}}\">\n<link rel=\"stylesheet\" href=\"../a.css\">\n<link rel=\"stylesheet\" href=\"b.css\">\n</head>\n" +
 			"<body>\n<script type=\"module\" src=\"../c/vendor/x.js\"></script>\n</body>\n<!-- {{licences}}-->\n",
 		"a.css": "a {}\n", "p/b.css": "b {}\n", "c/vendor/x.js": "export const x = 1;\n", "c/vendor/LICENSE-x": "Take it.\n",
-	})
-	made, err := page("p/page.html")
+	} {
+		files[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	made, err := joinPage(files, "p/page.html")
 	if err != nil {
 		t.Fatal(err)
 	}
