@@ -39,9 +39,9 @@ func TestReadOnlyWhenBehindHeadFile(t *testing.T) {
 	said := s.anyone().do(t, "GET /readyz", "")
 	said.gets(503, `{"error":"…","code":"ROLLED_BACK","requestId":"…"}`)
 	// The company learns which log it is, and strangers do not. Neither do other companies.
-	const reason = "was known at size 5 with root "
+	const reason = "was known at size 5 with log root "
 	why := acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"x","payload":1}`).status(503).str("error")
-	if !strings.Contains(why, reason) || !strings.Contains(why, "and is at size 3 with root ") || strings.Contains(why, "acme") {
+	if !strings.Contains(why, reason) || !strings.Contains(why, "and is at size 3 with log root ") || strings.Contains(why, "acme") {
 		t.Errorf("the reason for the company: %s", why)
 	}
 	for by, answer := range map[string]*reply{"anybody": said, "a registration": s.anyone().do(t, "POST /v1/companies", `{"companyId":"zoo"}`),

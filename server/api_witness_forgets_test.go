@@ -55,7 +55,7 @@ func TestWitnessThatForgotSignsNothing(t *testing.T) {
 
 	for range 2 {
 		s = startOn(t, path, cred.Domain{}, cosigning(t, watchedLine()))
-		s.forgets(t, "log log.example/watched was cosigned at size 9 with root ")
+		s.forgets(t, "log log.example/watched was cosigned at size 9 with log root ")
 		acme.on(s).attestMany(t, 1)
 		s.stop()
 	}
@@ -81,7 +81,7 @@ func TestWitnessThatForgetsWhileItServes(t *testing.T) {
 	s.anyone().do(t, addCheckpoint, l.request(t, 0, 9)).status(200)
 	db := storetest.Stranger(t, s.path, "DROP TRIGGER witness_log_only_grows", "UPDATE witness_log SET size = 5")
 	must(t, db.Close())
-	s.forgets(t, "log log.example/watched was cosigned at size 9 with root ")
+	s.forgets(t, "log log.example/watched was cosigned at size 9 with log root ")
 }
 
 // A database from before the witness had a key does not get another key in its place.

@@ -487,7 +487,7 @@ func TestWitnessProvesARewrittenHistory(t *testing.T) {
 		must(t, err)
 		return accepted
 	}
-	if accepted := accept(); len(accepted) != 1 || accepted[0].Kept.Witness != w.vkey(t).String() || !strings.Contains(accepted[0].Why, "was signed by a witness at size 5 with root ") {
+	if accepted := accept(); len(accepted) != 1 || accepted[0].Kept.Witness != w.vkey(t).String() || !strings.Contains(accepted[0].Why, "was signed by a witness at size 5 with log root ") {
 		t.Fatalf("accepted %+v", accepted)
 	}
 	after := startOn(t, acme.path, cred.Domain{}, asking(t, w))
@@ -540,7 +540,7 @@ func TestKeptCheckpointsAreCompared(t *testing.T) {
 				s = startOn(t, s.path, cred.Domain{})
 				eventually(t, "the company is halted", func() bool { return s.anyone().do(t, "GET /readyz", "").str("status") == "degraded" })
 				r := acme.on(s).do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"b","payload":1}`).status(503)
-				if !strings.Contains(r.str("error"), " at size 5 with root ") {
+				if !strings.Contains(r.str("error"), " at size 5 with log root ") {
 					t.Errorf("%s", r.raw)
 				}
 				globex.on(s).attestMany(t, 1)

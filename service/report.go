@@ -91,7 +91,7 @@ func (g *gatherer) frontier(ctx context.Context, l store.Log, size int64, whole 
 		f, err = tlog.FrontierAt(ctx, tree, size)
 	}
 	if err == nil && tlog.CheckConsistency(proof, f.Tree(), whole) != nil {
-		err = fmt.Errorf("log %s: hashes on disk do not lead from size %d to the root of size %d", l.ID, size, whole.Size)
+		err = fmt.Errorf("log %s: hashes on disk do not lead from size %d to the log root of size %d", l.ID, size, whole.Size)
 	}
 	return f, err
 }

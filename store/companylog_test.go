@@ -183,7 +183,7 @@ func TestHeadFileDetectsRemovedLastCompany(t *testing.T) {
 	}
 	found := behind(t, path)
 	if !slices.ContainsFunc(found, func(b string) bool {
-		return strings.HasPrefix(b, "@installation control was known at size 3 with root ")
+		return strings.HasPrefix(b, "@installation control was known at size 3 with log root ")
 	}) {
 		t.Errorf("%q", found)
 	}

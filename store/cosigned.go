@@ -93,10 +93,10 @@ func (s Cosigner) Stopped() error { return s.db.cosigned.stop() }
 func whyForgotten(known, found tlog.Tree) string {
 	switch {
 	case found.Size < known.Size:
-		return fmt.Sprintf("was cosigned at size %d with root %x, and the last that is known is size %d", known.Size,
+		return fmt.Sprintf("was cosigned at size %d with log root %x, and the last that is known is size %d", known.Size,
 			known.Root[:], found.Size)
 	case found.Size == known.Size && found.Root != known.Root && known.Size > 0:
-		return fmt.Sprintf("was cosigned at size %d with root %x, and root %x is known of that size", known.Size,
+		return fmt.Sprintf("was cosigned at size %d with log root %x, and log root %x is known of that size", known.Size,
 			known.Root[:], found.Root[:])
 	}
 	return ""

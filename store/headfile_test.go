@@ -141,7 +141,7 @@ func TestHeadFileInMissingFolder(t *testing.T) {
 	must(t, s.Close()) // closing writes the head file if that is still due
 	must(t, os.Rename(heads, storetest.Heads(path)))
 	storetest.Replace(t, path, older)
-	expect(t, behind(t, path), "acme actions was known at size 46 with root", "acme control was known at size")
+	expect(t, behind(t, path), "acme actions was known at size 46 with log root", "acme control was known at size")
 }
 
 // The head file of a database of an older schema is also valid for its upgraded copies.
@@ -172,7 +172,7 @@ func TestHeadFileOfFirstFormatIsUpgraded(t *testing.T) {
 	}
 	must(t, os.WriteFile(beside, first, 0o600))
 	storetest.Replace(t, path, older)
-	expect(t, behind(t, path), "acme actions was known at size 40 with root", "acme control was known at size")
+	expect(t, behind(t, path), "acme actions was known at size 40 with log root", "acme control was known at size")
 	if !bytes.Equal(got(os.ReadFile(beside))(t), first) {
 		t.Error("the head file has changed")
 	}

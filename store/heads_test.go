@@ -136,7 +136,7 @@ func TestOlderDatabaseIsRefusedUntilAccepted(t *testing.T) {
 		got(admin.Restore(ctx, older, path, schema(t), admin.RestoreOptions{Force: true, AcceptRollback: true, At: now}))(t)
 	}
 	for range 2 { // a second start does not change the result
-		expect(t, behind(t, path), "acme actions was known at size 42 with root "+fmt.Sprintf("%x", lost.LogRoot[:])+", and is at size 30 with root", "acme control was known at size")
+		expect(t, behind(t, path), "acme actions was known at size 42 with log root "+fmt.Sprintf("%x", lost.LogRoot[:])+", and is at size 30 with log root", "acme control was known at size")
 	}
 	if !bytes.Equal(got(os.ReadFile(storetest.Heads(path)))(t), heads) {
 		t.Error("the head file has changed")
@@ -205,7 +205,7 @@ func TestRewrittenHistoryIsDetected(t *testing.T) {
 		if n != 40 {
 			t.Errorf("%d records", n)
 		}
-		expect(t, behind(t, path), "acme actions was known at size 40 with root")
+		expect(t, behind(t, path), "acme actions was known at size 40 with log root")
 		accept(t, path)
 		fine(t, path)
 	}
@@ -219,7 +219,7 @@ func TestRewrittenControlLogIsDetected(t *testing.T) {
 	got(rewrite.Record(ctx, path, schema(t), store.Options{}, "zoo", store.Control, 1, func(payload []byte) []byte {
 		return bytes.Replace(payload, []byte(`"label":"bootstrap"`), []byte(`"label":"Bootstrap"`), 1)
 	}))(t)
-	expect(t, behind(t, path), "zoo control was known at size 2 with root")
+	expect(t, behind(t, path), "zoo control was known at size 2 with log root")
 }
 
 // A revocation that was undone is found by the database's own count or, if that was changed too, by
@@ -255,7 +255,7 @@ func TestRemovedCompanyIsDetected(t *testing.T) {
 	company(t, s, "newcomer")
 	must(t, s.Close())
 	storetest.Replace(t, path, older)
-	expect(t, behind(t, path), "@installation control was known at size 4 with root", "  was known at size 2 with root"[1:])
+	expect(t, behind(t, path), "@installation control was known at size 4 with log root", "  was known at size 2 with log root"[1:])
 	accept(t, path)
 	fine(t, path)
 	s = kept(t, path)

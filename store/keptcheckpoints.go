@@ -170,7 +170,7 @@ func (s Checkpoints) whyBehind(ctx context.Context, l Log, tree tlog.Tree, k Kep
 		was = fmt.Sprintf("was signed by a witness at size %d", k.Tree.Size)
 	}
 	if k.Tree.Size > tree.Size {
-		return fmt.Sprintf("%s, and is at size %d: its root was %x, and is %x", was, tree.Size, k.Tree.Root[:],
+		return fmt.Sprintf("%s, and is at size %d: its log root was %x, and is %x", was, tree.Size, k.Tree.Root[:],
 			tree.Root[:]), nil
 	}
 	root := tree.Root
@@ -189,7 +189,7 @@ func (s Checkpoints) whyBehind(ctx context.Context, l Log, tree tlog.Tree, k Kep
 	if root == k.Tree.Root {
 		return "", nil
 	}
-	return fmt.Sprintf("%s with root %x, and has root %x at that size", was, k.Tree.Root[:], root[:]), nil
+	return fmt.Sprintf("%s with log root %x, and has root %x at that size", was, k.Tree.Root[:], root[:]), nil
 }
 
 func (s Checkpoints) behind(

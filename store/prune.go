@@ -81,7 +81,7 @@ func (s *Store) beginPrune(
 		return p, err
 	}
 	if f.tree.Root() != root {
-		return p, fmt.Errorf("%w: the first %d records are not those of the archive: their root is another one", ErrNotPrunable, records)
+		return p, fmt.Errorf("%w: the first %d records are not those of the archive: their log root is another one", ErrNotPrunable, records)
 	}
 	p.Archive = archive
 	// In one transaction with another prune, latestPruned would not see the record of that: records

@@ -134,7 +134,7 @@ func TestRestoreReportsDifferentHistory(t *testing.T) {
 	checkRollback(t, theirs, ours, "acme: another history: 304 records, the backup has 304, and they differ from record 300 on")
 
 	must(t, other(t, path, append(unguarded, "UPDATE head SET root = zeroblob(32) WHERE chain = 1", "PRAGMA wal_checkpoint(TRUNCATE)")...).Close())
-	checkRollback(t, in, path, "acme: another history: 300 records in both, and another root")
+	checkRollback(t, in, path, "acme: another history: 300 records in both, and another chain root")
 
 	s, stranger := fresh(t)
 	company(t, s, "acme")

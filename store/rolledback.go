@@ -174,14 +174,14 @@ func proven(t headfile.Tree) headfile.Tree {
 // why describes in what a log is behind a known head, which may have only a size, or returns "".
 // head is the chain head that belongs to l, or nil for the current one.
 func (s Rollback) why(ctx context.Context, known headfile.Head, l loggedHead, head *chain.Head) (string, error) {
-	was := fmt.Sprintf("was known at size %d with root %x", known.Size, known.LogRoot)
+	was := fmt.Sprintf("was known at size %d with log root %x", known.Size, known.LogRoot)
 	switch {
 	case l.Head == headfile.Head{}:
 		return was + ", and is gone", nil
 	case l.LogID != known.LogID:
 		return fmt.Sprintf("%s, and log %x stands in its place", was, l.LogID), nil
 	case l.Size < known.Size:
-		return fmt.Sprintf("%s, and is at size %d with root %x", was, l.Size, l.LogRoot), nil
+		return fmt.Sprintf("%s, and is at size %d with log root %x", was, l.Size, l.LogRoot), nil
 	}
 	at, err := known.Tree, error(nil)
 	if proven(known.Tree).Size > 0 { // without records every log has the same roots
@@ -191,11 +191,11 @@ func (s Rollback) why(ctx context.Context, known headfile.Head, l loggedHead, he
 	case err != nil && (errors.Is(err, ErrUnavailable) || ctx.Err() != nil):
 		return "", err
 	case err != nil:
-		return fmt.Sprintf("%s, and its root at that size cannot be found out: %v", was, err), nil
+		return fmt.Sprintf("%s, and its log root at that size cannot be found out: %v", was, err), nil
 	case at.LogRoot != known.LogRoot:
 		return fmt.Sprintf("%s, and has root %x at that size", was, at.LogRoot), nil
 	case at != known.Tree:
-		return fmt.Sprintf("was known at size %d with root %x of the specified tree, and has root %x at that size",
+		return fmt.Sprintf("was known at size %d with log root %x of the specified tree, and has root %x at that size",
 			known.Size, known.Root, at.Root), nil
 	case l.Revocations < known.Revocations:
 		return fmt.Sprintf("was known with %d revocations of passports, and %d are there", known.Revocations,

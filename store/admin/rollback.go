@@ -216,7 +216,7 @@ func (r *Rollback) compareLog(c store.Conn, p compared, name store.LogName, of s
 	case length > oldLength:
 		r.add("%s: %d records, the backup has %d", title, length, oldLength)
 	case length == oldLength && !sameRoot && inBoth:
-		r.add("%s: another history: %d records in both, and another root", title, length)
+		r.add("%s: another history: %d records in both, and another chain root", title, length)
 	}
 	return nil
 }

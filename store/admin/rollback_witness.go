@@ -33,7 +33,7 @@ func (r *Rollback) compareWitness(c store.Conn, of schemas) error {
 			return err
 		}
 		if size == oldSize {
-			r.add("witness: %s was cosigned at size %d, in the backup with another root", origin, size)
+			r.add("witness: %s was cosigned at size %d, in the backup with another log root", origin, size)
 		} else {
 			r.add("witness: %s was cosigned at size %d, in the backup at %d", origin, size, oldSize)
 		}
