@@ -67,8 +67,8 @@ The archive contains everything that agents recorded. Protect it as you protect 
 				return err
 			}
 			if !asJSON {
-				printable.Fprintf(cmd.OutOrStdout(), "archived %d records of actions and %d of control of %s, from before %s, in %s (%s)\nSHA-256 %s\nkey %s\n",
-					made.Actions, made.Control, made.CompanyID, made.Before, made.File, humanize.IBytes(uint64(made.Size)), made.SHA256, made.Key)
+				printable.Fprintf(cmd.OutOrStdout(), "archived %s of actions and %d of control of %s, from before %s, in %s (%s)\nSHA-256 %s\nkey %s\n",
+					printable.Count(made.Actions, "record"), made.Control, made.CompanyID, made.Before, made.File, humanize.IBytes(uint64(made.Size)), made.SHA256, made.Key)
 			}
 			if prunes {
 				pruned, err := f.prune(cmd.Context(), company, out)

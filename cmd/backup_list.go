@@ -49,8 +49,8 @@ Exit status 4 when a backup does not fit its manifest.`,
 					_ = printable.JSON(cmd.OutOrStdout(), map[string]any{"address": l.Address, "state": state, "manifest": l.Manifest})
 					continue
 				}
-				printable.Fprintf(cmd.OutOrStdout(), "%s  %s  %s, %d records, %s\n", l.Address, l.Time.Format("2006-01-02T15:04:05Z"),
-					humanize.IBytes(uint64(l.Manifest.Size)), l.Manifest.Records, state)
+				printable.Fprintf(cmd.OutOrStdout(), "%s  %s  %s, %s, %s\n", l.Address, l.Time.Format("2006-01-02T15:04:05Z"),
+					humanize.IBytes(uint64(l.Manifest.Size)), printable.Count(l.Manifest.Records, "record"), state)
 			}
 			return err
 		},
@@ -108,8 +108,8 @@ Exit status 4 when a chain does not verify, and 8 when something else is wrong.`
 				case l.Encrypted && len(o.Identities) == 0:
 					printable.Fprintf(cmd.OutOrStdout(), "%s: has its digest; --backup-identity would verify the database in it\n", l.Address)
 				default:
-					printable.Fprintf(cmd.OutOrStdout(), "%s: valid, %d records, head %s\n", l.Address,
-						l.Manifest.Records, l.Manifest.Head)
+					printable.Fprintf(cmd.OutOrStdout(), "%s: valid, %s, head %s\n", l.Address,
+						printable.Count(l.Manifest.Records, "record"), l.Manifest.Head)
 				}
 			}
 			return err

@@ -46,8 +46,8 @@ func companyListCommand(schema string) *cobra.Command {
 					if asJSON {
 						err = printable.JSON(out, c)
 					} else {
-						printable.Fprintf(out, "%s: %s, %d records, %s, %d agents\n", c.CompanyID, standing(c),
-							c.Records+c.ControlRecords, humanize.IBytes(uint64(c.Bytes+c.ControlBytes)), c.Agents)
+						printable.Fprintf(out, "%s: %s, %s, %s, %s\n", c.CompanyID, standing(c),
+							printable.Count(c.Records+c.ControlRecords, "record"), humanize.IBytes(uint64(c.Bytes+c.ControlBytes)), printable.Count(c.Agents, "agent"))
 					}
 					if err != nil {
 						return err
@@ -202,11 +202,12 @@ func printCompany(out io.Writer, c local.Company) {
 		return "at most " + show(uint64(*n))
 	}
 	printable.Fprintf(out, `%s: %s
-registered %s, %d agents
-actions: %d records, %s
-control: %d records, %s
+registered %s, %s
+actions: %s, %s
+control: %s, %s
 quota of each log: records: %s; bytes: %s
-`, c.CompanyID, standing(c), c.RegisteredAt, c.Agents, c.Records, humanize.IBytes(uint64(c.Bytes)), c.ControlRecords,
+`, c.CompanyID, standing(c), c.RegisteredAt, printable.Count(c.Agents, "agent"), printable.Count(c.Records, "record"), humanize.IBytes(uint64(c.Bytes)),
+		printable.Count(c.ControlRecords, "record"),
 		humanize.IBytes(uint64(c.ControlBytes)), quota(c.MaxRecords, func(n uint64) string { return fmt.Sprint(n) }),
 		quota(c.MaxBytes, humanize.IBytes))
 }

@@ -65,8 +65,8 @@ PGPASSWORD.`,
 			if asJSON {
 				return printable.JSON(cmd.OutOrStdout(), movedJSON(from, to, moved))
 			}
-			printable.Fprintf(cmd.ErrOrStderr(), "moved %s to %s: %d companies, %d records, %d rows in total; verified every chain on both sides and compared every row\n",
-				store.Name(from), store.Name(to), moved.Companies, moved.Records, moved.Rows)
+			printable.Fprintf(cmd.ErrOrStderr(), "moved %s to %s: %s, %s, %s in total; verified every chain on both sides and compared every row\n",
+				store.Name(from), store.Name(to), printable.Count(moved.Companies, "company"), printable.Count(moved.Records, "record"), printable.Count(moved.Rows, "row"))
 			printable.Fprintf(cmd.ErrOrStderr(), "serve %s from now on, never both\n", store.Name(to))
 			printable.Fprintf(cmd.OutOrStdout(), "%v\n", moved.Digest)
 			return nil

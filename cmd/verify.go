@@ -188,7 +188,7 @@ func printVerdict(out io.Writer, v store.ChainVerdict) {
 		if v.Pruned > 0 {
 			pruned = fmt.Sprintf(", of which %d have no payload, as the company has signed", v.Pruned)
 		}
-		printable.Fprintf(out, "%s: valid, %d records%s, chain root %s\n", v.Title(), v.Length, pruned, v.Root)
+		printable.Fprintf(out, "%s: valid, %s%s, chain root %s\n", v.Title(), printable.Count(v.Length, "record"), pruned, v.Root)
 		return
 	}
 	printable.Fprintf(out, "%s: FAILS at index %d: %s\n", v.Title(), v.FailedAt, v.Reason)

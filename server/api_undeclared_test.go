@@ -16,7 +16,7 @@ func TestMisspeltMembers(t *testing.T) {
 	acme := s.company(t, "acme")
 	acme.agent(t, "bot")
 	meant := func(name, right string) string {
-		return `{"error":"Unknown field: \"` + name + `\" is not one that is taken here; did you mean ` + right + `?"}`
+		return `{"error":"Unknown field \"` + name + `\"; did you mean ` + right + `?"}`
 	}
 	client := acme.do(t, "POST /v1/oauth/clients", "").status(201)
 	form := "Content-Type: application/x-www-form-urlencoded"
@@ -25,21 +25,24 @@ func TestMisspeltMembers(t *testing.T) {
 		{does: "a role", as: acme, call: "POST /v1/keys", body: `{"rol":"reader"}`, status: 400, gets: meant("rol", "role")},
 		{does: "an end", as: acme, call: "POST /v1/keys", body: `{"expires":"2030-01-01T00:00:00.000Z"}`, status: 400, gets: meant("expires", "expiresAt")},
 		{does: "a role beside a good one", as: acme, call: "POST /v1/keys", body: `{"role":"reader","Role":"admin"}`, status: 400, gets: meant("Role", "role")},
-		{does: "a role in the query", as: acme, call: "POST /v1/keys?role=reader", status: 400, gets: `{"error":"Invalid query parameter: \"role\" is not one that is taken here; it is a member of the body"}`},
+		{does: "a role in the query", as: acme, call: "POST /v1/keys?role=reader", status: 400, gets: `{"error":"Unknown query parameter \"role\"; it is a member of the body"}`},
 		{does: "a role of a client", as: acme, call: "POST /v1/oauth/clients", body: `{"ROLE":"reader"}`, status: 400, gets: meant("ROLE", "role")},
 		{does: "scopes", as: acme, call: "POST /v1/agents/bot/passport", body: `{"scope":["tool:read"]}`, status: 400, gets: meant("scope", "scopes")},
 		{does: "a life", as: acme, call: "POST /v1/agents/bot/passport", body: `{"Ttl":1}`, status: 400, gets: meant("Ttl", "ttl")},
 		{does: "a delegation", as: acme, call: "POST /v1/attest", body: `{"agentId":"bot","actionType":"a","payload":1,"delegations":"x"}`, status: 400, gets: meant("delegations", "delegation")},
 		{does: "whom it acts for", as: acme, call: "POST /v1/token-exchange", body: `{"agentId":"bot","acting_on":"acme","scope":"a"}`, status: 400, gets: meant("acting_on", "actingOn")},
 		{does: "an item of a batch", as: acme, call: "POST /v1/attest/batch", body: `{"records":[{"agentId":"bot","actionType":"a","payload":1,"idempotency_key":"x"}]}`, status: 400,
-			gets: `{"error":"Unknown field: \"idempotency_key\" is not one that is taken here; did you mean idempotencyKey?","pointer":"/records/0/idempotency_key"}`},
+			gets: `{"error":"Unknown field \"idempotency_key\"; did you mean idempotencyKey?","pointer":"/records/0/idempotency_key"}`},
 		{does: "a part of a key rotation", as: acme, call: "POST /v1/companies/rotate-keys", body: `{"compromise":true}`, status: 400, gets: meant("compromise", "compromised")},
-		{does: "something where nothing is asked for", as: acme, call: "POST /v1/agents/bot/disable", body: `{"reason":"x"}`, status: 400, gets: `{"error":"Unknown field: \"reason\" is not one that is taken here"}`},
+		{does: "something where nothing is asked for", as: acme, call: "POST /v1/agents/bot/disable", body: `{"reason":"x"}`, status: 400, gets: `{"error":"Unknown field \"reason\""}`},
 		{does: "an empty object where nothing is asked for", as: acme, call: "POST /v1/agents/bot/disable", body: `{}`, status: 200, gets: `{"agentId":"bot","disabledAt":"…","revokedPassports":0}`},
 		{does: "a role at the token endpoint", as: s.anyone(), call: "POST /v1/oauth/token", body: grant + "&role=reader", headers: []string{form}, status: 400,
-			gets: `{"error":"invalid_request","error_description":"Unknown field: \"role\" is not one that is taken here"}`},
+			gets: `{"error":"invalid_request","error_description":"Unknown field \"role\""}`},
 	})
 	acme.do(t, "POST /v1/agents/bot/enable", "").status(200)
+	acme.do(t, "GET /v1/records?foo=1", "").gets(400, `{"error":"Unknown query parameter \"foo\""}`)
+	acme.do(t, "GET /v1/records?ordr=newest", "").gets(400, `{"error":"Unknown query parameter \"ordr\"; did you mean order?"}`)
+	acme.do(t, "GET /v1/records?Agent_ID=bot", "").gets(400, `{"error":"Unknown query parameter \"Agent_ID\"; did you mean agent?"}`)
 	// A member without effect on rights is ignored, and a declared member is never taken for a
 	// misspelt one.
 	acme.do(t, "POST /v1/keys?x=1&x=2&%zz&a;b", `{"label":"a","name":"b","":1,"x":{"role":"reader"}}`).status(201)
@@ -59,7 +62,7 @@ func TestHookAddressIsRead(t *testing.T) {
 	acme := start(t).company(t, "acme")
 	for _, query := range []string{"requires=passport", "Require=passport", "REQUIRE=passport", "require=passport&require=passport", "require=&require=passport",
 		"require=passport;x", "agent=a;require=passport", "require=%zz", "%zz", "require%3Dpassport", "require=Passport", "x=1", "agent=%zz&require=passport"} {
-		r := acme.do(t, hook+"?"+query, event("PreToolUse", "t1", `,"tool_input":{}`)).gets(400, `{"error":"Invalid query parameter: …"}`)
+		r := acme.do(t, hook+"?"+query, event("PreToolUse", "t1", `,"tool_input":{}`)).gets(400, `{"error":"…query parameter…"}`)
 		if strings.HasPrefix(strings.ToLower(query), "requires=") && !strings.Contains(string(r.raw), "did you mean require?") {
 			t.Errorf("%s", r.raw)
 		}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"net/http"
 	"net/url"
 	"strings"
 )
@@ -46,17 +47,11 @@ func (c *call) readQuery(form *requestForm, policy undeclared) error {
 func (form *requestForm) refuseQuery(name string, policy undeclared) error {
 	if policy == lenient {
 		if meant := form.right(name); meant != "" {
-			return badQuery(didYouMean(name, meant) + "; it is a member of the body")
+			return fail(http.StatusBadRequest, unknown("query parameter", name, meant)+"; it is a member of the body")
 		}
 		return nil
 	}
-	meant := ""
-	for i := range form.fields {
-		if f := &form.fields[i]; meant == "" && f.from == "query" && near(name, f.name) {
-			meant = f.name
-		}
-	}
-	return badQuery(didYouMean(name, meant))
+	return fail(http.StatusBadRequest, unknown("query parameter", name, form.nearest("query", name)))
 }
 
 // errSemicolon refuses a separator that some parsers treat like an ampersand, and net/url rejects.

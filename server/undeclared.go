@@ -1,7 +1,9 @@
 package server
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -31,11 +33,7 @@ func (form *requestForm) refuseMember(name string, policy undeclared) error {
 	var meant string
 	switch policy {
 	case strict:
-		for i := range form.fields {
-			if f := &form.fields[i]; meant == "" && f.from == "json" && near(name, f.name) {
-				meant = f.name
-			}
-		}
+		meant = cmp.Or(form.nearest("json", name), form.right(name))
 	case lenient:
 		if meant = form.right(name); meant == "" {
 			return nil
@@ -45,7 +43,7 @@ func (form *requestForm) refuseMember(name string, policy undeclared) error {
 			return nil
 		}
 	}
-	return at(fail(http.StatusBadRequest, "Unknown field: "+didYouMean(name, meant)), "/"+cut(name))
+	return at(fail(http.StatusBadRequest, unknown("field", name, meant)), "/"+cut(name))
 }
 
 // right returns the member of the form that affects rights and that an undeclared name may mean, or
@@ -75,9 +73,20 @@ func (form *requestForm) refused(name string) string {
 	return ""
 }
 
-// didYouMean quotes a name, with a suggestion.
-func didYouMean(name, meant string) string {
-	said := fmt.Sprintf("%q is not one that is taken here", cut(name))
+// nearest returns the field from there that a misspelt name most likely means, or "".
+func (form *requestForm) nearest(from, name string) string {
+	declared := map[string]string{} // by their plain names
+	for i := range form.fields {
+		if f := &form.fields[i]; f.from == from {
+			declared[plainName(f.name)] = f.name
+		}
+	}
+	return declared[spelling.Nearest(plainName(name), slices.Collect(maps.Keys(declared)))]
+}
+
+// unknown says that a name is not declared, and which one it may mean.
+func unknown(what, name, meant string) string {
+	said := fmt.Sprintf("Unknown %s %q", what, cut(name))
 	if meant != "" && meant != name {
 		said += "; did you mean " + meant + "?"
 	}
@@ -93,8 +102,9 @@ func cut(name string) string {
 	return string([]rune(name)[:most]) + "…"
 }
 
-// near reports whether name may mean the member want: it differs only in case or separators, is
-// within two edits, shares the beginning, or one is a prefix of the other.
+// near reports whether name may mean the member want, which affects rights, and is generous: it
+// differs only in case or separators, is within two edits, shares the beginning, or one is a prefix
+// of the other.
 func near(name, want string) bool {
 	const longest, begins, shares = 64, 3, 5
 	if len(name) > longest {

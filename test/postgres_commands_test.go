@@ -154,7 +154,7 @@ func TestMigrateCommand(t *testing.T) {
 	if strings.Contains(s.log.String(), "geheim") {
 		t.Error("the log shows the password")
 	}
-	exits(t, 0, "acme: valid, 1 records", "verify", "--db", limited)
+	exits(t, 0, "acme: valid, 1 record", "verify", "--db", limited)
 
 	for _, c := range []struct {
 		what, statement, text string
@@ -330,7 +330,7 @@ func TestPointInTimeRecoveryIsDetected(t *testing.T) {
 		t.Errorf("the log does not say so: %s", s.log.String())
 	}
 	exits(t, 0, "acme: log actions", "accept-rollback", "--reason", "recovered to yesterday", "--db", older, "--heads", heads)
-	exits(t, 0, "acme: valid, 1 records", "verify", "--db", older, "--heads", heads)
+	exits(t, 0, "acme: valid, 1 record", "verify", "--db", older, "--heads", heads)
 	s = serve(t, older, "--heads", heads)
 	c = c.at(s)
 	attest(201)

@@ -154,8 +154,8 @@ func TestForceKeepsTheOnlyCopy(t *testing.T) {
 	archive(5, "that holds, so nobody knows", "acme", damaged)
 
 	next := filepath.Join(dir, "next.ndjson")
-	archive(0, "archived 1 records of actions", "acme", next)
-	archive(0, "archived 1 records of actions", "acme", next)
+	archive(0, "archived 1 record of actions", "acme", next)
+	archive(0, "archived 1 record of actions", "acme", next)
 	older := filepath.Join(dir, "older.db")
 	exits(t, 0, "", "backup", "--db", db, older)
 	c.call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"lost","payload":1}`, nil)
