@@ -3,7 +3,7 @@
 //
 //	go -C internal/tools run ./attack                        all attacks, some minutes
 //	go -C internal/tools run ./attack --short                the form for CI, about two minutes
-//	go -C internal/tools run ./attack --only tokens,kills    some of them
+//	go -C internal/tools run ./attack --only tokens,rewrites    some of them
 //	go -C internal/tools run ./attack --json                 one JSON object for each
 package main
 
@@ -20,9 +20,7 @@ var cases = []harness.Case{
 	{Name: "foreign-host", About: "assertions, proofs and issuers of other servers, under their names, without --base-url", Run: foreignHost},
 	{Name: "exchanged-key", About: "an issuer that exchanges its key under one kid, beside strangers who sign under it", Run: exchangedKey},
 	{Name: "agents", About: "an operator with every key of a company, whose files speak for an agent, before all four checkers", Run: operator},
-	{Name: "misspelt", About: "members, queries and headers that are misspelt, come twice, or can be read in two ways", Run: misspelt},
 	{Name: "power-loss", About: "the file as a loss of power may leave it, in the log and in a checkpoint", Run: powerLoss},
-	{Name: "kills", About: "SIGKILL under load, again and again on one file", Run: kills},
 	{Name: "late-bodies", About: "bodies that end when the credential or the passport has", Run: lateBodies},
 	{Name: "empty-bodies", About: "1,800 connections that promise a body and send none", Run: emptyBodies},
 	{Name: "long-bodies", About: "connections that send all of a large body but its last byte", Run: longBodies},
@@ -36,8 +34,6 @@ var cases = []harness.Case{
 	{Name: "lists", About: "six slow readers of a long list of revoked passports", Run: lists},
 	{Name: "slow-webhooks", About: "many endpoints of many companies that answer late, beside those of others", Run: slowWebhooks},
 	{Name: "claimed-keys", About: "a writer who takes the idempotency keys of hooks, proxy and runs beforehand", Run: claimedKeys},
-	{Name: "hostile-init", About: "a server that answers attestd init with commands for a shell", Run: hostileInit},
-	{Name: "hostile-records", About: "records that forge lines and move the terminal where they are printed", Run: hostileRecords},
 	{Name: "mcp", About: "a client and a server that hide calls and answers from attestd mcp", Run: mcp},
 	{Name: "rewrites", About: "a history written anew while nothing runs, and what notices it", Run: rewrites},
 	{Name: "verifies", About: "one company that has its chain verified by 100 at once", Run: verifies},
