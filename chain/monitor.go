@@ -49,8 +49,8 @@ type Monitor struct {
 	held       int // bytes in watch.held of all chains
 	deliverer  queue
 	checker    queue
-	// chains that are being verified for vouchers; closed at the end
-	vouching map[int64]chan struct{}
+	// chains that are being verified for event readers; closed at the end
+	verifying map[int64]chan struct{}
 }
 
 // watch is the state of a chain in a Monitor; Monitor.mu guards it.
@@ -95,7 +95,7 @@ func NewMonitor(r Reader, v *Verifier, shared bool) *Monitor {
 		watched:    make(map[int64]*watch),
 		deliverer:  queue{bell: make(chan struct{}, 1)},
 		checker:    queue{bell: make(chan struct{}, 1)},
-		vouching:   make(map[int64]chan struct{}),
+		verifying:  make(map[int64]chan struct{}),
 	}
 }
 

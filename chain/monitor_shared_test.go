@@ -95,7 +95,7 @@ func TestSharedMonitorVerifies(t *testing.T) {
 						t.Errorf("record %d: %+v", e.Record.Index, e.Verdict)
 					}
 				}
-				v := w.Vouch(1, 290)
+				v := w.EventReader(1, 290)
 				resumed, err := v.Events(t.Context(), d.readFrom(1, 64))
 				if err != nil || len(resumed) == 0 || resumed[0].Verdict.Valid || resumed[0].Verdict.FailedAt != c.failed {
 					t.Errorf("resumed: %d events, %v", len(resumed), err)
@@ -188,7 +188,7 @@ func TestSharedMonitorReadErrors(t *testing.T) {
 
 // A resumed stream reads another server's records before their notice. They are verified one by
 // one, and the whole chain once. Later events begin with the notice.
-func TestSharedVouch(t *testing.T) {
+func TestSharedEventReader(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
 		grow(t, d, 1, 0, 1400)
@@ -207,7 +207,7 @@ func TestSharedVouch(t *testing.T) {
 		w.Grown(1, 1400, 1500)
 		w.want(t, w.events(), 1, 1400, 1500, valid)
 
-		v := w.Vouch(1, 1450)
+		v := w.EventReader(1, 1450)
 		d.tamper(1, func(s *stored) { edit(&s.rows[1470].Payload, `"z"`, `"y"`) })
 		events, err := v.Events(t.Context(), d.readFrom(1, 64))
 		if err != nil || len(events) == 0 || events[0].Verdict.Valid || events[0].Verdict.FailedAt != 1470 {
@@ -217,13 +217,13 @@ func TestSharedVouch(t *testing.T) {
 }
 
 // A read error does not make a chain invalid.
-func TestSharedVouchThatFails(t *testing.T) {
+func TestSharedEventReaderThatFails(t *testing.T) {
 	for _, step := range []string{"keys", "records"} {
 		test := func(t *testing.T) {
 			d := newDisk(1)
 			grow(t, d, 1, 0, 300)
 			w := watchShared(t, d)
-			v := w.Vouch(1, 7)
+			v := w.EventReader(1, 7)
 			if _, err := v.Events(t.Context(), d.readFrom(1, 64)); err != nil {
 				t.Fatal(err)
 			}

@@ -209,7 +209,7 @@ func (v *verifyRun) compareHead(head Head, next int64) error {
 	case v.hasLog && (head.Log.Size != head.Length || !slices.Equal(v.log.Roots, head.Log.Roots)):
 		return &failure{last, "the stored frontier of the log tree is not that of the records"}
 	case v.timestamp != head.Timestamp:
-		return &failure{last, "the stored head has not the time of the last record"}
+		return &failure{last, "the stored head's time differs from the last record's"}
 	}
 	return nil
 }

@@ -174,7 +174,7 @@ func TestMonitorOfPruned(t *testing.T) {
 		})
 		return records, fixtureSize, err
 	}
-	events, err := m.Vouch(1, 400).Events(t.Context(), read)
+	events, err := m.EventReader(1, 400).Events(t.Context(), read)
 	if err != nil || len(events) != 200 || !events[199].Verdict.Valid {
 		t.Fatalf("%d events, %v", len(events), err)
 	}

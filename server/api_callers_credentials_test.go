@@ -40,6 +40,7 @@ type matrix struct {
 	names        map[string]string // values for parameters of paths
 	held         []held
 	strangersKey *jose.PrivateKey
+	ended        func() bool // whether the credential that ends by its time has ended
 }
 
 func fixed(text string) func(*asked) string { return func(*asked) string { return text } }
@@ -96,6 +97,7 @@ func newMatrix(t *testing.T) *matrix {
 			c.actor = map[bool]string{false: svid, true: ofZoo}[c.foreign]
 		}
 	}
+	eventually(t, "an API key has ended", m.ended)
 	return m
 }
 
@@ -122,7 +124,9 @@ func (m *matrix) apiKeys(t testing.TB, acme caller) {
 	for _, role := range []string{"admin", "writer", "reader"} {
 		m.add("an API key of the role "+role, "bearer", role, "api_key", acme.create(t, role, "").credential)
 	}
-	m.add("an API key that has ended", "", "", "", acme.create(t, "admin", `,"expiresAt":"`+in(40*time.Millisecond)+`"`).credential)
+	ends := acme.create(t, "admin", `,"expiresAt":"`+in(2*time.Second)+`"`)
+	m.add("an API key that has ended", "", "", "", ends.credential)
+	m.ended = func() bool { return ends.do(t, "GET /v1/company", "").code == http.StatusUnauthorized }
 	deleted := acme.create(t, "admin", "")
 	acme.do(t, "DELETE /v1/keys/"+deleted.credential, "").status(200)
 	m.add("an API key that was deleted", "", "", "", deleted.credential)

@@ -51,7 +51,7 @@ func (w *integrity) examine(ctx context.Context, number int64) (found outcome, e
 			return found, err
 		}
 		if number == store.Installation && id == number && verdict.Length > 0 {
-			verdict.Valid, verdict.Reason = false, "no log stands here"
+			verdict.Valid, verdict.Reason = false, "the company has no such log"
 		}
 		w.say(ctx, id, verdict)
 		isControlValid = verdict.Valid

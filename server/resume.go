@@ -55,11 +55,11 @@ func (s *Server) resume(c *call, by store.Caller, who *stream.Subscriber) error 
 // the monitor's verdicts.
 func (s *Server) backlog(company *store.Company, from int64) stream.Backlog {
 	number := company.Actions.Chain
-	voucher := s.monitor.Vouch(number, from)
+	reader := s.monitor.EventReader(number, from)
 	began := false
 	return func(ctx context.Context, from int64) ([]chain.Event, error) {
-		if from != voucher.Next() { // the records in between were broadcast
-			voucher = s.monitor.Vouch(number, from)
+		if from != reader.Next() { // the records in between were broadcast
+			reader = s.monitor.EventReader(number, from)
 		}
 		if !began {
 			began = true
@@ -71,11 +71,11 @@ func (s *Server) backlog(company *store.Company, from int64) stream.Backlog {
 			}
 		}
 		for {
-			at := voucher.Next()
-			events, err := voucher.Events(ctx, func(from int64) ([]chain.Record, int64, error) {
+			at := reader.Next()
+			events, err := reader.Events(ctx, func(from int64) ([]chain.Record, int64, error) {
 				return s.readFrom(ctx, number, from)
 			})
-			if err != nil || len(events) > 0 || voucher.Next() == at {
+			if err != nil || len(events) > 0 || reader.Next() == at {
 				return events, err
 			} // otherwise all records of a range are missing on disk
 		}

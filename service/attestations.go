@@ -80,11 +80,11 @@ func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Att
 	if err != nil {
 		if refused := (*chain.DraftError)(nil); errors.As(err, &refused) {
 			refused.Draft = places[refused.Draft]
-			refused.Err = a.takenError(ctx, by, refused.Err)
+			refused.Err = a.conflictError(ctx, by, refused.Err)
 		}
 		return nil, err
 	}
-	a.noteNamed(ctx, by, sessions)
+	a.recordSessions(ctx, by, sessions)
 	for i := range appended {
 		all[places[i]] = appended[i]
 	}

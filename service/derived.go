@@ -22,9 +22,9 @@ type derived struct {
 // them meanwhile.
 const maxKeyRounds = 4
 
-// appendDerived appends items, all at once, but for those that are there already, and those of
-// which refuse returns nil. It calls refuse for each item that may not be recorded, with the
-// reason, and returns its error.
+// appendDerived appends the items that are not recorded yet, in one transaction. It calls refuse
+// for each item that may not be recorded, with the reason: an item of which refuse returns nil is
+// left out, and any other error is returned.
 func (a *Attestations) appendDerived(ctx context.Context, by store.Caller, items []derived, refuse func(item *derived, refused error) error) error {
 	for rounds := 0; len(items) > 0; {
 		attestations := make([]Attestation, len(items))

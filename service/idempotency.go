@@ -59,7 +59,7 @@ func (a *Attestations) orRecorded(ctx context.Context, by store.Caller, d *chain
 	for i := range d.Keys {
 		record, err := a.Store.Recorded(ctx, by, &d.Keys[i], d)
 		if !errors.Is(err, store.ErrNotFound) {
-			return record, a.takenError(ctx, by, err)
+			return record, a.conflictError(ctx, by, err)
 		}
 	}
 	return nil, refused

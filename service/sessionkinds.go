@@ -45,10 +45,10 @@ func SeriesOfNamed(of store.Session) (series chain.Series, ok bool) {
 // noteTime bounds how long the answer to an append waits for its sessions to be listed.
 const noteTime = 5 * time.Second
 
-// noteNamed makes sure that the sessions of appended records without statements are listed. It
+// recordSessions makes sure that the sessions of appended records without statements are listed. It
 // comes after the append, so that nothing is stored of what was refused. The records are durable
 // whatever becomes of this: the next one of its session lists a session that this left out.
-func (a *Attestations) noteNamed(ctx context.Context, by store.Caller, sessions []names.Session) {
+func (a *Attestations) recordSessions(ctx context.Context, by store.Caller, sessions []names.Session) {
 	if len(sessions) == 0 {
 		return
 	}

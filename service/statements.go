@@ -84,9 +84,9 @@ func statementError(err error) error {
 	return err
 }
 
-// takenError is the refusal of what would make an agent say two things in one place, if the record
-// that is there has the name indeed.
-func (a *Attestations) takenError(ctx context.Context, by store.Caller, err error) error {
+// conflictError is the refusal of what would make an agent say two things in one place, if the
+// record that is there has the name indeed.
+func (a *Attestations) conflictError(ctx context.Context, by store.Caller, err error) error {
 	if !errors.Is(err, chain.ErrTaken) {
 		return err
 	}

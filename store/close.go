@@ -66,7 +66,7 @@ func (s *Store) closeChanged(w *fileWriter) error {
 	}
 	ownsLog := w.files.OwnsLog()
 	if !ownsLog {
-		if err := sqlite.KeepLog(w.conn.sql); err != nil {
+		if err := sqlite.PersistLog(w.conn.sql); err != nil {
 			return errors.Join(w.files.Changed(), err)
 		}
 	}

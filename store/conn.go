@@ -23,7 +23,7 @@ type conn struct {
 	yielded bool // a row was returned since the last reset
 
 	// replaces an error that calls the database corrupt; may be nil
-	suspect func(error) error
+	onDamage func(error) error
 	// number of losses of server connections when it was dialed, or canceled; see readServer
 	generation int64
 }
@@ -103,8 +103,8 @@ func (c *conn) failed(err error) error {
 		return ended
 	}
 	err, fatal := c.dialect.judge(err)
-	if c.suspect != nil && isDamage(err) {
-		err = c.suspect(err)
+	if c.onDamage != nil && isDamage(err) {
+		err = c.onDamage(err)
 	}
 	if c.fatal == nil && fatal {
 		c.fatal = err

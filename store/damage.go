@@ -47,8 +47,8 @@ func (s *Store) damaged(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// suspect makes a transaction that meets damage run again, once.
-func (w *fileWriter) suspect(err error) error {
+// retryOnDamage makes a transaction that meets damage run again, once.
+func (w *fileWriter) retryOnDamage(err error) error {
 	if !w.reread {
 		w.reread = true
 		return fmt.Errorf("%w: %w", chain.ErrAgain, err)

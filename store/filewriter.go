@@ -80,7 +80,7 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 		w.version = -1
 	}
 	c := w.conn
-	c.suspect = w.suspect
+	c.onDamage = w.retryOnDamage
 	w.rekeyed = nil
 	w.updateQuotas()
 	w.summaries.Drop() // what the transaction before has not kept

@@ -40,7 +40,7 @@ func Identify(ctx context.Context, path string) (Settings, error) {
 	if err := checkVersion(path, header.UserVersion()); err != nil {
 		return Settings{}, err
 	}
-	mode, err := sqlite.LookMode(path)
+	mode, err := sqlite.InspectMode(path)
 	if err != nil {
 		return Settings{}, err
 	}

@@ -22,7 +22,7 @@ var migrations = [schemaVersion]migration{
 	1: formerSteps[1], 2: formerSteps[2], 3: formerSteps[3], 4: formerSteps[4], 5: formerSteps[5],
 	6: formerSteps[6], 7: formerSteps[7], 8: formerSteps[8], 9: formerSteps[9],
 
-	// Access tokens of before have no HMAC, and are of nobody: their clients ask for new ones.
+	// Existing access tokens have no HMAC and are invalidated: their clients ask for new ones.
 	10: {sql: `
 CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport WHEN
     (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at)

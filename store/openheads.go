@@ -232,7 +232,7 @@ func openHeadFile(path string, id headfile.ID) (*headfile.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if sqlite.OthersMay(info, 0o022) {
+		if sqlite.PermitsOthers(info, 0o022) {
 			return nil, fmt.Errorf("%w: others may write %s, and so the head file: run chmod go-w %s", ErrRefused, name,
 				printable.ShellWord(name))
 		}

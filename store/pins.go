@@ -163,12 +163,12 @@ func (h *heads) published(number int64, note string) {
 // it.
 func (h *heads) reconnected() {
 	h.session.Add(1)
-	h.suspect()
+	h.compareAgain()
 }
 
-// suspect makes everything known be compared again on new connections, because a connection was
-// lost.
-func (h *heads) suspect() {
+// compareAgain makes everything known be compared again on new connections, because a connection
+// was lost.
+func (h *heads) compareAgain() {
 	h.store.lost.Add(1)
 	h.external.Store(true)
 	h.ring()

@@ -27,7 +27,7 @@ func (w *fileWriter) check() error {
 func (w *fileWriter) committed(now time.Time) error {
 	err := w.look()
 	if err == nil {
-		err = w.guard(w.files.KeepLog)
+		err = w.guard(w.files.CopyLog)
 	}
 	if err != nil {
 		return err

@@ -100,7 +100,7 @@ func (tx *transaction) Commit() (stale []int64, err error) {
 	}
 	counted := tx.w.used.known
 	tx.w.used.known = false // unless the commit succeeds
-	tx.suspect = nil        // later failures cannot be retried
+	tx.onDamage = nil       // later failures cannot be retried
 	if _, err := tx.exec("COMMIT"); err != nil {
 		tx.Rollback()
 		if sqlite.RolledBack(err) || tx.overwrite() == nil {

@@ -240,7 +240,7 @@ func (a *audit) add(v ChainVerdict) {
 		if v.Length == 0 {
 			return
 		}
-		v.Valid, v.Reason = false, "no log stands here"
+		v.Valid, v.Reason = false, "the company has no such log"
 	}
 	a.done += v.Length
 	if a.each != nil {

@@ -37,7 +37,7 @@ func (s *Store) watched(ctx context.Context, group *sync.WaitGroup, o RunOptions
 		}
 	}
 	if h := s.heads; h != nil {
-		w.Reconnected, h.wentBack = h.suspect, w.WentBack
+		w.Reconnected, h.wentBack = h.compareAgain, w.WentBack
 	}
 	if h := s.heads; h.hasFile() {
 		w.Compare = func(ctx context.Context, before map[int64]int64) error { return h.shrunk(ctx, before, w.Log) }

@@ -125,7 +125,7 @@ func (x *examination) permissions(context.Context) *finding {
 		if err != nil {
 			continue
 		}
-		if sqlite.OthersMay(info, c.mask) {
+		if sqlite.PermitsOthers(info, c.mask) {
 			f.add(Fail, "others may use "+c.path, "chmod 600 "+printable.ShellWord(c.path))
 		}
 		if uid, _ := sqlite.Owner(info); known && uid != owner {

@@ -65,7 +65,7 @@ func (f *File) Prepare() (isNew bool, err error) {
 	case err != nil:
 	case !about.Mode().IsRegular():
 		err = fmt.Errorf("%s is no regular file", f.path)
-	case sqlite.OthersMay(about, 0o022):
+	case sqlite.PermitsOthers(about, 0o022):
 		err = fmt.Errorf("others may write %s: take that from them (chmod go-w), or name another file", f.path)
 	default:
 		err = checkOurs(opened)

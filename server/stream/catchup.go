@@ -62,7 +62,7 @@ func (h *Hub) follow(ctx context.Context, c *client) {
 // catchUp returns true when the client receives broadcasts, and false when it is gone.
 func (h *Hub) catchUp(ctx context.Context, c *client) bool {
 	for {
-		from, left := h.standsBefore(c)
+		from, left := h.nextFor(c)
 		if !left {
 			return true
 		}
@@ -89,8 +89,8 @@ func (h *Hub) catchUp(ctx context.Context, c *client) bool {
 	}
 }
 
-// standsBefore returns the index of the next record to read for a client, if there is one.
-func (h *Hub) standsBefore(c *client) (index int64, left bool) {
+// nextFor returns the index of the next record to read for a client, if there is one.
+func (h *Hub) nextFor(c *client) (index int64, left bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if c.behind == nil {

@@ -82,7 +82,7 @@ func (r *Rollback) compare(ctx context.Context, path, backup string, target stor
 	default:
 		r.add("keys sealed with another master key: %s", then)
 	}
-	mode, err := sqlite.LookMode(path)
+	mode, err := sqlite.InspectMode(path)
 	if err != nil {
 		return err
 	}

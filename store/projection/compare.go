@@ -86,7 +86,7 @@ func (c Comparison) Passport(jti string, has Passport) *Difference {
 	case is:
 		c.state.Passports[jti] = want
 	case c.state.adopted && has.ExpiresAt <= c.state.adoptedAt:
-		return nil // nobody adopts what is good for nothing
+		return nil // expired rows need no adoption
 	}
 	return taken(TablePassport, c.state.Passports, jti, has)
 }

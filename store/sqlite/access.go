@@ -63,15 +63,15 @@ func CheckRights(path string) (warning string, err error) {
 	if err != nil {
 		return "", err
 	}
-	if OthersMay(info, 0o022) {
+	if PermitsOthers(info, 0o022) {
 		return "", fmt.Errorf("%w: others may write the folder %s: run chmod go-w %s, or give the database a folder of its own", ErrRefused, dir, printable.ShellWord(dir))
 	}
 	var readable []string
 	err = ofDatabase(path, func(name string, info fs.FileInfo) error {
-		if OthersMay(info, 0o022) {
+		if PermitsOthers(info, 0o022) {
 			return fmt.Errorf("%w: others may write %s: run chmod 600 %s", ErrRefused, name, printable.ShellWord(name))
 		}
-		if OthersMay(info, 0o044) {
+		if PermitsOthers(info, 0o044) {
 			readable = append(readable, name)
 		}
 		return nil

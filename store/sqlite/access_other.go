@@ -4,9 +4,9 @@ package sqlite
 
 import "io/fs"
 
-// OthersMay returns false, because it does not know access control lists. A new file inherits those
-// of its folder.
-func OthersMay(fs.FileInfo, fs.FileMode) bool { return false }
+// PermitsOthers returns false, because it does not know access control lists. A new file inherits
+// those of its folder.
+func PermitsOthers(fs.FileInfo, fs.FileMode) bool { return false }
 
 func links(fs.FileInfo) uint64 { return 1 }
 

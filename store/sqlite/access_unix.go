@@ -9,9 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OthersMay reports whether anyone but the owner has one of the permissions in mask. A group with
-// the owner's ID counts as the owner, because systems with such groups let them write by default.
-func OthersMay(info fs.FileInfo, mask fs.FileMode) bool {
+// PermitsOthers reports whether anyone but the owner has one of the permissions in mask. A group
+// with the owner's ID counts as the owner, because systems with such groups let them write by
+// default.
+func PermitsOthers(info fs.FileInfo, mask fs.FileMode) bool {
 	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Uid == s.Gid {
 		mask &^= 0o070
 	}

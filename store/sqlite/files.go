@@ -35,7 +35,7 @@ func OpenFiles(path string) (f *Files, err error) {
 	}
 	f.copy = openLogCopy(path)
 	if err = f.Look(); err == nil {
-		err = f.KeepLog()
+		err = f.CopyLog()
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

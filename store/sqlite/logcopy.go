@@ -69,9 +69,9 @@ func (c *logCopy) close() error {
 // HasLogCopy reports whether there is a copy of the log to compare with before a checkpoint.
 func (f *Files) HasLogCopy() bool { return f.copy != nil }
 
-// KeepLog copies what a commit has added to the log. The caller MUST call Look first. It returns
+// CopyLog copies what a commit has added to the log. The caller MUST call Look first. It returns
 // ErrFileChanged if the log was altered.
-func (f *Files) KeepLog() error {
+func (f *Files) CopyLog() error {
 	c := f.copy
 	if f.changed != nil || c == nil {
 		return f.changed

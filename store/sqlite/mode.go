@@ -7,11 +7,11 @@ import (
 	"slices"
 )
 
-// LookMode returns the mode for examining the file at path without leaving a trace. A file at rest
-// has no journal. One with a write-ahead log is in use, or its server was killed. One with a
+// InspectMode returns the mode for examining the file at path without leaving a trace. A file at
+// rest has no journal. One with a write-ahead log is in use, or its server was killed. One with a
 // rollback journal was being changed by a killed program, such as Restore, and is inconsistent
 // until it is rolled back.
-func LookMode(path string) (Mode, error) {
+func InspectMode(path string) (Mode, error) {
 	switch left := Leftovers(path); {
 	case len(left) == 0:
 		return ModeRest, nil

@@ -82,8 +82,8 @@ func Open(path string, mode Mode) (*sql.DB, error) {
 // OpenMemory returns a database with an empty database in memory for each connection.
 func OpenMemory() (*sql.DB, error) { return sql.Open("sqlite", "file::memory:") }
 
-// KeepLog makes SQLite keep the write-ahead log when the last connection closes.
-func KeepLog(c *sql.Conn) error {
+// PersistLog makes SQLite keep the write-ahead log when the last connection closes.
+func PersistLog(c *sql.Conn) error {
 	return c.Raw(func(driver any) error {
 		_, err := driver.(sqlite3.FileControl).FileControlPersistWAL("main", 1)
 		return err

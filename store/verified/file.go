@@ -104,7 +104,7 @@ func read(path string, mask fs.FileMode, most int64) ([]byte, error) {
 	switch {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: %w: it is not a plain file", path, ErrInvalid)
-	case sqlite.OthersMay(info, mask):
+	case sqlite.PermitsOthers(info, mask):
 		return nil, fmt.Errorf("%w: others may read or write %s: delete it, for what it says may be theirs", ErrInvalid, path)
 	}
 	f, err := os.Open(path)
@@ -126,7 +126,7 @@ func guarded(path string) error {
 	if err != nil {
 		return err
 	}
-	if sqlite.OthersMay(info, 0o022) {
+	if sqlite.PermitsOthers(info, 0o022) {
 		return fmt.Errorf("%w: others may write %s, and so replace %s: run chmod go-w %s", ErrInvalid, folder, path,
 			printable.ShellWord(folder))
 	}

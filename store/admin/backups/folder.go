@@ -52,7 +52,7 @@ func (f *Folder) Check(context.Context) error {
 		return err
 	case !info.IsDir():
 		return fmt.Errorf("%w: %s is not a folder", store.ErrRefused, f.dir)
-	case sqlite.OthersMay(info, 0o022):
+	case sqlite.PermitsOthers(info, 0o022):
 		return fmt.Errorf("%w: others may write the folder %s: run chmod go-w %s, or give the backups a folder of their own",
 			store.ErrRefused, f.dir, printable.ShellWord(f.dir))
 	}

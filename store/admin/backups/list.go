@@ -171,7 +171,7 @@ func VerifyFolder(path string) (dir string, remove func(), err error) {
 	}
 	left, _ := filepath.Glob(filepath.Join(os.TempDir(), verifyPattern))
 	for _, old := range left {
-		if info, err := os.Lstat(old); err == nil && info.IsDir() && !sqlite.OthersMay(info, 0o077) {
+		if info, err := os.Lstat(old); err == nil && info.IsDir() && !sqlite.PermitsOthers(info, 0o077) {
 			sqlite.Sweep(old)
 			if time.Since(info.ModTime()) > abandoned {
 				_ = os.Remove(old) // it stays while something is in it

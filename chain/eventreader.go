@@ -7,13 +7,13 @@ import (
 	"math/bits"
 )
 
-// Voucher makes events of records read from disk, like those that a Monitor makes of appended
+// EventReader makes events of records read from disk, like those that a Monitor makes of appended
 // records: whether the whole current chain verifies, and the root after the record. It MUST be used
 // by one goroutine at a time.
 //
 // It requires no verification if the monitor has verified the chain and no external write came
 // since. It then links a record to the verified tree with a few hundred hashes.
-type Voucher struct {
+type EventReader struct {
 	m          *Monitor
 	chain      int64
 	next       int64
@@ -23,9 +23,11 @@ type Voucher struct {
 	tree       tree     // of a valid chain: the tree of the records before next
 }
 
-// Vouch returns a voucher for the records of a chain from an index on. The index MUST NOT be
-// greater than the length.
-func (m *Monitor) Vouch(chain, from int64) *Voucher { return &Voucher{m: m, chain: chain, next: from} }
+// EventReader returns a reader of events for the records of a chain from an index on. The index
+// MUST NOT be greater than the length.
+func (m *Monitor) EventReader(chain, from int64) *EventReader {
+	return &EventReader{m: m, chain: chain, next: from}
+}
 
 // Invalidate discards the verdict on a chain that another process may have changed. The monitor
 // verifies it from disk before its next verdict.
@@ -39,7 +41,7 @@ func (m *Monitor) Invalidate(chain int64) {
 }
 
 // Next returns the index of the first record of the next events.
-func (v *Voucher) Next() int64 { return v.next }
+func (r *EventReader) Next() int64 { return r.next }
 
 // maxRetries bounds the consecutive reads that contradict the preceding verification.
 const maxRetries = 3
@@ -47,27 +49,27 @@ const maxRetries = 3
 // Events returns the events of the next records. read returns the records from an index on, in
 // order, and the index after them. Events verifies the chain first if the monitor has no verdict,
 // and reads again after an external write. No events means that there are no records yet.
-func (v *Voucher) Events(ctx context.Context, read func(from int64) (records []Record, next int64, err error)) ([]Event, error) {
+func (r *EventReader) Events(ctx context.Context, read func(from int64) (records []Record, next int64, err error)) ([]Event, error) {
 	for range maxRetries {
-		if err := v.sync(ctx); err != nil {
+		if err := r.sync(ctx); err != nil {
 			return nil, err
 		}
-		records, next, err := read(v.next)
+		records, next, err := read(r.next)
 		if err != nil {
 			return nil, err
 		}
-		if !v.m.isGeneration(v.generation) {
+		if !r.m.isGeneration(r.generation) {
 			continue
 		}
-		events, err := v.verify(ctx, records)
+		events, err := r.verify(ctx, records)
 		switch {
 		case contradicts(err):
-			v.invalidate()
+			r.invalidate()
 			continue
 		case err != nil:
 			return nil, err
 		}
-		v.next = next
+		r.next = next
 		return events, nil
 	}
 	return nil, errors.New("chain: the disk changes under the verification")
@@ -75,62 +77,62 @@ func (v *Voucher) Events(ctx context.Context, read func(from int64) (records []R
 
 // verify makes events of records. It returns an error for which contradicts is true if the records
 // do not follow the ones before them in a valid chain.
-func (v *Voucher) verify(ctx context.Context, records []Record) ([]Event, error) {
-	if v.m.shared && v.bad == nil {
-		if _, err := v.m.verifier.verifyRecords(ctx, v.chain, v.tree.clone(), records); err != nil {
+func (r *EventReader) verify(ctx context.Context, records []Record) ([]Event, error) {
+	if r.m.shared && r.bad == nil {
+		if _, err := r.m.verifier.verifyRecords(ctx, r.chain, r.tree.clone(), records); err != nil {
 			return nil, err
 		}
 	}
-	events, t := make([]Event, 0, len(records)), v.tree.clone()
-	for _, r := range records {
-		verdict := Verdict{Length: r.Index + 1}
-		if v.bad != nil {
-			verdict.FailedAt, verdict.Reason = v.bad.FailedAt, v.bad.Reason
+	events, t := make([]Event, 0, len(records)), r.tree.clone()
+	for _, record := range records {
+		verdict := Verdict{Length: record.Index + 1}
+		if r.bad != nil {
+			verdict.FailedAt, verdict.Reason = r.bad.FailedAt, r.bad.Reason
 		} else {
-			if r.Index != t.length {
+			if record.Index != t.length {
 				return nil, errGap
 			}
-			t.append(r.Hash, nil)
+			t.append(record.Hash, nil)
 			verdict.Valid, verdict.Root = true, t.root()
 		}
-		events = append(events, Event{v.chain, r, verdict})
+		events = append(events, Event{r.chain, record, verdict})
 	}
-	v.tree = t
+	r.tree = t
 	return events, nil
 }
 
-// sync updates the voucher to the monitor's current state of the chain.
-func (v *Voucher) sync(ctx context.Context) error {
+// sync updates the reader to the monitor's current state of the chain.
+func (r *EventReader) sync(ctx context.Context) error {
 	for range maxRetries {
-		discarded := v.m.countDiscarded() // before the state, so that a later one is noticed
-		generation, known, bad, err := v.m.state(ctx, v.chain)
-		if err != nil || generation == v.generation && discarded == v.discarded {
+		discarded := r.m.countDiscarded() // before the state, so that a later one is noticed
+		generation, known, bad, err := r.m.state(ctx, r.chain)
+		if err != nil || generation == r.generation && discarded == r.discarded {
 			return err
 		}
-		v.generation, v.discarded, v.bad, v.tree = generation, discarded, bad, tree{}
+		r.generation, r.discarded, r.bad, r.tree = generation, discarded, bad, tree{}
 		if bad != nil {
 			return nil
 		}
-		if v.tree, err = v.m.treeBefore(ctx, v.chain, v.next, known); err == nil {
+		if r.tree, err = r.m.treeBefore(ctx, r.chain, r.next, known); err == nil {
 			return nil
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		v.invalidate()
+		r.invalidate()
 	}
 	return errors.New("chain: the hashes on disk do not lead to the root that was verified")
 }
 
 // invalidate discards the verdict on the chain, so that it is verified again.
-func (v *Voucher) invalidate() {
-	v.m.mu.Lock()
-	defer v.m.mu.Unlock()
-	if w := v.m.watched[v.chain]; w != nil && w.generation == v.generation {
+func (r *EventReader) invalidate() {
+	r.m.mu.Lock()
+	defer r.m.mu.Unlock()
+	if w := r.m.watched[r.chain]; w != nil && w.generation == r.generation {
 		w.generation = 0
-		v.m.discarded++
+		r.m.discarded++
 	}
-	v.generation = 0
+	r.generation = 0
 }
 
 func (m *Monitor) countDiscarded() int64 {
@@ -155,7 +157,7 @@ func (m *Monitor) state(ctx context.Context, chain int64) (generation int64, kno
 			defer m.mu.Unlock()
 			return w.generation, w.tree, w.bad, nil
 		}
-		underway, isUnderway := m.vouching[chain]
+		underway, isUnderway := m.verifying[chain]
 		if isUnderway {
 			m.mu.Unlock()
 			select {
@@ -166,7 +168,7 @@ func (m *Monitor) state(ctx context.Context, chain int64) (generation int64, kno
 			}
 		}
 		done := make(chan struct{})
-		m.vouching[chain] = done
+		m.verifying[chain] = done
 		generation, to := m.generation, int64(0)
 		if w != nil {
 			to = w.to
@@ -177,7 +179,7 @@ func (m *Monitor) state(ctx context.Context, chain int64) (generation int64, kno
 		bad := verdict.wrong(to)
 
 		m.mu.Lock()
-		delete(m.vouching, chain)
+		delete(m.verifying, chain)
 		close(done)
 		same := m.generation == generation
 		if err == nil && same {

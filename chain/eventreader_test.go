@@ -10,7 +10,7 @@ import (
 	"attestd/chain"
 )
 
-// readFrom reads records of a chain as a voucher asks for them, at most so many at once.
+// readFrom reads records of a chain as a reader asks for them, at most so many at once.
 func (d *disk) readFrom(c int64, most int64) func(from int64) ([]chain.Record, int64, error) {
 	return func(from int64) (records []chain.Record, next int64, err error) {
 		head, _, err := d.Tip(context.Background(), c)
@@ -29,7 +29,7 @@ func (d *disk) readFrom(c int64, most int64) func(from int64) ([]chain.Record, i
 // resumed are the events of a chain from an index on.
 func (w *watching) resumed(t *testing.T, c, from int64) (events []chain.Event) {
 	t.Helper()
-	v := w.Vouch(c, from)
+	v := w.EventReader(c, from)
 	for {
 		some, err := v.Events(t.Context(), w.disk.readFrom(c, 64))
 		if err != nil {
@@ -103,7 +103,7 @@ func TestVouchWhileTheDiskChanges(t *testing.T) {
 				grow(t, d, 1, 0, 300)
 				w := watch(t, d)
 				w.resumed(t, 1, 300)
-				v := w.Vouch(1, 100)
+				v := w.EventReader(1, 100)
 				read, once := d.readFrom(1, 64), sync.OnceFunc(func() {
 					d.tamper(1, test.change)
 					d.mu.Lock()
@@ -145,7 +145,7 @@ func TestVouchThatFails(t *testing.T) {
 					}
 					return nil
 				})
-				v := w.Vouch(1, 7)
+				v := w.EventReader(1, 7)
 				if events, err := v.Events(t.Context(), d.readFrom(1, 64)); err == nil {
 					t.Errorf("%d events", len(events))
 				}
@@ -173,7 +173,7 @@ func TestVouchThatFails(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			first, second := make(chan error, 1), make(chan error, 1)
 			ask := func(ctx context.Context, answer chan error) {
-				_, err := w.Vouch(1, 0).Events(ctx, d.readFrom(1, 64))
+				_, err := w.EventReader(1, 0).Events(ctx, d.readFrom(1, 64))
 				answer <- err
 			}
 			go ask(ctx, first)
@@ -190,14 +190,14 @@ func TestVouchThatFails(t *testing.T) {
 	})
 }
 
-// A voucher that is in use learns of a change that nobody has reported as a write, once the chain
+// A reader that is in use learns of a change that nobody has reported as a write, once the chain
 // was verified elsewhere and its verdict discarded.
 func TestVoucherLearnsOfAnInvalidatedChain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
 		grow(t, d, 1, 0, 300)
 		w := watch(t, d)
-		v := w.Vouch(1, 290)
+		v := w.EventReader(1, 290)
 		next := func() chain.Event {
 			t.Helper()
 			events, err := v.Events(t.Context(), d.readFrom(1, 1))
