@@ -13,6 +13,8 @@ import { closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, rea
 import { dirname, isAbsolute, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
+// ---- Strict JSON, canonical form and digests ----
+
 const must = (ok, message) => { if (!ok) throw new Error(message); };
 const sha256 = (text) => createHash("sha256").update(text).digest();
 const isString = (value) => typeof value === "string";
@@ -182,6 +184,8 @@ const unbase64url = (text) => {
   return decoded;
 };
 
+// ---- Company keys, records, proofs, passports and statuses ----
+
 // returns the fingerprint, of all keys where it is a list of them: compare one with what the
 // company gave you
 export function checkKey(key) {
@@ -340,6 +344,8 @@ export function checkStatus(answer, key, jti, maxAge = 300) {
   return answer.status;
 }
 
+// ---- The form of an evidence file ----
+
 // What follows checks files of GET /v1/evidence/{index}, whose format and checks the reference
 // describes. The checks are made in this order, and the first that fails gives the code.
 
@@ -392,6 +398,8 @@ function hasForm(value, form, name) {
   }
 }
 
+// ---- Tool calls that ran although they were refused ----
+
 // what records say of calls of tools
 const CALL_KINDS = new Map(Object.entries({
   "tool.requested": "request", "tool.denied": "refusal", "tool.completed": "outcome", "tool.failed": "outcome", "tool.ended": "outcome",
@@ -430,6 +438,8 @@ export class Calls {
     return `disobeyed: ${calls}${more}; ${rest}`;
   }
 }
+
+// ---- Signed notes: signatures and cosignatures of checkpoints ----
 
 // Whether a raw key has signed; as OpenSSL and Go do, it takes S < L alone and compares R byte for
 // byte.
@@ -479,6 +489,8 @@ const signatureLines = (lines) => {
     return [name, unbase64(base64)];
   });
 };
+
+// ---- Places of statements in a session ----
 
 const MOST = { gaps: 1000, named: 10_000, recent: 4096, recorded: 100 };
 
@@ -548,6 +560,8 @@ export class Places {
     return `missing ${gaps}${count > 100 ? ` and ${count - 100} ranges more` : ""}${this.sealed ? "" : `, open at ${this.last}`}${refused}`;
   }
 }
+
+// ---- Statements and endorsements ----
 
 // What an agent signs with a key of its own: statements, and endorsements of its next key. They are
 // compact JWS, and the reference says which.
@@ -631,6 +645,8 @@ function readEndorsement(compact) {
   must(isThumbprint(said.claims.jkt) && said.claims.jkt !== said.kid, "jkt is not another key");
   return said;
 }
+
+// ---- The checks of an evidence file ----
 
 const signer = (log, { index }) => log.keys.findLast(({ fromIndex }) => fromIndex <= index);
 
@@ -802,6 +818,7 @@ export class Evidence { // a file while it is checked
     if (this.file.log === "actions") this.acts(this.file.record);
   }
 
+  // ---- Control records and what follows from them ----
 
   said(entries, about) { // control records, each of which must be about what it may be about
     let last = -1n;
@@ -892,6 +909,7 @@ export class Evidence { // a file while it is checked
     }
   }
 
+  // ---- The agent's keys and statements ----
 
   // the keys of an agent from the one that signed on, each endorsed by the one behind it
   keyChain(entries, agent, kid) {
@@ -1028,6 +1046,8 @@ export class Evidence { // a file while it is checked
 
 const goesOn = ({ sid, kid, hash }) => `goes on from the session ${sid} of the key ${kid}, whose last statement has the hash ${hash}`;
 
+// ---- What a file does not prove, and policies ----
+
 const NOT_PROVEN = [
   "That nothing was left out: this file shows one record, not what came before it, after it or beside it.",
   "That what the payload says is true: only that the service was given it, and when by the service's clock.",
@@ -1081,6 +1101,8 @@ export function readPolicy(text) {
   for (const list of [logs, witnesses.map(([, w]) => w)]) must(new Set(list.map(({ raw }) => raw.toString("hex"))).size === list.length, "a key stands twice");
   return { logs, witnesses, groups, quorum };
 }
+
+// ---- The checks of a session file ----
 
 const SESSION_NOT_PROVEN = [
   "That the agent did nothing else: this file shows one session of one key, not what came before it, after it or beside it.",
@@ -1204,6 +1226,7 @@ export class Session extends Evidence { // the file of a session while it is che
   }
 }
 
+// ---- Summary and verdict in words ----
 
 // The summary of a file that does not fail: who did what, on whose behalf and under which right.
 // All checkers print the same lines. Names of the file are JSON strings in them, and end where they
@@ -1311,6 +1334,8 @@ export function* summary(checked) { // [name, text] of each line
 // the verdict, as all checkers print it
 export const inWords = ({ verdict, code, reason }) => (code ? `fails: ${code}: ${reason}` : verdict === "holds" ? "holds" : `holds, ${reason}`);
 
+// ---- Kinds of files ----
+
 // What a file is, and who checks it. A file of another kind than this checker reads may be as
 // genuine as any: it gets no verdict. Package filekind is the reference of this part.
 export const KINDS = {
@@ -1386,6 +1411,7 @@ function mustBe(name, begin, ...kinds) {
   if (kind && !kinds.includes(kind)) throw new NotRead(`${name} is ${KINDS[kind].join(": ")}`);
 }
 
+// ---- Trusted keys ----
 
 // The keys of companies that this machine trusts, which attestd trust stores, are lines
 // "COMPANY SHA256:…". Who can change or replace their file could choose the keys.
@@ -1450,6 +1476,8 @@ function parseKnown(path, source) {
 }
 
 const isFingerprint = like(/^SHA256:[A-Za-z0-9_-]{43}$/);
+
+// ---- Command line ----
 
 // escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes
 // U+FFFD

@@ -38,7 +38,6 @@ var contentTypes = map[string]string{
 // Each of these checkers of evidence is a single file.
 //
 //go:generate go run ./gen join checkers/python/* check.py
-//go:generate go run ./gen join checkers/javascript/* check.mjs
 //go:embed check.py check.mjs
 var checkerFiles embed.FS
 

@@ -11,7 +11,6 @@ func TestFresh(t *testing.T) {
 	t.Chdir("..")
 	for name, make := range map[string]func() ([]byte, error){
 		"check.py":                           func() ([]byte, error) { return join("checkers/python/*") },
-		"check.mjs":                          func() ([]byte, error) { return join("checkers/javascript/*") },
 		"../sdk/python/attestd/__init__.pyi": func() ([]byte, error) { return stub("../sdk/python/stub.pyi") },
 		"../sdk/python/parts/4a_operations.py": func() ([]byte, error) {
 			return pythonMethods("../sdk/python/parts/5_client.py")
