@@ -88,7 +88,7 @@ func TestProofsAreCheckedAlike(t *testing.T) {
 				t.Fatalf("%d verdicts on %d cases", len(came), len(cases))
 			}
 			for i, c := range cases {
-				begins := map[int]string{0: "record ", 4: "fails: ", 5: "pruned: "}[c.Status]
+				begins := map[int]string{0: "holds, key not confirmed: ", 4: "fails: ", 5: "pruned: "}[c.Status]
 				if came[i].Status != c.Status || !strings.HasPrefix(came[i].Said, begins) || c.Status == 4 && strings.Contains(came[i].Said, "genuine") {
 					t.Errorf("%s: %d, want %d: %.200s", c.Name, came[i].Status, c.Status, came[i].Said)
 				}
