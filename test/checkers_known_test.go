@@ -47,7 +47,7 @@ func TestCheckersTakeTheKeysThatAreStored(t *testing.T) {
 		command []string
 	}{
 		{"attestd check", []string{attestd, "check"}},
-		{"check.py", []string{pythonWithCryptography(t), "../web/check.py"}},
+		{"check.py", []string{pythonWithCryptography(t), "../sdk/python/attestd/check.py"}},
 		{"check.mjs", []string{testenv.Path(t, "node"), "../web/check.mjs"}},
 	}
 	const agentKey = "rmqQfGdG6AHIBRiK_myuURlwB-jCJkJqP1hdDDXhgag"

@@ -178,6 +178,8 @@ func TestCheckersSpeakTheSameWords(t *testing.T) {
 	must(t, err)
 	web, err := filepath.Abs("../web")
 	must(t, err)
+	checkPy, err := filepath.Abs("../sdk/python/attestd/check.py")
+	must(t, err)
 	dir := t.TempDir()
 	cases := wordFiles(t, dir)
 	var home string // of the case
@@ -245,7 +247,7 @@ func TestCheckersSpeakTheSameWords(t *testing.T) {
 			args = append(args, c.keys)
 		}
 		all := map[string]said{
-			"attestd check": runIn(attestd, ofCommand...), "check.py": runIn(python, append([]string{filepath.Join(web, "check.py")}, args...)...),
+			"attestd check": runIn(attestd, ofCommand...), "check.py": runIn(python, append([]string{checkPy}, args...)...),
 			"check.mjs": runIn(node, append([]string{filepath.Join(web, "check.mjs")}, args...)...),
 		}
 		console := said{-1, ofConsole[i].Lines}
@@ -347,7 +349,7 @@ func TestCheckersRefuseMistypedOptions(t *testing.T) {
 	must(t, os.WriteFile(file, []byte(evidenceSample(t, "small.json")), 0o600))
 	for name, run := range map[string]checkerOf{
 		"attestd check": func(t *testing.T, args ...string) ran { return scripted(attestd, "check")(t, args...) },
-		"check.py":      scripted(pythonWithCryptography(t), "../web/check.py"),
+		"check.py":      scripted(pythonWithCryptography(t), "../sdk/python/attestd/check.py"),
 		"check.mjs":     scripted(testenv.Path(t, "node"), "../web/check.mjs"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -385,6 +387,34 @@ func TestCheckersRefuseMistypedOptions(t *testing.T) {
 	}
 }
 
+// The Python client is imported without the package cryptography, and says that it lacks it when it
+// is to check. check.py by itself, imported as a module, raises the error at once.
+func TestPythonClientNeedsNoPackage(t *testing.T) {
+	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
+	t.Parallel()
+	dir := t.TempDir() // as in TestCheckPyNamesMissingPackage
+	must(t, os.WriteFile(filepath.Join(dir, "cryptography.py"), []byte(`raise ImportError("No module named 'cryptography'")`), 0o600))
+	for folder, program := range map[string]string{
+		"../sdk/python": `
+import attestd
+try:
+    attestd.Keys({}, "SHA256:")
+except attestd.MissingCryptography as missing:
+    print(missing)`,
+		"../sdk/python/attestd": `
+try:
+    import check
+except ImportError as missing:
+    print(missing)`,
+	} {
+		cmd := exec.CommandContext(t.Context(), testenv.Path(t, "python3"), "-c", program)
+		cmd.Env = append(os.Environ(), "PYTHONPATH="+dir+string(os.PathListSeparator)+folder, "PYTHONDONTWRITEBYTECODE=1")
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "cryptography") {
+			t.Errorf("%s: %v, %q; want that it names the package", folder, err, out)
+		}
+	}
+}
+
 // check.py says which package it lacks, and the line that installs it. It has no verdict then.
 func TestCheckPyNamesMissingPackage(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
@@ -392,7 +422,7 @@ func TestCheckPyNamesMissingPackage(t *testing.T) {
 	python := testenv.Path(t, "python3")
 	dir := t.TempDir() // a package of this name that cannot be imported stands before any other
 	must(t, os.WriteFile(filepath.Join(dir, "cryptography.py"), []byte(`raise ImportError("No module named 'cryptography'")`), 0o600))
-	cmd := exec.CommandContext(t.Context(), python, "../web/check.py", "../chain/evidence/testdata/small.json", "--key", sampleKey)
+	cmd := exec.CommandContext(t.Context(), python, "../sdk/python/attestd/check.py", "../chain/evidence/testdata/small.json", "--key", sampleKey)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+dir)
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log

@@ -60,9 +60,7 @@ func TestDocumentedClientsWork(t *testing.T) {
 				must(t, os.WriteFile(filepath.Join(dir, "example.mjs"), []byte(script), 0o600))
 				cmd = exec.CommandContext(t.Context(), testenv.Path(t, "node"), "example.mjs")
 			} else {
-				copied, err := os.ReadFile("../sdk/python/attestd/__init__.py")
-				must(t, err)
-				must(t, os.WriteFile(filepath.Join(dir, "attestd.py"), copied, 0o600))
+				must(t, os.CopyFS(filepath.Join(dir, "attestd"), os.DirFS("../sdk/python/attestd")))
 				must(t, os.WriteFile(filepath.Join(dir, "example.py"), []byte(script), 0o600))
 				cmd = exec.CommandContext(t.Context(), pythonWithCryptography(t), "example.py")
 			}

@@ -206,7 +206,7 @@ func largeCheckers(t *testing.T, file, fingerprint string) map[string]largeCheck
 	const whole = bundle.MaxSize >> 20
 	return map[string]largeChecker{
 		"command":    {7 * whole, []string{command, "check", file, "--key", fingerprint}},
-		"Python":     {12 * whole, []string{pythonWithCryptography(t), abs("../web/check.py"), file, "--key", fingerprint}},
+		"Python":     {12 * whole, []string{pythonWithCryptography(t), abs("../sdk/python/attestd/check.py"), file, "--key", fingerprint}},
 		"JavaScript": {10 * whole, []string{testenv.Path(t, "node"), abs("../web/check.mjs"), file, "--key", fingerprint}},
 		"page":       {14 * whole, []string{testenv.Path(t, "node"), abs("testdata/verdict_large.mjs"), abs("../web/console"), file, fingerprint}},
 	}

@@ -21,7 +21,7 @@ func TestPolicyOfBytesThatAreNotUTF8(t *testing.T) {
 	sample, file := evidenceSample(t, "policy"), filepath.Join(dir, "file")
 	must(t, os.WriteFile(file, []byte(evidenceSample(t, "whole.json")), 0o600))
 	checkers := map[string][]string{
-		"command": {command, "check"}, "Python": {pythonWithCryptography(t), "../web/check.py"}, "JavaScript": {testenv.Path(t, "node"), "../web/check.mjs"},
+		"command": {command, "check"}, "Python": {pythonWithCryptography(t), "../sdk/python/attestd/check.py"}, "JavaScript": {testenv.Path(t, "node"), "../web/check.mjs"},
 	}
 	for name, c := range map[string]struct {
 		policy string

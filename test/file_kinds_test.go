@@ -117,7 +117,7 @@ func TestEachCheckerReadsWhatTheTableSays(t *testing.T) {
 	}{
 		"attestd check":  {kindtest.Check, of("check")},
 		"attestd report": {kindtest.Report, of("report")},
-		"check.py":       {kindtest.Scripts, scripted(pythonWithCryptography(t), "../web/check.py")},
+		"check.py":       {kindtest.Scripts, scripted(pythonWithCryptography(t), "../sdk/python/attestd/check.py")},
 		"check.mjs":      {kindtest.Scripts, scripted(testenv.Path(t, "node"), "../web/check.mjs")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -206,7 +206,7 @@ func TestCheckersKnowTheSameKinds(t *testing.T) {
 	must(t, err)
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "kinds.json"), text, 0o600))
-	for _, name := range []string{"../web/check.py", "../web/check.mjs", "testdata/file_kinds.py", "testdata/file_kinds.mjs"} {
+	for _, name := range []string{"../sdk/python/attestd/check.py", "../web/check.mjs", "testdata/file_kinds.py", "testdata/file_kinds.mjs"} {
 		text, err := os.ReadFile(name)
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))

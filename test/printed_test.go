@@ -45,7 +45,7 @@ func TestCheckersPrintByOneRule(t *testing.T) {
 	var cases []struct{ Text, Printed string }
 	must(t, json.Unmarshal(text, &cases))
 	dir := t.TempDir()
-	for _, name := range []string{"../web/check.py", "../web/check.mjs", "testdata/printed.py", "testdata/printed.mjs", "../internal/printable/cases.json"} {
+	for _, name := range []string{"../sdk/python/attestd/check.py", "../web/check.mjs", "testdata/printed.py", "testdata/printed.mjs", "../internal/printable/cases.json"} {
 		copyTo(t, dir, name)
 	}
 	for _, checker := range [][]string{{pythonWithCryptography(t), "printed.py"}, {testenv.Path(t, "node"), "printed.mjs"}} {
@@ -101,7 +101,7 @@ func TestHostileTextIsPrintedEscaped(t *testing.T) {
 	put("line.policy", "log "+hostile+"\n")
 	put("raw.policy", "quorum none\n"+strings.ReplaceAll(hostile, "\n", " "))
 	put("proof2.json", twice)
-	for _, name := range []string{"../web/check.py", "../web/check.mjs"} {
+	for _, name := range []string{"../sdk/python/attestd/check.py", "../web/check.mjs"} {
 		copyTo(t, dir, name)
 	}
 	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -63,7 +63,7 @@ func TestProofsAreCheckedAlike(t *testing.T) {
 		t.Errorf("too few cases: %v", count)
 	}
 	dir := t.TempDir()
-	for _, name := range []string{"../web/check.py", "../web/check.mjs", "testdata/proof_cases.py", "testdata/proof_cases.mjs", proofCasesFile} {
+	for _, name := range []string{"../sdk/python/attestd/check.py", "../web/check.mjs", "testdata/proof_cases.py", "testdata/proof_cases.mjs", proofCasesFile} {
 		text, err := os.ReadFile(name)
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))

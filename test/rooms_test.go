@@ -26,7 +26,7 @@ var imports = map[string]string{
 	"sdk":      "chain crypto internal",
 	"chain":    "crypto internal",
 	"crypto":   "internal",
-	"web":      "internal",
+	"web":      "sdk internal", // the one package that embeds check.py
 	"internal": "store chain crypto",
 }
 

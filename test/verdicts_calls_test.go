@@ -111,7 +111,7 @@ func TestCheckersFindTheSameCalls(t *testing.T) {
 	must(t, err)
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "calls.json"), given, 0o600))
-	for _, name := range []string{"../web/check.py", "../web/check.mjs", "testdata/verdicts_calls.py", "testdata/verdicts_calls.mjs"} {
+	for _, name := range []string{"../sdk/python/attestd/check.py", "../web/check.mjs", "testdata/verdicts_calls.py", "testdata/verdicts_calls.mjs"} {
 		text, err := os.ReadFile(name)
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))

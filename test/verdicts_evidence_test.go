@@ -114,7 +114,7 @@ func TestEvidenceCheckersAgree(t *testing.T) {
 			must(t, err)
 			dir := t.TempDir()
 			must(t, os.WriteFile(filepath.Join(dir, "evidence.json"), given, 0o600))
-			for _, name := range []string{"../web/check.py", "../web/check.mjs", "testdata/verdicts_evidence.py", "testdata/verdicts_evidence.mjs"} {
+			for _, name := range []string{"../sdk/python/attestd/check.py", "../web/check.mjs", "testdata/verdicts_evidence.py", "testdata/verdicts_evidence.mjs"} {
 				text, err := os.ReadFile(name)
 				must(t, err)
 				must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))

@@ -216,7 +216,7 @@ func TestCheckersAgreeOnPlaces(t *testing.T) {
 	must(t, err)
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "places.json"), given, 0o600))
-	for _, name := range []string{"../web/check.py", "../web/check.mjs", "testdata/verdicts_places.py", "testdata/verdicts_places.mjs"} {
+	for _, name := range []string{"../sdk/python/attestd/check.py", "../web/check.mjs", "testdata/verdicts_places.py", "testdata/verdicts_places.mjs"} {
 		text, err := os.ReadFile(name)
 		must(t, err)
 		must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))

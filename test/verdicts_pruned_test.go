@@ -90,7 +90,7 @@ func TestCheckersOfPrunedProof(t *testing.T) {
 		}
 		must(t, os.WriteFile(filepath.Join(dir, "proof.json"), []byte(c.Text), 0o600))
 		for program, checker := range map[string]string{
-			pythonWithCryptography(t): "../web/check.py", testenv.Path(t, "node"): "../web/check.mjs",
+			pythonWithCryptography(t): "../sdk/python/attestd/check.py", testenv.Path(t, "node"): "../web/check.mjs",
 		} {
 			cmd := exec.Command(program, checker, filepath.Join(dir, "proof.json"), filepath.Join(dir, "keys.json"))
 			out, err := cmd.Output()

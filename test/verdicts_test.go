@@ -49,7 +49,7 @@ func agree(t *testing.T, s *signer, key any, keyCases func(*testing.T, *signer) 
 	put("readme.json", text(t, map[string]any{"key": key, "cases": readme}))
 	console, err := filepath.Abs("../web/console")
 	must(t, err)
-	for _, name := range []string{"../web/check.py", "../web/check.mjs", "testdata/verdicts.py", "testdata/verdicts.mjs", "testdata/verdicts_console.mjs"} {
+	for _, name := range []string{"../sdk/python/attestd/check.py", "../web/check.mjs", "testdata/verdicts.py", "testdata/verdicts.mjs", "testdata/verdicts_console.mjs"} {
 		script, err := os.ReadFile(name)
 		must(t, err)
 		put(filepath.Base(name), string(script))

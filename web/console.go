@@ -12,6 +12,8 @@ import (
 	"path"
 	"strings"
 	"sync"
+
+	"attestd/sdk/python"
 )
 
 // all: includes files whose names begin with an underscore, as in a vendored library.
@@ -35,11 +37,10 @@ var contentTypes = map[string]string{
 	".mjs":  "text/javascript; charset=utf-8",
 }
 
-// Each of these checkers of evidence is a single file.
+// checkMJS is the checker for Node. The one for Python is a module of the Python client.
 //
-//go:generate go run ./gen join checkers/python/* check.py
-//go:embed check.py check.mjs
-var checkerFiles embed.FS
+//go:embed check.mjs
+var checkMJS []byte
 
 // noticesPath is where the licenses are served of what others have written of the program.
 const noticesPath = "/notices"
@@ -123,12 +124,7 @@ var loadConsole = sync.OnceValue(func() map[string]*asset {
 		}
 		assets[url] = newAsset(ext, content)
 	}
-	alone := map[string][]byte{"/verifier.html": Verifier(), noticesPath: notices}
-	for _, name := range []string{"check.py", "check.mjs"} {
-		if alone["/"+name], err = checkerFiles.ReadFile(name); err != nil {
-			panic(err)
-		}
-	}
+	alone := map[string][]byte{"/verifier.html": Verifier(), "/check.py": python.Check, "/check.mjs": checkMJS, noticesPath: notices}
 	for url, content := range alone {
 		assets[url] = newAsset(path.Ext(url), content)
 		assets[url].policy = ownPolicy(content)

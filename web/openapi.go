@@ -14,8 +14,7 @@ import (
 // from the API reference.
 //
 //go:generate go run ./gen stub ../sdk/python/stub.pyi ../sdk/python/attestd/__init__.pyi
-//go:generate go run ./gen methods ../sdk/python/parts/5_client.py ../sdk/python/parts/4a_operations.py
-//go:generate go run ./gen join ../sdk/python/parts/*,checkers/python/[1-7]* ../sdk/python/attestd/__init__.py
+//go:generate go run ./gen methods ../sdk/python/attestd/_client.py ../sdk/python/attestd/_operations.py
 //go:generate go run ./gen operations ../sdk/attestd/operations_test.go,../docs/api.md ../docs/api.md
 //go:embed openapi.yaml
 var reference []byte

@@ -83,7 +83,7 @@ func pythonMethods(beside string) ([]byte, error) {
 		return nil, err
 	}
 	var out strings.Builder
-	out.WriteString("# Made of the API reference by go generate ./web.\n\nclass _Operations:\n    \"\"\"The operations of the API reference that are called in the usual way.\"\"\"\n")
+	out.WriteString("# Made of the API reference by go generate ./web.\n\nfrom ._routes import _operation\n\nclass _Operations:\n    \"\"\"The operations of the API reference that are called in the usual way.\"\"\"\n")
 	for _, o := range r.operations() {
 		if strings.Contains(written, "def "+snakeCase(o.OperationID)+"(self") {
 			continue

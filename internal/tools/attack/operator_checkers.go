@@ -57,7 +57,7 @@ func evidenceCheckers(ctx context.Context, r *harness.Run) (list []evidenceCheck
 	}})
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
 		if exec.CommandContext(ctx, python, "-c", "import cryptography").Run() == nil {
-			list = append(list, evidenceChecker{"check.py", judgeByScript(r, python, "judge.py", judgeInPython, filepath.Join(root, "web"))})
+			list = append(list, evidenceChecker{"check.py", judgeByScript(r, python, "judge.py", judgeInPython, filepath.Join(root, "sdk/python/attestd"))})
 			break
 		}
 	}

@@ -3,6 +3,7 @@
 import ast, inspect, json
 from pathlib import Path
 import attestd
+from attestd._routes import _snake
 
 differ = []
 tree = ast.parse(Path(attestd.__file__).with_suffix(".pyi").read_text())
@@ -48,11 +49,13 @@ for name in attestd.__all__:
     if name not in stated and not any(isinstance(node, (ast.FunctionDef, ast.AnnAssign)) and name in (getattr(node, "name", ""), getattr(getattr(node, "target", None), "id", "")) for node in tree.body):
         differ.append(f"{name} has no type")
     real = getattr(attestd, name)
+    if callable(real) and real.__module__ != "attestd": # in tracebacks and pickles
+        differ.append(f"{name} is of the module {real.__module__}")
     for member in vars(real) if inspect.isclass(real) and name in stated else ():
         if not member.startswith("_") and callable(getattr(real, member)) and member not in stated[name]:
             differ.append(f"{name}.{member} has no type")
 for name in attestd.OPERATIONS:
     for client in ("Client", "AsyncClient"):
-        if attestd._snake(name) not in stated[client]:
-            differ.append(f"{client}.{attestd._snake(name)} has no type")
+        if _snake(name) not in stated[client]:
+            differ.append(f"{client}.{_snake(name)} has no type")
 print(json.dumps(differ))

@@ -1,7 +1,8 @@
 # Uses what the conformance file does not reach: asyncio, the stream, values that JSON does not carry, a Python without the package cryptography, and a spool whose disk or credential fails. python3 use.py URL KEY
 import asyncio, inspect, os, sys, tempfile
 import attestd
-from attestd import AsyncClient, AttestdError, Client, Keys, MissingCryptography, PayloadError, RefusedError, ServiceError, Spool
+from attestd._routes import _snake
+from attestd import _verify, AsyncClient, AttestdError, Client, Keys, MissingCryptography, PayloadError, RefusedError, ServiceError, Spool
 
 url, key = sys.argv[1:]
 
@@ -87,7 +88,7 @@ assert client.raw("getProof", index=0) == client.raw("getProof", 0)
 # Every operation has a signature and a docstring, in both clients.
 for name in attestd.OPERATIONS:
     for one in (Client, AsyncClient):
-        method = getattr(one, attestd._snake(name))
+        method = getattr(one, _snake(name))
         parameters = inspect.signature(method).parameters.values()
         assert method.__doc__ and list(inspect.signature(method).parameters)[0] == "self", name
         assert not any(p.kind is p.VAR_POSITIONAL for p in parameters), name
@@ -95,9 +96,9 @@ for name in attestd.OPERATIONS:
 assert str(inspect.signature(client.issue_passport)) == "(agent_id, *, jkt=None, scopes=None, ttl=None)"
 
 published = client.get_public_keys(companyId=client.get_company()["companyId"])
-if attestd.Ed25519PublicKey:
+if _verify.Ed25519PublicKey:
     attestd.verify_proof(client.get_proof(2, log="control"), Keys(published, published["keys"][0]["fingerprint"]), log="control")
-attestd.Ed25519PublicKey = None  # as after an import that has failed
+_verify.Ed25519PublicKey = None  # as after an import that has failed
 try:
     Keys(published, published["keys"][0]["fingerprint"])
     raise AssertionError("checked without cryptography")

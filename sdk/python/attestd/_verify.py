@@ -1,3 +1,13 @@
+"""Checks without the service, with keys of which one is pinned."""
+
+import base64, hashlib, json, time
+
+from ._errors import AttestdError, MissingCryptography, VerificationError
+from .check import (
+    check_inclusion, check_key, check_life, check_record, check_signature, check_status, Ed25519PublicKey, Evidence,
+    is_thumbprint, must, Pruned, read, read_policy, token_keys, unbase64url,
+)
+
 class Keys:
     """The keys of a company, of which the caller has pinned one by its fingerprint, got from somewhere else than the service. Each other key is taken for it is proven to come before
     or after that one. keys is the answer of get_public_key or, where the company may have had several, get_public_keys: the text as it came, which is checked most

@@ -10,6 +10,8 @@
 # key and no policy was given, and attestd trust has stored no key of the company), 2 no verdict: a
 # mistake of typing, a file that it does not read, or no package cryptography; 1 the stored keys
 # cannot be relied on.
+#
+# It is one file that imports nothing of the Python client, which uses its functions, too.
 import base64, hashlib, io, itertools, json, os, re, stat, sys, time
 from datetime import datetime
 from decimal import Decimal
@@ -17,11 +19,16 @@ try:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 except ImportError as missing:
-    if __name__ != "__main__":
+    if __name__ == "__main__":
+        print(f"check.py needs the Python package cryptography ({missing}). Install it:\n\n    python3 -m pip install cryptography\n\n"
+              "or, on Debian and Ubuntu, apt-get install python3-cryptography. check.mjs needs Node alone.", file=sys.stderr)
+        sys.exit(2)
+    # the client of this name works without it, and says so before it checks a signature
+    if not (__package__ or "").endswith("attestd"):
         raise
-    print(f"check.py needs the Python package cryptography ({missing}). Install it:\n\n    python3 -m pip install cryptography\n\n"
-          "or, on Debian and Ubuntu, apt-get install python3-cryptography. check.mjs needs Node alone.", file=sys.stderr)
-    sys.exit(2)
+    Ed25519PublicKey = None
+
+# ---- Strict JSON, canonical form and digests ----
 
 def must(ok, message):  # not assert, which python3 -O leaves out
     if not ok:
@@ -118,6 +125,8 @@ def unbase64url(text):
     decoded = base64.urlsafe_b64decode(text + "==")
     must(base64.urlsafe_b64encode(decoded).decode().rstrip("=") == text, "not base64url")
     return decoded
+
+# ---- Company keys, records, proofs, passports and statuses ----
 
 # returns the fingerprint, of all keys where it is a list of them: compare one with what the company
 # gave you
@@ -269,6 +278,8 @@ def check_status(answer, key, jti, max_age=300):
     must(answer["status"] in ("valid", "revoked", "unknown") and (answer["status"] == "revoked") == ("revokedAt" in answer), "not a status")
     return answer["status"]
 
+# ---- The form of an evidence file ----
+
 # What follows checks files of GET /v1/evidence/{index}, whose format and checks the reference
 # describes. The checks are made in this order, and the first that fails gives the code.
 
@@ -327,6 +338,8 @@ def whole(value):  # no lone surrogate
     for inside in itertools.chain(value, value.values()) if type(value) is dict else value if type(value) is list else ():
         whole(inside)
 
+# ---- Tool calls that ran although they were refused ----
+
 # what records say of calls of tools; the other two are outcomes, as completed is
 CALL_KINDS = {"tool.requested": "requests", "tool.denied": "refusals", "tool.completed": "outcomes", "tool.failed": "outcomes", "tool.ended": "outcomes"}
 
@@ -368,6 +381,8 @@ class Calls:
         calls = "; ".join(f"refused at record {refused}, done at record {done}" for refused, done in self.found)
         more = f"; and {self.count - len(self.found)} more" if self.count > len(self.found) else ""
         return f"disobeyed: {calls}{more}; {rest}"
+
+# ---- Signed notes: signatures and cosignatures of checkpoints ----
 
 # raises InvalidSignature; as OpenSSL and Go do, it takes S < L alone and compares R byte for byte
 def verify(raw, signature, message):
@@ -411,6 +426,8 @@ def signature_lines(lines):
         dash, name, blob = line.split(" ")
         must(dash == "\u2014" and is_name(name) and len(unbase64(blob)) > 4, "not a signature line")
         yield name, unbase64(blob)
+
+# ---- Places of statements in a session ----
 
 class Places:
     """The statements of one session in the order of their places: whether all are there. Its memory does not grow with their number. The reference says what each is held against."""
@@ -480,6 +497,8 @@ class Places:
         gaps = ", ".join(str(a) if a == b else f"{a}–{b}" for a, b, _ in self.gaps[:100])
         more = f" and {count - 100} ranges more" if count > 100 else ""
         return f"missing {gaps}{more}" + ("" if self.sealed else f", open at {self.last}") + refused
+
+# ---- Statements and endorsements ----
 
 # What an agent signs with a key of its own: statements, and endorsements of its next key. They are
 # compact JWS, and the reference says which.
@@ -575,6 +594,8 @@ def goes_on(continues):
 
 def moment(timestamp):  # in milliseconds
     return round(seconds(timestamp) * 1000) if timestamp > "0002" else -10**14
+
+# ---- The checks of an evidence file ----
 
 class Evidence:  # a file while it is checked
     # known has fingerprints of companies' keys: of them one counts without fingerprint and policy
@@ -731,6 +752,8 @@ class Evidence:  # a file while it is checked
         if self.file["log"] == "actions":
             self.acts(self.file["record"])
 
+    # ---- Control records and what follows from them ----
+
     # control records, each of which must be about what it may be about
     def told(self, entries, about):
         last, events = -1, []
@@ -813,6 +836,7 @@ class Evidence:  # a file while it is checked
                 names |= {name} if len(names & set(members)) >= k else set()
             must(quorum in names, "a checkpoint is not cosigned by a quorum of the policy")
 
+    # ---- The agent's keys and statements ----
 
     # the keys of an agent from the one that signed on, each endorsed by the one behind it
     def key_chain(self, entries, agent, kid):
@@ -947,6 +971,8 @@ class Evidence:  # a file while it is checked
             self.not_actor = actor
             self.checked.append(f"record {record['index']} is of the agent {agent}, and its delegation was given to {actor}")
 
+# ---- What a file does not prove, and policies ----
+
 NOT_PROVEN = [
     "That nothing was left out: this file shows one record, not what came before it, after it or beside it.",
     "That what the payload says is true: only that the service was given it, and when by the service's clock.",
@@ -995,6 +1021,8 @@ def read_policy(text):
     must(quorum, "no line says what the quorum is")
     must(len({log["raw"] for log in logs}) == len(logs) and len({w["raw"] for _, w in witnesses}) == len(witnesses), "a key stands twice")
     return logs, witnesses, groups, quorum
+
+# ---- The checks of a session file ----
 
 SESSION_NOT_PROVEN = [
     "That the agent did nothing else: this file shows one session of one key, not what came before it, after it or beside it.",
@@ -1109,6 +1137,7 @@ class SessionFile(Evidence):
         if self.since_stolen:
             say(f"the key was in other hands since {self.stolen()}; {self.since_stolen} of these records are of that time")
 
+# ---- Summary and verdict in words ----
 
 # The summary of a file that does not fail: who did what, on whose behalf and under which right. All
 # checkers print the same lines. Names of the file are JSON strings in them, and end where they end.
@@ -1212,6 +1241,8 @@ def summary(checked):  # (name, text) of each line
 def in_words(verdict, code, reason):  # the verdict, as all checkers print it
     return f"fails: {code}: {reason}" if code else "holds" if verdict == "holds" else f"holds, {reason}"
 
+# ---- Kinds of files ----
+
 # What a file is, and who checks it. A file of another kind than this checker reads may be as
 # genuine as any: it gets no verdict. Package filekind is the reference of this part.
 KINDS = {
@@ -1295,6 +1326,7 @@ def must_be(name, begin, *kinds):
     if kind and kind not in kinds:
         raise NotRead(f"{name} is {': '.join(KINDS[kind])}")
 
+# ---- Trusted keys ----
 
 # The keys of companies that this machine trusts, which attestd trust stores, are lines
 # "COMPANY SHA256:…". Who can change or replace their file could choose the keys.
@@ -1361,6 +1393,8 @@ def is_fingerprint(key):
 
 class NotUsable(Exception):
     """The file of trusted keys is there, and cannot be relied on."""
+
+# ---- Command line ----
 
 # escapes what would move, reverse or add to what a terminal shows; half a surrogate pair becomes
 # U+FFFD

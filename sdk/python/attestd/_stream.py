@@ -1,3 +1,11 @@
+"""The WebSocket of the stream of records."""
+
+import base64, hashlib, os, struct
+
+from ._errors import ConnectionLost
+from ._transport import _end, MAX_ANSWER, _refusal
+from .check import must
+
 def _upgrade(connections, path, bearer):
     """Asks for a WebSocket (RFC 6455): (connection, socket, answer, on whose file the messages
     come)."""

@@ -1,3 +1,12 @@
+"""All operations of the API reference: how each is called, and how its arguments are spelled."""
+from __future__ import annotations
+
+import functools, inspect, keyword, re
+from dataclasses import dataclass
+from urllib.parse import quote, urlencode
+
+from ._text import _encode, _known, _well_formed
+
 @dataclass(frozen=True)
 class Route:
     """How an operation is called and what it answers."""
@@ -15,7 +24,6 @@ class Route:
 
 _page = ("limit", "cursor")
 _search = ("log", "agent", "action", "delegatedBy", "since", "until")
-
 OPERATIONS = {  # all of the API reference, by their names there
     "createCompany": Route("POST /v1/companies", members=("companyId", "metadata"), status=201),
     "setup": Route("POST /v1/setup", members=("companyId", "metadata"), status=201),
@@ -113,16 +121,6 @@ OPERATIONS = {  # all of the API reference, by their names there
 def _arguments(route):  # as Python spells them
     names = (*re.findall(r"{(\w+)}", route.call), *route.query, *route.header, *route.members)
     return [name.replace("-", "_") + "_" * keyword.iskeyword(name) for name in names]
-
-def _known(what, given, names):
-    """Raises a TypeError for a name that is none of these; it says which one was perhaps meant.
-    What is misspelt would be ignored otherwise: an expiry, for example."""
-    for name in given:
-        if name not in names:
-            plain = lambda text: text.replace("_", "").lower()
-            close = difflib.get_close_matches(plain(name), map(plain, names), 1, 0.6)
-            meant = [f"; did you mean {one}?" for one in names if [plain(one)] == close]
-            raise TypeError(f"{what} has no argument {name}" + (meant or [f"; it has {', '.join(names) or 'none'}"])[0])
 
 def _snake(name):
     return "dpop" if name == "DPoP" else re.sub("(?<=[a-z])(?=[A-Z])", "_", name.replace("-", "_")).lower()

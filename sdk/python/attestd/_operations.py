@@ -1,5 +1,7 @@
 # Made of the API reference by go generate ./web.
 
+from ._routes import _operation
+
 class _Operations:
     """The operations of the API reference that are called in the usual way."""
 

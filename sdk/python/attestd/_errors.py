@@ -1,3 +1,8 @@
+"""The errors of the client, and how answers become errors."""
+
+import http.client, json, re, time
+from email.utils import parsedate_to_datetime
+
 class AttestdError(Exception):
     """What every error of this module is."""
 
@@ -94,3 +99,23 @@ def _retry_after(said):  # seconds, or a date
         return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
     except (TypeError, ValueError):
         return 0.0
+
+def _place(error):  # of the item of a batch that a refusal names, or None
+    named = re.match(r"/records/([0-9]+)", error.pointer)
+    return int(named[1]) if named else None
+
+class UnknownKeyError(AttestdError):
+    """The agent has a key that it does not know: whoever holds it can sign in its name."""
+
+    def __init__(self, agent, key):
+        super().__init__(f"ALARM: the agent {agent} has the key {key['thumbprint']}, enrolled at {key['createdAt']}, which this client does not know: whoever holds it can sign in its "
+                         "name. If it is not yours, revoke it and find out who enrolled it: the control log says by which credential")
+        self.agent, self.key = agent, key
+
+class OtherLogError(AttestdError):
+    """The service names another log than the agent knows: another service answers, or one that has another history. The agent signs nothing from then on, and sends it no statement."""
+
+    def __init__(self, agent, known, named):
+        super().__init__(f"ALARM: the service says that the actions of the agent {agent} go into the log {named}, and this client knows the log {known}: it signs nothing. Find out which "
+                         "service answers under this address; if its log has changed for a reason that you know, change log in the key file")
+        self.agent, self.known, self.named = agent, known, named

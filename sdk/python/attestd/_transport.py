@@ -1,3 +1,12 @@
+"""Connections, retries, deadlines, and the credential of an OAuth client."""
+from __future__ import annotations
+
+import functools, http.client, io, random, select, socket, ssl, threading, time
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from ._errors import AttestdError, ConnectionLost, _service_error, ServiceError
+
 @dataclass(frozen=True)
 class Retry:
     """How often a request is sent again, beyond the first attempt, and after how many seconds: a random time between min and twice min, four times min and so on, at most max. After

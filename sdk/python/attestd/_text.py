@@ -1,3 +1,12 @@
+"""Attestations as the JSON text that is sent."""
+from __future__ import annotations
+
+import difflib, hashlib, json, re, secrets, time
+from dataclasses import dataclass
+from decimal import Decimal
+
+from ._errors import PayloadError
+
 def _encode(value):
     """The JSON of a value, made fit for canonical JSON: see the module's docstring."""
     try:
@@ -62,3 +71,13 @@ def _new_key():
 
 def _header_key(key):  # bare where it can be, else as a quoted string (RFC 8941, section 3.3.3)
     return '"' + re.sub(r'(["\\])', r"\\\1", key) + '"' if re.search(r'[ "\\]', key) else key
+
+def _known(what, given, names):
+    """Raises a TypeError for a name that is none of these; it says which one was perhaps meant.
+    What is misspelt would be ignored otherwise: an expiry, for example."""
+    for name in given:
+        if name not in names:
+            plain = lambda text: text.replace("_", "").lower()
+            close = difflib.get_close_matches(plain(name), map(plain, names), 1, 0.6)
+            meant = [f"; did you mean {one}?" for one in names if [plain(one)] == close]
+            raise TypeError(f"{what} has no argument {name}" + (meant or [f"; it has {', '.join(names) or 'none'}"])[0])

@@ -1,3 +1,25 @@
+"""The client of one service."""
+from __future__ import annotations
+
+import http.client, json, sys, threading, time
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from ._agent import Agent
+from ._compare import _differs
+from ._errors import (
+    AttestdError, ConnectionLost, _object, PayloadError, _place, RecordMismatchError, _service_error, ServiceError,
+    _wants_nonce,
+)
+from ._jose import _proof, _public_jwk, _thumbprint
+from ._operations import _Operations
+from ._routes import _arrange, _bound, _either, OPERATIONS
+from ._session import Session
+from ._stream import _messages, _upgrade
+from ._text import _header_key, _prepare
+from ._transport import _Connections, _end, MAX_ANSWER, OAuth, _parts, _refusal, Retry
+from .check import must
+
 class _IssuedToken:  # of Client.token
     def __init__(self):
         self.lock, self.token, self.renew, self.ends = threading.Lock(), None, float("-inf"), float("-inf")
@@ -259,10 +281,6 @@ def _under_fresh_keys(send, items):
                 raise
             renewed.add(at)
             items = [*items[:at], items[at].rekeyed(), *items[at + 1 :]]
-
-def _place(error):  # of the item of a batch that a refusal names, or None
-    named = re.match(r"/records/([0-9]+)", error.pointer)
-    return int(named[1]) if named else None
 
 @dataclass(frozen=True)
 class _Rate:

@@ -1,3 +1,9 @@
+"""The client for asyncio."""
+
+import asyncio, functools, inspect
+
+from ._client import Client
+
 class AsyncClient:
     """The methods of Client for asyncio: each runs in a thread of asyncio's pool. records, search, stream, get_report and get_session are asynchronous generators."""
 

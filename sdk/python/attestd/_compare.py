@@ -1,3 +1,11 @@
+"""Whether the record in an answer is that of what was sent."""
+
+import functools
+
+from ._errors import PayloadError
+from ._jose import _part_of, _sha256
+from .check import canonical, digest_of_parts, must, strings
+
 # The record in an answer is that of what was sent, or there is none to believe in.
 
 def _differs(record, sent, company, person):
@@ -55,3 +63,7 @@ def _delegation_or_none(token):
         return _delegation_of(token)
     except PayloadError:  # no record can be of it
         return None
+
+def _delegation_claim(token, log):
+    info = _delegation_of(token)
+    return _sha256(canonical(info)) if log else info["tokenId"]

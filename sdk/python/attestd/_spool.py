@@ -1,3 +1,22 @@
+"""Attestations that wait on disk, and sessions of them."""
+from __future__ import annotations
+
+import hashlib, json, os, re, secrets, socket, stat, threading, time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ._agent import _agent_of
+from ._errors import (
+    AttestdError, ConnectionLost, FullError, _is_page, OtherLogError, _place, RecordMismatchError, RefusedError,
+    ServiceError,
+)
+from ._jose import _name_of, _part_of, _sha256
+from ._routes import _either, OPERATIONS
+from ._session import _FurtherIDs, _is_refused, _is_reused, _Next, _refusal_of
+from ._text import _prepare, _Prepared
+from ._transport import _retryable
+from .check import must
+
 class Spool:
     """Attestations that wait on disk, for programs that cannot wait for the service.
 
@@ -361,3 +380,189 @@ def _unsealed(content):
     must(hashlib.sha256(rest).hexdigest().encode() == checksum, "the checksum is another")
     whose, _, text = rest.partition(b" ")
     return whose == b"made", text.decode()
+
+class SpoolSession:
+    """A session of a spool. What is signed is on disk with its place before it is sent, so a process that is killed leaves no hole in the numbers and uses none twice. What the service
+    refuses stays used too, at once or in a flush: the next statement names it. One process has a session at a time, its threads included, and the next one goes on where it was. Where
+    another process that lives has the session, after its end, and under the next key of the agent, this one is under the ID with "~" and the time; its first statement names the last one
+    of the run before, or the one that continues gives. While a statement waits, the same action under the same idempotency_key is the same statement."""
+
+    def __init__(self, spool, id, *, continues=None):
+        if not re.fullmatch("[A-Za-z0-9._-]{1,100}", id):
+            raise AttestdError("the ID of a session must have 1 to 100 characters of A-Z, a-z, 0-9, '.', '_' and '-'")
+        self._spool, self._agent, self._lock = spool, _agent_of(spool.client), threading.Lock()
+        self._ids, self._signed, self._asked, self._left = _FurtherIDs(), None, False, None
+        kid = self._agent.thumbprint
+        self._name, taken, shared = _take_places(spool.folder / "sessions", [kid, *self._agent._known - {kid}], id)
+        # what was signed last may be nowhere else; to send it twice makes no second record
+        for _, state, _ in taken:
+            if state.get("item") and state.get("at", 0) > (time.time() - 29 * 86400) * 1000:
+                spool._add_text(state["item"], False)
+        self._item, self._next = None, _Next(id)
+        if taken:
+            _, state, of = taken[-1]
+            last = _Next(state["sid"], state["seq"], state.get("previous"), state.get("end", False), tuple(state.get("refused", ())), state.get("continues"), tuple(state.get("spent", ())))
+            self._next = last if of == kid and not last.end else None
+            before = last.last(of) or last.continues
+        if shared or not self._next:
+            self._next = _Next(self._ids.of(id), continues=before if taken else None)
+        if continues and self._next.seq == 0:
+            self._next = replace(self._next, continues=continues)
+        self._place()
+        for former, _, _ in taken:
+            (spool.folder / "sessions" / former).unlink(missing_ok=True)
+
+    @property
+    def id(self):
+        """The ID of the session. It changes where the service has other statements of that ID."""
+        return self._next.sid
+
+    @property
+    def last(self):
+        """The last statement, which a further session can go on from; None before the first."""
+        return self._next.last(self._agent.thumbprint)
+
+    @_either
+    def add(self, action_type, payload, *, delegation=None, idempotency_key=None):
+        """Signs an action at the next place. It returns when that is synced; a flush sends it."""
+        self._add(self._prepared(action_type, payload, delegation, idempotency_key), False)
+
+    @_either
+    def attest(self, action_type, payload, *, delegation=None, idempotency_key=None, end=False):
+        """As add, and sends it; with end, the last one of the session. Returns {"queued": False, "record": …} or, where there is no answer, {"queued": True}. What the service
+        refuses is raised, and stands in the folder refused then. After a RecordMismatchError or an OtherLogError it waits on disk, too."""
+        prepared = self._prepared(action_type, payload, delegation, idempotency_key)
+        if not self._asked:
+            self._spool.client._learn_log()
+        self._asked, sid = True, self.id
+        try:
+            return self._attest(prepared, end, True)
+        except AttestdError as error:
+            if not _is_reused(error) or self.id == sid:
+                raise
+        # Another statement has the place or the jti. Only the jti is the same elsewhere.
+        return self._attest(prepared, end, False)
+
+    def _prepared(self, action_type, payload, delegation, key):
+        return _prepare({"agentId": self._agent.agent_id, "actionType": action_type, "payload": payload, "delegation": delegation, "idempotencyKey": key})
+
+    def _attest(self, prepared, end, moves):
+        signed, statement, name = self._add(prepared, end)
+        try:
+            record = self._spool.client._attest(signed)
+        except AttestdError as error:
+            if isinstance(error, (RecordMismatchError, OtherLogError)):
+                raise
+            if not _is_refused(error):
+                return {"queued": True}
+            with self._lock:
+                self._add_signed()
+                refusal = _refusal_of(statement, error)
+                if refusal["sid"] == self.id:
+                    self._refused(refusal, moves)
+                    self._place()
+                else:
+                    self._spool._put_refusal(refusal)
+                self._spool._set_apart(name, str(error), _Found([]))
+            raise
+        self._spool._remove(name)
+        return {"queued": False, "record": record}
+
+    def _add(self, prepared, end):
+        with self._lock:
+            self._add_signed()
+            # what a flush has found
+            refusals = self._spool._refusals(self._agent.thumbprint, self.id)
+            for _, refusal in refusals:
+                self._refused(refusal, True)
+            id = self._next.id_of(prepared)
+            waiting = id and self._spool._waiting((self._agent.thumbprint, id))
+            if waiting:
+                name, text, statement = waiting
+                if not self._agent._says(statement, prepared, end):
+                    raise AttestdError("the idempotency key is that of another action, which waits")
+                return _Prepared(text, "", False), statement, name
+            if self._next.end:
+                raise AttestdError("the session has ended")
+            signed, statement = self._agent._sign(prepared, self._next, end, id)
+            self._next, self._item, self._signed = self._next.after(statement, end), signed.text, signed.text
+            name = self._add_signed()
+            for file, _ in refusals:
+                file.unlink(missing_ok=True)
+            return signed, statement, name
+
+    def _add_signed(self):
+        """Puts on disk what was signed: first its place, so that this is never used again."""
+        if not self._signed:
+            return None
+        self._place()
+        name = self._spool._add_text(self._signed, False)
+        self._signed = None
+        return name
+
+    def _refused(self, refusal, moves):
+        """Takes in a refusal. Where another statement has the place, or the jti, the session moves to another ID; when it is the jti, it comes back."""
+        if refusal["hash"] == self._next.previous:
+            self._item = None
+        here, back, self._left = self._next.after_refusal(refusal), self._left, None
+        if refusal["code"] != "STATEMENT_REUSED":
+            self._next = here
+        elif back and not moves:
+            self._next = back
+        else:
+            self._next, self._left = self._next.elsewhere(refusal, self._ids.of(self.id)), here
+
+    def _place(self):
+        now, more = self._next, {"item": self._item, "refused": list(self._next.refused), "continues": self._next.continues, "spent": list(self._next.spent)}
+        state = {"sid": now.sid, "seq": now.seq, "previous": now.previous, "end": now.end, "at": int(time.time() * 1000), **{name: value for name, value in more.items() if value}}
+        self._spool._put("sessions", self._name, _sealed_json({name: value for name, value in state.items() if value is not None}))
+
+def _sealed_json(value):
+    text = json.dumps(value, separators=(",", ":"))
+    return f"{_sha256(text)} {text}"
+
+def _unsealed_json(path):  # None where the disk has changed it
+    checksum, _, text = path.read_text("utf-8").partition(" ")
+    return json.loads(text) if _sha256(text) == checksum else None
+
+_HOST = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
+
+def _is_held(owner):  # whether the process that has a file lives, or may: it is on another machine
+    host, pid = owner.split("-")[:2]
+    if host != _HOST or int(pid) == os.getpid() or os.name == "nt":
+        return True
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
+
+def _prefix_of(kid, id):  # of the files of a session
+    return _sha256(f"{kid}\n{id}")[:32]
+
+def _take_places(folder, kids, id):
+    """Takes over the places of a session that processes have left, the newest last, by renaming the files, so that of many one gets each: the name of a new file, the (name, state, kid) of
+    those, and whether another process may have the session. kids are the agent's own key, and then former ones."""
+    new_name = lambda prefix: f"{prefix}.{_HOST}-{os.getpid()}-{secrets.token_hex(6)}"
+    whose, taken, shared = {_prefix_of(kid, id): kid for kid in kids}, [], False
+    for left in os.listdir(folder):
+        prefix, _, owner = left.partition(".")
+        if prefix not in whose:
+            continue
+        if _is_held(owner):
+            shared = True
+            continue
+        name = new_name(prefix)
+        try:
+            os.rename(folder / left, folder / name)
+        except FileNotFoundError:  # another was first
+            shared = True
+            continue
+        state = _unsealed_json(folder / name)
+        if state is None:
+            shared = True
+        else:
+            taken.append((name, state, whose[prefix]))
+    return new_name(_prefix_of(kids[0], id)), sorted(taken, key=lambda one: one[1].get("at", 0)), shared
