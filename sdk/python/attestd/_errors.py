@@ -4,7 +4,7 @@ import http.client, json, re, time
 from email.utils import parsedate_to_datetime
 
 class AttestdError(Exception):
-    """What every error of this module is."""
+    """What every error of this package is."""
 
 class ServiceError(AttestdError):
     """An answer of the service that is not a success. Programs go by status and code; the codes stand in the API reference. pointer names the member of the request that is

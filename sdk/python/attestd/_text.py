@@ -8,7 +8,7 @@ from decimal import Decimal
 from ._errors import PayloadError
 
 def _encode(value):
-    """The JSON of a value, made fit for canonical JSON: see the module's docstring."""
+    """The JSON of a value, made fit for canonical JSON: see the package's docstring."""
     try:
         _check(value, "")
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
