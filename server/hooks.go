@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"attestd/agent/hookevent"
-	"attestd/agent/toolcall"
+	"attestd/chain/action/hookevent"
+	"attestd/chain/action/toolcall"
 	"attestd/server/limit"
 	"attestd/store"
 )

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"attestd/agent/toolcall"
 	"attestd/chain"
+	"attestd/chain/action/toolcall"
 	"attestd/store"
 	"attestd/store/names"
 )

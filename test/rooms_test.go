@@ -15,12 +15,12 @@ import (
 var update = flag.Bool("update", false, "write the picture of rooms into docs/design.md, and the words of the checkers into testdata")
 
 // imports lists which rooms (top-level directories) each room may import. Imports go downward only,
-// and what runs beside an agent reaches a server by HTTP alone.
+// and what runs beside an agent reaches a server by HTTP alone: only the commands import it.
 var imports = map[string]string{
 	"main":     "cmd",
 	"cmd":      "server service store agent sdk chain crypto web internal",
-	"server":   "service store agent sdk chain crypto web internal",
-	"service":  "store agent chain crypto internal",
+	"server":   "service store chain crypto web internal",
+	"service":  "store chain crypto internal",
 	"store":    "chain crypto internal",
 	"agent":    "sdk chain crypto internal",
 	"sdk":      "chain crypto internal",

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"attestd/agent/hookevent"
-	"attestd/agent/toolcall"
+	"attestd/chain/action/hookevent"
+	"attestd/chain/action/toolcall"
 	"attestd/crypto/cred"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"

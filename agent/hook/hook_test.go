@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"attestd/agent/hook"
-	"attestd/agent/hookevent"
+	"attestd/chain/action/hookevent"
 	"attestd/internal/notary"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"attestd/agent/hook"
-	"attestd/agent/hookevent"
+	"attestd/chain/action/hookevent"
 	"attestd/internal/notary"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"

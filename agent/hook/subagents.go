@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"attestd/agent/toolcall"
+	"attestd/chain/action/toolcall"
 	"attestd/internal/regular"
 	"attestd/sdk/attestd/private"
 )

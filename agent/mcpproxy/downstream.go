@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"attestd/agent/toolcall"
+	"attestd/chain/action/toolcall"
 	"attestd/sdk/attestd"
 )
 

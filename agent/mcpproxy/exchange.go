@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"attestd/agent/toolcall"
+	"attestd/chain/action/toolcall"
 )
 
 // exchange is a client's HTTP request and the response to it.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"attestd/agent/toolcall"
+	"attestd/chain/action/toolcall"
 	"attestd/sdk/attestd"
 )
 

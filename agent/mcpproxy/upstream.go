@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"attestd/agent/toolcall"
+	"attestd/chain/action/toolcall"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"
 )

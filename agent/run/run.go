@@ -23,7 +23,7 @@ import (
 	"syscall"
 	"time"
 
-	"attestd/agent/toolcall"
+	"attestd/chain/action/toolcall"
 	"attestd/sdk/attestd"
 )
 

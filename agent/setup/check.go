@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"attestd/agent/hookevent"
+	"attestd/chain/action/hookevent"
 	"attestd/crypto/strictjson"
 	"attestd/sdk/attestd"
 )

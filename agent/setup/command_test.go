@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/agent/hookevent"
+	"attestd/chain/action/hookevent"
 )
 
 // A hook's command has the form of the shell in which its agent runs it, also on Windows. Where a

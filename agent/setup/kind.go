@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"attestd/agent/hookevent"
+	"attestd/chain/action/hookevent"
 	"attestd/internal/lazyregexp"
 )
 

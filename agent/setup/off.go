@@ -14,7 +14,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
-	"attestd/agent/hookevent"
+	"attestd/chain/action/hookevent"
 	"attestd/internal/regular"
 )
 

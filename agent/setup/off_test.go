@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/agent/hookevent"
 	"attestd/agent/setup"
+	"attestd/chain/action/hookevent"
 )
 
 // What the settings of each agent say of all hooks is found, in whichever file it stands, as the

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"attestd/agent/hookevent"
 	"attestd/agent/setup"
+	"attestd/chain/action/hookevent"
 )
 
 // Remove restores the settings before Merge, in order and spelling, for every agent and program.

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"attestd/agent/hookevent"
+	"attestd/chain/action/hookevent"
 	"attestd/crypto/strictjson"
 	"attestd/internal/lazyregexp"
 )

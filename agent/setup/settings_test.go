@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/agent/hookevent"
 	"attestd/agent/setup"
+	"attestd/chain/action/hookevent"
 )
 
 // Merge preserves other hooks and members, is idempotent, and adds one hook to each event.

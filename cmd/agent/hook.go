@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"attestd/agent/hook"
-	"attestd/agent/hookevent"
-	"attestd/agent/toolcall"
+	"attestd/chain/action/hookevent"
+	"attestd/chain/action/toolcall"
 	"attestd/cmd/cli"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/private"

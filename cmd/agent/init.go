@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/agent/setup"
-	"attestd/agent/toolcall"
+	"attestd/chain/action/toolcall"
 	"attestd/cmd/cli"
 	"attestd/crypto/cred"
 	"attestd/internal/printable"

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/agent/mcpproxy"
-	"attestd/agent/toolcall"
+	"attestd/chain/action/toolcall"
 	"attestd/cmd/cli"
 )
 

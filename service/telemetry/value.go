@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
-	"attestd/agent/toolcall"
+	"attestd/chain/action/toolcall"
 	"attestd/crypto/jcs"
 )
 

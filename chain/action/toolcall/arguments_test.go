@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"attestd/agent/toolcall"
+	"attestd/chain/action/toolcall"
 )
 
 // A secret is masked inside an argument, and as the argument after its option.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/agent/toolcall"
+	"attestd/chain/action/toolcall"
 )
 
 // Whoever writes a command can write what looks like the place of a secret before what the command

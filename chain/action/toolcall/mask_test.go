@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"attestd/agent/toolcall"
+	"attestd/chain/action/toolcall"
 	"attestd/crypto/keys"
 )
 

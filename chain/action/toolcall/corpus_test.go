@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/agent/toolcall"
+	"attestd/chain/action/toolcall"
 )
 
 // The figures of masking over the corpus in testdata. They may only get better: raise them with the

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/agent/toolcall"
+	"attestd/chain/action/toolcall"
 )
 
 // With a key a mask has the beginning of the secret's HMAC, by which the key's owner can show later

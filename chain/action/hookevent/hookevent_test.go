@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/agent/hookevent"
-	"attestd/agent/toolcall"
+	"attestd/chain/action/hookevent"
+	"attestd/chain/action/toolcall"
 )
 
 // Events of Gemini CLI and Codex become the same records as those of Claude Code;

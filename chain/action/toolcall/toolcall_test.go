@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/agent/toolcall"
+	"attestd/chain/action/toolcall"
 	"attestd/crypto/jcs"
 )
 

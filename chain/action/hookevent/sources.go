@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"attestd/agent/toolcall"
+	"attestd/chain/action/toolcall"
 )
 
 // claudeCode parses the events of Claude Code (2.1.330) and of Codex.
