@@ -23,7 +23,7 @@ import (
 	"syscall"
 	"time"
 
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action/mask"
 	"attestd/sdk/attestd"
 )
 
@@ -37,10 +37,10 @@ const (
 // Config configures a run.
 type Config struct {
 	Agent   string
-	ID      string          // of the run
-	Command []string        // at least one
-	Policy  toolcall.Policy // masks secrets
-	Git     string          // folder of the repository whose commits are attested; "" for none
+	ID      string   // of the run
+	Command []string // at least one
+	Mask    mask.Key // of the digests in masks
+	Git     string   // folder of the repository whose commits are attested; "" for none
 
 	Stdin, Stdout, Stderr *os.File
 	Signals               <-chan os.Signal // forwarded to the command
@@ -68,7 +68,7 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 		Source  string   `json:"source"`
 		RunID   string   `json:"runId"`
 		Command []string `json:"command"`
-	}{source, r.ID, c.Policy.MaskArguments(c.Command)})
+	}{source, r.ID, c.Mask.Arguments(c.Command)})
 	if err != nil {
 		err = fmt.Errorf("the command was not started because its start could not be attested: %w", err)
 		if c.Signed { // the start may be recorded all the same
@@ -83,7 +83,7 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 		commits, failed := repository.since(ctx, start)
 		err = errors.Join(err, failed)
 		for _, commit := range commits {
-			commit.Source, commit.RunID, commit.Subject = source, r.ID, c.Policy.MaskText(commit.Subject)
+			commit.Source, commit.RunID, commit.Subject = source, r.ID, c.Mask.Text(commit.Subject)
 			err = errors.Join(err, r.record(ctx, "git.commit", "git:"+commit.Commit, commit))
 		}
 	}

@@ -224,7 +224,7 @@ func openHookFolder(h *hook.Hook, at agentConnection, alarm func(error)) {
 		h.WithoutSpool(err)
 		return
 	}
-	h.Policy.MaskKey = at.maskKey(alarm)
+	h.Policy.Mask = at.maskKey(alarm)
 	queue.FreshKeys, queue.Patience = true, hook.Patience
 	h.Spool, h.Ends, h.Subagents = queue, filepath.Join(at.folder, "ends"), filepath.Join(at.folder, "subagents")
 	secret, err := private.Secret(filepath.Join(at.folder, "hook-secret"))

@@ -140,7 +140,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	warn := func(text string) { cli.PrintError("attestd: %s\n", text) }
-	policy.MaskKey = at.maskKey(warnOf)
+	policy.Mask = at.maskKey(warnOf)
 	config := mcpproxy.Config{Agent: f.agent, Server: f.server, Policy: policy, FailClosed: closed, Warn: warn,
 		Signed: at.identity != nil, CallsOnly: f.record == recordCalls}
 	switch {

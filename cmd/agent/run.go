@@ -60,7 +60,7 @@ A session of signed records is one run.
 				return err
 			}
 			config := run.Config{Agent: agent, Command: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-			config.Policy.MaskKey = at.maskKey(warnOf)
+			config.Mask = at.maskKey(warnOf)
 			if git {
 				config.Git = "."
 			}

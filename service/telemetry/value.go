@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
+	"attestd/chain/action/mask"
 	"attestd/chain/action/toolcall"
 	"attestd/crypto/jcs"
 )
@@ -41,7 +42,7 @@ const (
 func (w *writer) name(name string) nameFacts {
 	known, ok := w.names[name]
 	if !ok {
-		known = nameFacts{toolcall.ID(name), namesContent(name), namesMeasure(name), toolcall.NamesSecret(name)}
+		known = nameFacts{toolcall.ID(name), namesContent(name), namesMeasure(name), mask.NamesSecret(name)}
 		if len(w.names) < maxRemembered {
 			w.names[name] = known
 		}

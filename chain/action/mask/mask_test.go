@@ -1,4 +1,4 @@
-package toolcall_test
+package mask_test
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package toolcall_test
+package mask_test
 
 import (
 	"encoding/json"
@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action/mask"
 )
 
 // Whoever writes a command can write what looks like the place of a secret before what the command
@@ -111,15 +111,15 @@ func FuzzMaskHidesNoCommand(f *testing.F) {
 	}
 	signs := []string{";", "|", "&", ">", "\n", "`", "$(", "<(", "&& "}
 	f.Fuzz(func(t *testing.T, before string, sign byte, command string) {
-		policy := toolcall.Policy{}
+		var key mask.Key
 		text := before + signs[int(sign)%len(signs)] + command
 		if anyMask.MatchString(text) {
 			return
 		}
-		parts, ok := unmask(text, policy.MaskText(text))
+		parts, ok := unmask(text, key.Text(text))
 		// a number of JSON gets quotation marks
 		if !ok && !strings.Contains(text, "{") && !strings.Contains(text, "[") {
-			t.Fatalf("%q becomes %q", text, policy.MaskText(text))
+			t.Fatalf("%q becomes %q", text, key.Text(text))
 		}
 		for _, part := range parts {
 			if strings.ContainsAny(part, ";|&<>`\r\n") || strings.Contains(part, "$(") {
@@ -127,9 +127,9 @@ func FuzzMaskHidesNoCommand(f *testing.F) {
 			}
 		}
 		// Words of small letters are commands, never values of random characters.
-		if strings.Trim(command, "abcdefghijklmnopqrstuvwxyz ") == "" && policy.MaskText(command) == command && !strings.HasPrefix(command, " ") &&
-			!strings.HasSuffix(policy.MaskText(text), command) {
-			t.Fatalf("%q becomes %q", text, policy.MaskText(text))
+		if strings.Trim(command, "abcdefghijklmnopqrstuvwxyz ") == "" && key.Text(command) == command && !strings.HasPrefix(command, " ") &&
+			!strings.HasSuffix(key.Text(text), command) {
+			t.Fatalf("%q becomes %q", text, key.Text(text))
 		}
 	})
 }

@@ -1,14 +1,14 @@
-package toolcall
+package mask
 
 import "strings"
 
-// MaskArguments returns the arguments of a command with their secrets masked. It also masks a
+// Arguments returns the arguments of a command with their secrets masked. It also masks a
 // secret that is the argument after its option, as in --password hunter2.
-func (p Policy) MaskArguments(arguments []string) []string { return p.list("", arguments) }
+func (k Key) Arguments(arguments []string) []string { return k.list("", arguments) }
 
 // list masks the secrets in the strings of an array, which may be the arguments of a program, or
 // the lines of a file. program is the name of a program that stands before them, or "".
-func (p Policy) list(program string, list []string) []string {
+func (k Key) list(program string, list []string) []string {
 	texts := list
 	if program != "" {
 		texts = append([]string{program}, list...)
@@ -34,7 +34,7 @@ func (p Policy) list(program string, list []string) []string {
 	}
 	shown := make([]string, len(texts))
 	for i, t := range texts {
-		shown[i] = replace(t, spans[i], p.masked)
+		shown[i] = replace(t, spans[i], k.Whole)
 	}
 	return shown[len(texts)-len(list):]
 }

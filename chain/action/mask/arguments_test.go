@@ -1,10 +1,10 @@
-package toolcall_test
+package mask_test
 
 import (
 	"slices"
 	"testing"
 
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action/mask"
 )
 
 // A secret is masked inside an argument, and as the argument after its option.
@@ -32,7 +32,7 @@ func TestArgumentsAreMasked(t *testing.T) {
 		{[]string{"x", "--pin-password", "1234"}, []string{"x", "--pin-password", "[masked 4]"}},
 		{nil, []string{}},
 	} {
-		got := toolcall.Policy{}.MaskArguments(c.given)
+		got := mask.Key(nil).Arguments(c.given)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%q becomes %q, want %q", c.given, got, c.want)
 		}

@@ -1,4 +1,14 @@
-package toolcall
+// Package mask replaces the secrets in what an agent sends with masks: in texts, commands, URIs and
+// JSON values. It is pure.
+//
+// A mask is [masked N], where N is the length of the secret in bytes, or with a [Key]
+// [masked N h:D], where D is the first 32 hex digits of the secret's HMAC-SHA-256.
+//
+// A secret is a token of a known form, or stands where a name, an option or a header announces one.
+// It ends where its grammar ends: none holds a line feed, a backtick, $( or one of ; | & < and >,
+// so that a mask hides no command. Masking is incomplete: it knows forms of secrets, not the
+// secrets themselves.
+package mask
 
 import (
 	"cmp"
@@ -10,8 +20,32 @@ import (
 	"strings"
 )
 
-// maskedID replaces a secret in an ID. Package action knows such an ID by it.
-const maskedID = "[masked]"
+// Key is the key of the digests in masks. It stays beside the agent, so only its owner can show
+// later which value a mask stands for, and no one else can guess it. Without a key a mask has the
+// length alone.
+type Key []byte
+
+// Text returns a text with its secrets masked.
+func (k Key) Text(text string) string { return replace(text, find(text), k.Whole) }
+
+// Whole returns what stands for a secret: its length in bytes and, with a key, its HMAC-SHA-256, of
+// which 128 bits are enough to find the value and too many to make another one for it.
+func (k Key) Whole(secret string) string {
+	text := "[masked " + strconv.Itoa(len(secret))
+	if len(k) > 0 {
+		mac := hmac.New(sha256.New, k)
+		mac.Write([]byte(secret))
+		text += " h:" + hex.EncodeToString(mac.Sum(nil)[:16])
+	}
+	return text + "]"
+}
+
+// InID stands for a secret in an ID. It has no length, because it only marks the ID as one that
+// names nothing: IDs that differ may be equal once they are masked.
+const InID = "[masked]"
+
+// ID returns an ID with its secrets masked.
+func ID(id string) string { return replace(id, find(id), func(string) string { return InID }) }
 
 // maxValue is the maximum size in bytes of a secret that a name or an option announces. The rest of
 // a longer value stays in the text.
@@ -21,24 +55,6 @@ const maxValue = 8 << 10
 type span struct {
 	start, end int
 	quote      bool // a JSON number, whose mask needs quotation marks
-}
-
-// MaskText returns a text with its secrets masked.
-func (p Policy) MaskText(text string) string { return p.mask(text) }
-
-// mask replaces each secret in a text.
-func (p Policy) mask(text string) string { return replace(text, find(text), p.masked) }
-
-// masked returns what stands for a secret: its length in bytes and, with a key, its HMAC-SHA-256,
-// of which 128 bits are enough to find the value and too many to make another one for it.
-func (p Policy) masked(secret string) string {
-	text := "[masked " + strconv.Itoa(len(secret))
-	if len(p.MaskKey) > 0 {
-		mac := hmac.New(sha256.New, p.MaskKey)
-		mac.Write([]byte(secret))
-		text += " h:" + hex.EncodeToString(mac.Sum(nil)[:16])
-	}
-	return text + "]"
 }
 
 // replace replaces the spans of a text. They come in any order and may overlap.
