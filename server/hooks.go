@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"attestd/chain/action"
 	"attestd/chain/action/hookevent"
-	"attestd/chain/action/toolcall"
 	"attestd/server/limit"
 	"attestd/store"
 )
@@ -25,7 +25,7 @@ type hookRequest struct {
 	Fail    string `query:"fail" must:"given"`
 
 	passport bool // a tool call needs a passport
-	policy   toolcall.Policy
+	policy   action.Policy
 }
 
 // claudeCodeHook implements the HTTP hooks of Claude Code: each event of a tool call becomes a
@@ -86,7 +86,7 @@ func (r *hookRequest) check() (err error) {
 	if r.Fail != "" && r.Fail != "open" && r.Fail != "closed" {
 		return fail(http.StatusBadRequest, "Invalid query parameter: fail must be open or closed")
 	}
-	if r.policy, err = toolcall.ParseRedaction(r.Redact); err != nil {
+	if r.policy, err = action.ParseRedaction(r.Redact); err != nil {
 		return fail(http.StatusBadRequest, "Invalid query parameter: redact must be input, output or input,output")
 	}
 	return nil
@@ -135,7 +135,7 @@ func (c *call) oversizedHook(r *hookRequest, came *hashedBody) error {
 		return fail(http.StatusBadRequest, "Request body could not be read to its end")
 	}
 	event := hookevent.ClaudeCode.Oversized(came.hash.Sum(nil), came.n, came.n < maxHashed)
-	if err := c.s.attestations.AppendCalls(c.Context(), by, r.Agent, []toolcall.Record{r.policy.Record(r.Agent, event)}, false); err != nil {
+	if err := c.s.attestations.AppendCalls(c.Context(), by, r.Agent, []action.Record{r.policy.Record(r.Agent, event)}, false); err != nil {
 		return err
 	}
 	switch {
@@ -185,7 +185,7 @@ func (c *call) hook(by store.Caller, r hookRequest, report hookevent.Report) ([]
 	if err := c.s.attestations.NumberEnds(c.Context(), by, r.Agent, events); err != nil {
 		return nil, err
 	}
-	records := make([]toolcall.Record, len(events))
+	records := make([]action.Record, len(events))
 	for i, e := range events {
 		records[i] = r.policy.Record(r.Agent, e)
 	}

@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"attestd/chain"
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action"
 	"attestd/store"
 	"attestd/store/names"
 )
 
 // Unrecorded returns those of late events of tool calls of which nothing is recorded, each once. It
 // stops at one more than most, so that what a limit will refuse reads no more keys than that.
-func (a *Attestations) Unrecorded(ctx context.Context, by store.Caller, agent string, events []toolcall.Event, most int) (missing []toolcall.Event, err error) {
+func (a *Attestations) Unrecorded(ctx context.Context, by store.Caller, agent string, events []action.Event, most int) (missing []action.Event, err error) {
 	if err := mayActAs(by, agent); err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (a *Attestations) Unrecorded(ctx context.Context, by store.Caller, agent st
 
 // isOf reports whether a record is one of an agent's event, be it in more detail, or another
 // outcome of its call.
-func isOf(r *chain.Record, agent string, e toolcall.Event) bool {
+func isOf(r *chain.Record, agent string, e action.Event) bool {
 	var has struct {
 		AgentID, ActionType string
 		Payload             json.RawMessage
@@ -56,10 +56,10 @@ func isOf(r *chain.Record, agent string, e toolcall.Event) bool {
 // FollowSubagents returns the events of a report with the outcomes of the calls that have launched
 // the subagents which end: the agent reports the end of a subagent without its call, and perhaps
 // before the launch.
-func (a *Attestations) FollowSubagents(ctx context.Context, by store.Caller, agent string, events []toolcall.Event) ([]toolcall.Event, error) {
+func (a *Attestations) FollowSubagents(ctx context.Context, by store.Caller, agent string, events []action.Event) ([]action.Event, error) {
 	for _, e := range events {
 		switch {
-		case e.Kind == toolcall.SubagentEnded && e.SubagentID != "":
+		case e.Type == action.SubagentEnded && e.SubagentID != "":
 			launch, err := a.recordOf(ctx, by, agent, e.Launch())
 			if err != nil {
 				return nil, err
@@ -77,7 +77,7 @@ func (a *Attestations) FollowSubagents(ctx context.Context, by store.Caller, age
 			if there == nil { // else the subagent went on, and has ended again
 				events = append(events, outcome)
 			}
-		case e.Kind == toolcall.Pending && e.SubagentID != "":
+		case e.Type == action.ToolPending && e.SubagentID != "":
 			stop, err := a.recordOf(ctx, by, agent, e.Stop())
 			if err != nil {
 				return nil, err
@@ -94,7 +94,7 @@ func (a *Attestations) FollowSubagents(ctx context.Context, by store.Caller, age
 type recordedCall struct{ Tool, CallID, AgentType string }
 
 // recordOf returns what the record under the key of an agent's event says; nil where there is none.
-func (a *Attestations) recordOf(ctx context.Context, by store.Caller, agent string, e toolcall.Event) (*recordedCall, error) {
+func (a *Attestations) recordOf(ctx context.Context, by store.Caller, agent string, e action.Event) (*recordedCall, error) {
 	key := derivedKey(by, e.Key(agent, nil))
 	if key == "" {
 		return nil, nil
@@ -123,13 +123,13 @@ const maxSameEnds = 8
 // NumberEnds says of each end of a session which one it is, by what was recorded of the session
 // before. An agent reports each end of a session that is resumed with the same event, and one end
 // may be reported twice.
-func (a *Attestations) NumberEnds(ctx context.Context, by store.Caller, agent string, events []toolcall.Event) error {
+func (a *Attestations) NumberEnds(ctx context.Context, by store.Caller, agent string, events []action.Event) error {
 	for i := range events {
 		e := &events[i]
-		if e.Kind != toolcall.SessionEnded {
+		if e.Type != action.SessionEnded {
 			continue
 		}
-		record := toolcall.Policy{}.Record(agent, *e)
+		record := action.Policy{}.Record(agent, *e)
 		of, ok := names.Named(agent, record.ActionType, record.Payload)
 		if !ok {
 			continue
@@ -175,7 +175,7 @@ func (a *Attestations) placeOfEnd(ctx context.Context, by store.Caller, of names
 // AppendCalls appends the records of tool calls, all or none of each MaxItems. Where a key stands
 // for something else already, late ones are left out; others become records of their own: a call ID
 // that comes twice must hide nothing.
-func (a *Attestations) AppendCalls(ctx context.Context, by store.Caller, agent string, records []toolcall.Record, late bool) error {
+func (a *Attestations) AppendCalls(ctx context.Context, by store.Caller, agent string, records []action.Record, late bool) error {
 	for part := range slices.Chunk(records, MaxItems) {
 		if err := a.appendCalls(ctx, by, agent, part, late); err != nil {
 			return err
@@ -184,7 +184,7 @@ func (a *Attestations) AppendCalls(ctx context.Context, by store.Caller, agent s
 	return nil
 }
 
-func (a *Attestations) appendCalls(ctx context.Context, by store.Caller, agent string, records []toolcall.Record, late bool) error {
+func (a *Attestations) appendCalls(ctx context.Context, by store.Caller, agent string, records []action.Record, late bool) error {
 	items := make([]derived, 0, len(records))
 	for _, r := range records {
 		item := Attestation{AgentID: agent, ActionType: r.ActionType, Payload: r.Payload, Key: r.Key}

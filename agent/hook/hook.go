@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"attestd/chain/action"
 	"attestd/chain/action/hookevent"
-	"attestd/chain/action/toolcall"
 	"attestd/crypto/cred"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"
@@ -23,7 +23,7 @@ import (
 type Hook struct {
 	Source     hookevent.Source
 	Agent      string // the agent of the records
-	Policy     toolcall.Policy
+	Policy     action.Policy
 	Passport   bool // allow a call only if a valid passport of the agent covers the tool
 	FailClosed bool // allow a call only after attestd has recorded the request
 	Client     *attestd.Client
@@ -112,16 +112,16 @@ func (a answering) report(ctx context.Context, report hookevent.Report) (_ Answe
 
 // numberEnd finds out which end of its session an event is. Where that cannot be, it is an end of
 // its own: one that is reported twice is rather recorded twice than lost.
-func (h *Hook) numberEnd(e *toolcall.Event) {
+func (h *Hook) numberEnd(e *action.Event) {
 	var err error
 	switch remembered := (ends{h.Ends}); {
 	case h.Ends == "" || e.SessionID == "":
-	case e.Kind == toolcall.SessionEnded:
+	case e.Type == action.SessionEnded:
 		e.End, err = remembered.end(e.SessionID, time.Now())
 	default:
 		err = remembered.goesOn(e.SessionID)
 	}
-	if err != nil && e.Kind == toolcall.SessionEnded {
+	if err != nil && e.Type == action.SessionEnded {
 		e.End = int(time.Now().UnixMilli())
 	}
 	if err != nil {
@@ -170,7 +170,7 @@ func (h *Hook) proceed() Answer {
 }
 
 // ask answers an agent that waits for permission to call a tool.
-func (h answering) ask(ctx context.Context, e toolcall.Event) (Answer, error) {
+func (h answering) ask(ctx context.Context, e action.Event) (Answer, error) {
 	asked := h.attestation(e)
 	if h.Passport {
 		covered, err := h.covered(ctx, e.Tool)
@@ -195,7 +195,7 @@ func (h answering) ask(ctx context.Context, e toolcall.Event) (Answer, error) {
 // deny refuses a call. It gives the request and the refusal to record.
 func (h answering) deny(
 	ctx context.Context, record func(context.Context, attestd.Attestation) error,
-	asked attestd.Attestation, e toolcall.Event, reason string,
+	asked attestd.Attestation, e action.Event, reason string,
 ) (Answer, error) {
 	err := errors.Join(record(ctx, asked), record(ctx, h.attestation(hookevent.Denied(e, reason))))
 	return Answer{h.Source.Deny(reason), reason}, err
@@ -294,7 +294,7 @@ func (h answering) enqueueAfter(err error) func(context.Context, attestd.Attesta
 		return h.enqueue
 	}
 	return func(ctx context.Context, a attestd.Attestation) error {
-		if a.ActionType == string(toolcall.Requested) {
+		if a.ActionType == string(action.ToolRequested) {
 			return nil
 		}
 		return h.enqueue(ctx, a)
@@ -317,10 +317,10 @@ const flushTime = time.Second
 
 // complete attests the events of a late report. It is the only report of denials and of calls that
 // failed before a hook ran; other calls have been reported by events of their own.
-func (h answering) complete(ctx context.Context, events []toolcall.Event) (err error) {
+func (h answering) complete(ctx context.Context, events []action.Event) (err error) {
 	for i := 0; i+1 < len(events); i += 2 {
 		// The call's own event is usually recorded or in the spool, so an error does not matter.
-		if k := events[i+1].Kind; k == toolcall.Ended || k == toolcall.Pending {
+		if k := events[i+1].Type; k == action.ToolEnded || k == action.ToolPending {
 			_ = h.once(ctx, h.attestation(events[i+1]))
 			continue
 		}
@@ -380,19 +380,19 @@ func (h answering) attest(ctx context.Context, a attestd.Attestation) error {
 // otherKey returns an event whose key was used for another one, with the key that also depends on
 // its content.
 func otherKey(a attestd.Attestation) attestd.Attestation {
-	a.IdempotencyKey = toolcall.Record{Key: a.IdempotencyKey, Payload: a.Payload.(json.RawMessage)}.OtherKey()
+	a.IdempotencyKey = action.Record{Key: a.IdempotencyKey, Payload: a.Payload.(json.RawMessage)}.OtherKey()
 	return a
 }
 
 // attestation returns the attestation of an event. Its key is the same for every attempt, also in
 // another process.
-func (h *Hook) attestation(e toolcall.Event) attestd.Attestation {
+func (h *Hook) attestation(e action.Event) attestd.Attestation {
 	r := h.Policy.Record(h.Agent, e)
 	if r.Key == "" {
 		r.Key = attestd.NewIdempotencyKey()
 	}
 	return attestd.Attestation{
-		AgentID: h.Agent, ActionType: r.ActionType, Payload: r.Payload, IdempotencyKey: r.Key, Last: e.Kind == toolcall.SessionEnded,
+		AgentID: h.Agent, ActionType: r.ActionType, Payload: r.Payload, IdempotencyKey: r.Key, Last: e.Type == action.SessionEnded,
 	}
 }
 

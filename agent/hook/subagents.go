@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action"
 	"attestd/internal/regular"
 	"attestd/sdk/attestd/private"
 )
@@ -29,7 +29,7 @@ type launchingCall struct {
 const maxLaunch = 64 << 10
 
 // launched notes a call that has launched a subagent, and reports whether that has ended.
-func (s subagents) launched(e toolcall.Event) (ended bool, err error) {
+func (s subagents) launched(e action.Event) (ended bool, err error) {
 	text, err := json.Marshal(launchingCall{e.Tool, e.CallID, e.AgentType})
 	if err != nil || len(text) > maxLaunch {
 		return false, err
@@ -40,7 +40,7 @@ func (s subagents) launched(e toolcall.Event) (ended bool, err error) {
 
 // ended notes that a subagent has ended, and returns the call that has launched it; ok is false
 // where there is none that is not over yet.
-func (s subagents) ended(e toolcall.Event) (call launchingCall, ok bool, err error) {
+func (s subagents) ended(e action.Event) (call launchingCall, ok bool, err error) {
 	before, err := s.exchange(e, nil, true)
 	if err != nil || len(before) == 0 {
 		return call, false, err
@@ -51,7 +51,7 @@ func (s subagents) ended(e toolcall.Event) (call launchingCall, ok bool, err err
 
 // exchange writes the file of a subagent, and returns what stood there; nil where there was none.
 // Without replace a file that is there stays.
-func (s subagents) exchange(e toolcall.Event, text []byte, replace bool) (before []byte, err error) {
+func (s subagents) exchange(e action.Event, text []byte, replace bool) (before []byte, err error) {
 	if err := private.Check(s.folder); err != nil {
 		return nil, err
 	}
@@ -83,17 +83,17 @@ func (s subagents) exchange(e toolcall.Event, text []byte, replace bool) (before
 
 // followSubagent returns an event and, where that shows it, the outcome of the call that has
 // launched a subagent in the background. Without the folder the end of a subagent names no call.
-func (h *Hook) followSubagent(e toolcall.Event) []toolcall.Event {
-	remembered, events := subagents{h.Subagents}, []toolcall.Event{e}
+func (h *Hook) followSubagent(e action.Event) []action.Event {
+	remembered, events := subagents{h.Subagents}, []action.Event{e}
 	var err error
 	switch {
 	case h.Subagents == "" || e.SubagentID == "":
-	case e.Kind == toolcall.Pending:
+	case e.Type == action.ToolPending:
 		var ended bool
 		if ended, err = remembered.launched(e); ended {
 			events = append(events, e.EndedBy(nil))
 		}
-	case e.Kind == toolcall.SubagentEnded:
+	case e.Type == action.SubagentEnded:
 		var by launchingCall
 		var ok bool
 		if by, ok, err = remembered.ended(e); ok {

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action"
 	"attestd/sdk/attestd"
 )
 
@@ -96,7 +96,7 @@ func (p *Proxy) judge(exchange uint64, messages []message, batch bool, arrived t
 		} else if c.kind == contentRead {
 			outcomes = append(outcomes, ended{beside: read(c, m.raw, "attestd withheld the server's response: "+why), size: int64(len(m.raw))})
 		} else if c.kind != otherRequest {
-			e := toolcall.Event{Kind: toolcall.Failed, Error: "attestd withheld the server's response: " + why, Output: m.raw}
+			e := action.Event{Type: action.ToolFailed, Error: "attestd withheld the server's response: " + why, Output: m.raw}
 			outcomes = append(outcomes, p.ended(c, e, m, arrived))
 		}
 		parts[i] = withheld(c, m.id, why)
@@ -112,7 +112,7 @@ func (p *Proxy) judge(exchange uint64, messages []message, batch bool, arrived t
 
 // answered appends the event to record for a response.
 func (p *Proxy) answered(outcomes []ended, c *call, m message, arrived time.Time) []ended {
-	e := toolcall.Event{Kind: toolcall.Completed, Output: m.result}
+	e := action.Event{Type: action.ToolCompleted, Output: m.result}
 	if c.kind == contentRead {
 		return append(outcomes, ended{beside: read(c, m.result, faultOf(m)), size: int64(len(m.raw))})
 	}
@@ -121,19 +121,19 @@ func (p *Proxy) answered(outcomes []ended, c *call, m message, arrived time.Time
 	case c.kind == otherRequest, c.kind == taskStatus && isStatus(m.result):
 		return outcomes
 	case c.kind == toolCalled && (result.needsInput || result.task != ""):
-		e.Kind = toolcall.Pending
+		e.Type = action.ToolPending
 		p.calls.park(c, result, arrived)
 	case m.fault != nil:
 		code, text, output := readFault(m.fault)
-		e = toolcall.Event{Kind: toolcall.Failed, Output: output, Error: fmt.Sprintf("%s (code %s)", text, code)}
+		e = action.Event{Type: action.ToolFailed, Output: output, Error: fmt.Sprintf("%s (code %s)", text, code)}
 	case result.failed:
-		e.Kind = toolcall.Failed
+		e.Type = action.ToolFailed
 	}
 	return append(outcomes, p.ended(c, e, m, arrived))
 }
 
 // ended returns a call with its outcome.
-func (p *Proxy) ended(c *call, e toolcall.Event, m message, arrived time.Time) ended {
+func (p *Proxy) ended(c *call, e action.Event, m message, arrived time.Time) ended {
 	if c.task != nil {
 		p.calls.markFetched(c.task, arrived)
 	}
@@ -155,14 +155,14 @@ func (p *Proxy) recordUnanswered(c *call, why string) {
 		p.besideCalls(read(c, nil, why))
 		return
 	}
-	p.outcome(ended{call: c, event: toolcall.Event{Kind: toolcall.Failed, Error: why}})
+	p.outcome(ended{call: c, event: action.Event{Type: action.ToolFailed, Error: why}})
 }
 
 // ended is a call and the event that ended it, or without a call a message beside calls; without
 // both, what was counted is due.
 type ended struct {
 	call   *call
-	event  toolcall.Event
+	event  action.Event
 	beside *beside
 	size   int64 // bytes of the message
 }

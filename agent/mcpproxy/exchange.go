@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action"
 )
 
 // exchange is a client's HTTP request and the response to it.
@@ -123,7 +123,7 @@ func (x *exchange) fail(d *departure, what string, err error) {
 	} else {
 		x.warn("%s", why)
 	}
-	x.recordFailed(d.calls, toolcall.Event{Kind: toolcall.Failed, Error: why})
+	x.recordFailed(d.calls, action.Event{Type: action.ToolFailed, Error: why})
 	http.Error(x.w, "attestd mcp: "+why, http.StatusBadGateway)
 }
 
@@ -139,7 +139,7 @@ func (x *exchange) reason() error {
 }
 
 // recordFailed records that requests have ended without a response of their own.
-func (x *exchange) recordFailed(requests []*call, e toolcall.Event) {
+func (x *exchange) recordFailed(requests []*call, e action.Event) {
 	p := x.session.proxy
 	for _, c := range p.calls.abandon(requests, e.Error, false, time.Now()) {
 		if c.kind == otherRequest || c.kind == taskStatus {
@@ -193,8 +193,8 @@ func (x *exchange) relayJSON(d *departure, resp *http.Response) {
 	messages, batch, err := readBody(body)
 	if err != nil {
 		x.warn("a response of the server is withheld: %v", err)
-		x.recordFailed(d.calls, toolcall.Event{
-			Kind: toolcall.Failed, Error: "attestd withheld the server's response: " + unreadBecause(err), Output: textOf(body),
+		x.recordFailed(d.calls, action.Event{
+			Type: action.ToolFailed, Error: "attestd withheld the server's response: " + unreadBecause(err), Output: textOf(body),
 		})
 		x.respond(http.StatusBadGateway, jsonType, withheldLine(err))
 		return
@@ -237,7 +237,7 @@ func (x *exchange) relayOpaque(d *departure, resp *http.Response) {
 	}
 	status, kind := resp.StatusCode, mediaType(resp.Header)
 	why := "the server answered HTTP " + strconv.Itoa(status)
-	e := toolcall.Event{Kind: toolcall.Failed, Error: why, Output: textOf(body)}
+	e := action.Event{Type: action.ToolFailed, Error: why, Output: textOf(body)}
 	if kind == jsonType && jsontext.Value(body).IsValid() {
 		e.Output = body
 	}

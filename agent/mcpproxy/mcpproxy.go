@@ -5,7 +5,7 @@
 //
 // # What is recorded
 //
-// A call has two records (package toolcall): tool.requested, and tool.completed, tool.failed or
+// A call has two records (package action): tool.requested, and tool.completed, tool.failed or
 // tool.denied. The proxy forwards a call only after the first is durable: synced to the local disk
 // or, if the proxy fails closed, acknowledged by the service. It forwards the response at once and
 // records it afterwards. So a killed proxy may leave a call without an outcome, but no call
@@ -58,7 +58,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/sync/semaphore"
 
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action"
 	"attestd/sdk/attestd"
 )
 
@@ -84,7 +84,7 @@ type Config struct {
 	Signed     bool   // the records are signed, and the last one ends the session
 	Server     string // the server's name in the records
 	Recorder   Recorder
-	Policy     toolcall.Policy
+	Policy     action.Policy
 	FailClosed bool // forward a call only after the service has acknowledged its record
 	Gate       Gate // nil allows all tools
 	CallsOnly  bool // record calls of tools alone, and nothing beside them
@@ -195,7 +195,7 @@ func (p *Proxy) open(ctx context.Context) (finish func(why string) error) {
 
 // seal records the end of the session.
 func (p *Proxy) seal(ctx context.Context) error {
-	r := p.Policy.Record(p.Agent, toolcall.Event{Kind: toolcall.SessionEnded, Source: source, Server: p.Server, SessionID: p.session})
+	r := p.Policy.Record(p.Agent, action.Event{Type: action.SessionEnded, Source: source, Server: p.Server, SessionID: p.session})
 	if err := p.Recorder.Persist(ctx, attestd.Attestation{
 		AgentID: p.Agent, ActionType: r.ActionType, Payload: r.Payload, IdempotencyKey: p.keys + ":session.ended", Last: true,
 	}); err != nil {
@@ -223,14 +223,14 @@ func (p *Proxy) sweep(ctx context.Context) {
 }
 
 // attestation makes the record of an event of a call.
-func (p *Proxy) attestation(c *call, e toolcall.Event) attestd.Attestation {
+func (p *Proxy) attestation(c *call, e action.Event) attestd.Attestation {
 	e.Source, e.Server, e.Tool, e.CallID, e.SessionID, e.Trace = source, p.Server, c.tool, c.name, p.session, c.trace
 	r := p.Policy.Record(p.Agent, e)
 	// A client may reuse its call IDs, so the key has the proxy's own number. All outcomes share a
 	// key, because a call has only one.
 	key := fmt.Sprintf("%s:%d:tool.outcome", p.keys, c.number)
-	if e.Kind == toolcall.Requested || e.Kind == toolcall.Pending {
-		key = fmt.Sprintf("%s:%d:%s", p.keys, c.number, e.Kind)
+	if e.Type == action.ToolRequested || e.Type == action.ToolPending {
+		key = fmt.Sprintf("%s:%d:%s", p.keys, c.number, e.Type)
 	}
 	return attestd.Attestation{AgentID: p.Agent, ActionType: r.ActionType, Payload: r.Payload, IdempotencyKey: key}
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action"
 	"attestd/sdk/attestd"
 )
 
@@ -26,7 +26,7 @@ const otherMethods = "others"
 
 // beside is a message that passed beside calls.
 type beside struct {
-	toolcall.Message
+	action.Message
 	content []byte // of which the hash is recorded
 	counts  bool   // it is counted, and has no record of its own
 }
@@ -67,7 +67,7 @@ func contentOf(m message) (name string, reads, duplicate bool) {
 
 // read is what the client has read with a request, or why it has read nothing.
 func read(c *call, content []byte, why string) *beside {
-	return &beside{Message: toolcall.Message{From: "client", Method: c.method, Name: c.tool, RequestID: c.name, Error: why}, content: content}
+	return &beside{Message: action.Message{From: "client", Method: c.method, Name: c.tool, RequestID: c.name, Error: why}, content: content}
 }
 
 // said is a message of the server that answers nothing; nil for one that is not recorded.
@@ -75,7 +75,7 @@ func (p *Proxy) said(exchange uint64, m message) *beside {
 	if p.CallsOnly || m.method == "ping" {
 		return nil
 	}
-	one := &beside{Message: toolcall.Message{From: "server", Method: m.method, RequestID: spelt(m.id)}, content: m.params, counts: true}
+	one := &beside{Message: action.Message{From: "server", Method: m.method, RequestID: spelt(m.id)}, content: m.params, counts: true}
 	if m.id == nil {
 		return one
 	}
@@ -86,7 +86,7 @@ func (p *Proxy) said(exchange uint64, m message) *beside {
 		s.asked = map[string]string{}
 	}
 	if len(s.asked) < maxAsked {
-		s.asked[askedKey(exchange, m.id)] = toolcall.ToolName(m.method)
+		s.asked[askedKey(exchange, m.id)] = action.RecordedName(m.method)
 	}
 	if s.apart < maxMessages {
 		s.apart++
@@ -105,7 +105,7 @@ func (p *Proxy) answeredServer(exchange uint64, m message) *beside {
 		return nil
 	}
 	delete(s.asked, askedKey(exchange, m.id))
-	one := &beside{Message: toolcall.Message{From: "client", Method: method, RequestID: spelt(m.id), Error: faultOf(m)}, content: m.result}
+	one := &beside{Message: action.Message{From: "client", Method: method, RequestID: spelt(m.id), Error: faultOf(m)}, content: m.result}
 	one.counts = s.apart >= maxMessages
 	s.apart++
 	return one
@@ -156,13 +156,13 @@ func (p *Proxy) messageRecords(m *beside) (list []attestd.Attestation) {
 		m.Content = p.Policy.Hash(m.content)
 	}
 	if m.counts {
-		p.messages.count(m.From, toolcall.ToolName(m.Method), m.Content)
+		p.messages.count(m.From, action.RecordedName(m.Method), m.Content)
 		return nil
 	}
 	return []attestd.Attestation{p.messageRecord(m.Message)}
 }
 
-func (p *Proxy) messageRecord(m toolcall.Message) attestd.Attestation {
+func (p *Proxy) messageRecord(m action.Message) attestd.Attestation {
 	m.Server, m.SessionID = p.Server, p.session
 	r := p.Policy.Message(m)
 	p.messages.last++
@@ -195,11 +195,11 @@ func (s *messages) count(from, method string, content []byte) {
 }
 
 // take returns what was counted, and begins to count anew.
-func (s *messages) take() (list []toolcall.Message) {
+func (s *messages) take() (list []action.Message) {
 	for _, name := range s.methods {
 		of := s.counted[name]
 		from, method, _ := strings.Cut(name, " ")
-		m := toolcall.Message{From: from, Method: method, Count: of.count, Content: of.first}
+		m := action.Message{From: from, Method: method, Count: of.count, Content: of.first}
 		if of.count > 1 {
 			m.Content = fmt.Appendf(nil, `{"sha256":"%x","bytes":%d}`, of.hashes.Sum(nil), of.bytes)
 		}

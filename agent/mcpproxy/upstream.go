@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"
 )
@@ -128,7 +128,7 @@ func (p *Proxy) admit(ctx context.Context, d *departure, line []byte, messages [
 		d.opens(c, m.id)
 		calling = true
 		// made here and not in the goroutine, because it needs a deep stack
-		requested := p.attestation(c, toolcall.Event{Kind: toolcall.Requested, Input: t.arguments})
+		requested := p.attestation(c, action.Event{Type: action.ToolRequested, Input: t.arguments})
 		undecided.Go(func() {
 			defer p.calls.undecided.Done()
 			why := p.recordRequest(ctx, c, t.name, requested, why)
@@ -260,7 +260,7 @@ func (p *Proxy) recordRequest(ctx context.Context, c *call, tool string, request
 	if !isApart {
 		err = p.Recorder.Persist(background, requested)
 	}
-	denied := p.attestation(c, toolcall.Event{Kind: toolcall.Denied, Reason: why.Error()})
+	denied := p.attestation(c, action.Event{Type: action.ToolDenied, Reason: why.Error()})
 	if err := errors.Join(err, p.Recorder.Persist(background, denied)); err != nil {
 		p.warn("the refusal of a call of %q cannot be recorded: %v", c.tool, err)
 	}

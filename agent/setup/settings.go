@@ -21,7 +21,7 @@ type Hooks struct {
 	Source     hookevent.Source
 	URL        string // of the server
 	Agent      string // whose calls are recorded
-	Redact     string // input, output or both; see toolcall.ParseRedaction
+	Redact     string // input, output or both; see action.ParseRedaction
 	Passport   bool   // a tool requires a passport
 	FailClosed bool   // refuse a call that cannot be recorded
 

@@ -1,118 +1,92 @@
-// Package action finds calls of tools that were refused and ran all the same. It is pure: records
-// in, findings out. The checkers in JavaScript and Python do what it does; chain/action/cases.json
-// holds all of them.
+// Package action is the form of the record of what an agent did with a tool: how the record is made
+// of an event, and what is read of it later. It is pure: a server and a process beside the agent
+// make the same bytes and the same key from the same event.
+//
+// What coding agents send to their hooks is parsed by package hookevent, and secrets are found by
+// package mask. Records of telemetry and of attestd run have other payloads, which packages
+// telemetry and run make.
+//
+// # Records
+//
+// A record's actionType is the [Type] of its event. Its payload is one JSON object with these
+// members in this order; absent ones are left out:
+//
+//	{"source":"claude-code","tool":"Bash","server":"…","callId":"…","sessionId":"…","agentType":"…",
+//	 "subagentId":"…","traceparent":"…","input":…,"output":…,"error":…,"reason":…,"durationMs":12}
+//
+// Input, output, error and reason come from the agent. Each goes through the same three steps:
+//
+//   - It is made well-formed, so that the canonical form (RFC 8785) can carry it: a lone surrogate
+//     or a byte that is not UTF-8 becomes U+FFFD, and a number that no double can represent becomes
+//     a string of its digits. A value that is not JSON, has a duplicate member or nests deeper than
+//     64 is recorded as a string of its text.
+//   - Its secrets are masked (package mask).
+//   - It is bounded: a value over the limit becomes {"sha256":"…","bytes":N,"head":"…"}, and one
+//     that the policy redacts becomes {"sha256":"…","bytes":N}. Hash and size are those of the
+//     canonical form after masking, so a hash does not help to guess a masked secret. The head is
+//     the beginning of its text.
+//
+// Names of tools, servers and subagents are recorded as they are. One of more than 256 bytes is cut
+// off and ends in its hash.
 //
 // # Calls
 //
 // A record is one of a call if its actionType is below, and its payload is a JSON object in which
-// source and callId are strings, and sessionId is one or is not there. Package toolcall makes such
-// records of what hooks and MCP proxies report.
+// source and callId are strings, and sessionId is one or is not there.
 //
 //	tool.requested                           a request
 //	tool.denied                              a refusal
 //	tool.completed, tool.failed, tool.ended  an outcome: the tool ran
 //
 // Other names that begin with tool are of no call: tool.pending, of a call that has no outcome yet,
-// and what package toolcall has beside calls. A subagent that was launched in the background has
-// its outcome when it stops.
+// and the types beside calls. A subagent that was launched in the background has its outcome when
+// it stops.
 //
 // Records are of one call if they have the same agentId, source, sessionId and callId. A callId
 // that is empty, that has 256 bytes or more, so that it may have been cut off, or in which a secret
 // was masked, names no call. Nor does a record without one: Gemini CLI gives its calls no IDs.
 //
-// # Finding
+// # Refused calls that ran
 //
 // A call disobeyed a refusal when the records of it so far have a refusal and an outcome, and no
 // more requests than refusals. So the order of its records does not matter: what waited in a spool
 // comes late. A request beyond those that were refused is another attempt, to which the outcome
 // belongs: the ID was used again, or another open request had it already.
 //
-// A decision beside a request, of which package toolcall has none, would be a refusal too where its
+// A decision beside a request, of which there is no type yet, would be a refusal too where its
 // verdict is not allow: [Read] is the place for it.
+//
+// The checkers in JavaScript and Python find the same; chain/action/cases.json holds all of them.
 package action
 
-import (
-	"strings"
+// Type is the type of an event, and the actionType of its record.
+type Type string
 
-	"attestd/crypto/jcs"
-	"attestd/crypto/strictjson"
-)
-
-// Kind is what a record says of a call.
-type Kind int
-
-// The kinds. None is no record of a call.
+// The types. Those of a call that has come to its end are [ToolCompleted], [ToolFailed],
+// [ToolDenied] and [ToolEnded].
 const (
-	None Kind = iota
-	Request
-	Refusal
-	Outcome
+	ToolRequested Type = "tool.requested"
+	// the response has no outcome yet: the call needs input, has become a task, or has launched a
+	// subagent in the background
+	ToolPending   Type = "tool.pending"
+	ToolCompleted Type = "tool.completed"
+	ToolFailed    Type = "tool.failed" // with an error
+	ToolDenied    Type = "tool.denied" // the tool was not called
+	ToolEnded     Type = "tool.ended"  // it is over, with an uncertain outcome
+	// The names of what is no call begin like those of calls, because every version of the server
+	// takes a record with such a name for one of its session.
+
+	// the agent asks its user, or who decides for them, whether a tool may be called
+	PermissionRequested Type = "tool.permission-requested"
+	SubagentEnded       Type = "tool.subagent-ended"
+	SessionEnded        Type = "session.ended"
+	// an event that is too large to be read: its input is the event's hash and size
+	HookOversized Type = "hook.oversized"
+	// a message between an MCP client and a server that is no call of a tool
+	MCPMessage Type = "mcp.message"
 )
 
-// Call is what a record says of one call.
-type Call struct {
-	Kind      Kind
-	Agent     string
-	Source    string // what reported it, such as claude-code or mcp
-	SessionID string // "" without
-	ID        string // callId
-	Tool      string // "" where the record does not say
-}
-
-// Key names the call: equal for all records of one, and for no others. It is the RFC 8785 form of
-// [agentId, source, sessionId, callId].
-func (c *Call) Key() string {
-	key := jcs.AppendString([]byte{'['}, c.Agent)
-	for _, part := range []string{c.Source, c.SessionID, c.ID} {
-		key = jcs.AppendString(append(key, ','), part)
-	}
-	return string(append(key, ']'))
-}
-
-// IsOf returns what an actionType says of a call.
-func IsOf(actionType string) Kind {
-	switch actionType {
-	case "tool.requested":
-		return Request
-	case "tool.denied":
-		return Refusal
-	case "tool.completed", "tool.failed", "tool.ended":
-		return Outcome
-	}
-	return None
-}
-
-const (
-	maxID    = 256        // bytes at which package toolcall cuts an ID off
-	masked   = "[masked]" // what stands there in place of a secret
-	maxDepth = 170        // of a payload: a record nests at most 160 deep
-)
-
-// Read returns what a record of actions says of a call. payload is the caller's value in it. ok is
-// false for a record of no call.
-func Read(agentID, actionType string, payload []byte) (c Call, ok bool) {
-	if c.Kind = IsOf(actionType); c.Kind == None {
-		return c, false
-	}
-	c.Agent = agentID
-	ok = true
-	text := func(value []byte) string {
-		s, isText := strictjson.AsString(value)
-		ok = ok && isText
-		return s
-	}
-	hasSource := false
-	err := strictjson.EachMember(payload, maxDepth, func(name, value []byte) {
-		switch string(name) {
-		case "source":
-			c.Source, hasSource = text(value), true
-		case "sessionId":
-			c.SessionID = text(value)
-		case "callId":
-			c.ID = text(value)
-		case "tool":
-			c.Tool, _ = strictjson.AsString(value)
-		}
-	})
-	return c, err == nil && ok && hasSource && c.ID != "" && len(c.ID) < maxID && !strings.Contains(c.ID, masked)
+// endsCall reports whether a call is over with an event of the type. It has only one such record.
+func (t Type) endsCall() bool {
+	return t == ToolCompleted || t == ToolFailed || t == ToolDenied || t == ToolEnded
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"attestd/agent/hook"
+	"attestd/chain/action"
 	"attestd/chain/action/hookevent"
-	"attestd/chain/action/toolcall"
 	"attestd/cmd/cli"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/private"
@@ -125,7 +125,7 @@ func newHook(from, redact, require, fail string) (h hook.Hook, err error) {
 	if h.Source, err = hookevent.ParseSource(from); err != nil {
 		return h, cli.Usagef("--from: %v", err)
 	}
-	if h.Policy, err = toolcall.ParseRedaction(redact); err != nil {
+	if h.Policy, err = action.ParseRedaction(redact); err != nil {
 		return h, cli.Usagef("--redact: %v", err)
 	}
 	if h.Passport, err = parseRequire(require); err != nil {

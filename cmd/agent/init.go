@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/agent/setup"
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action"
 	"attestd/cmd/cli"
 	"attestd/crypto/cred"
 	"attestd/internal/printable"
@@ -244,7 +244,7 @@ func (f *initFlags) validate(cmd *cobra.Command) error {
 	if err := cred.CheckSegment(f.company); err != nil {
 		return cli.Usagef("--company: %v", err)
 	}
-	if _, err := toolcall.ParseRedaction(f.hooks.Redact); err != nil {
+	if _, err := action.ParseRedaction(f.hooks.Redact); err != nil {
 		return cli.Usagef("--redact: %v", err)
 	}
 	var err error

@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/agent/mcpproxy"
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action"
 	"attestd/cmd/cli"
 )
 
@@ -113,7 +113,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	policy, err := toolcall.ParseRedaction(f.redact)
+	policy, err := action.ParseRedaction(f.redact)
 	if err != nil {
 		return cli.Usagef("--redact: %v", err)
 	}

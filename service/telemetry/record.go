@@ -9,13 +9,13 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action"
 	"attestd/crypto/jcs"
 )
 
 // Record is the attested form of an item.
 type Record struct {
-	toolcall.Record
+	action.Record
 	// the time of the item, by which keys of about one time are stored beside one another
 	UnixNano uint64
 }
@@ -38,10 +38,10 @@ func (r *Recorder) Record(i *Item) Record {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s%s", len(i.Agent), i.Agent, i.Action, payload))
 		key := "log:" + hex.EncodeToString(sum[:]) + ":" + strconv.Itoa(r.equal[sum])
 		r.equal[sum]++
-		return Record{toolcall.Record{ActionType: i.Action, Payload: payload, Key: key}, max(i.log.GetTimeUnixNano(), i.log.GetObservedTimeUnixNano())}
+		return Record{action.Record{ActionType: i.Action, Payload: payload, Key: key}, max(i.log.GetTimeUnixNano(), i.log.GetObservedTimeUnixNano())}
 	}
 	key := fmt.Sprintf("span:%x:%x:%s", i.span.GetTraceId(), i.span.GetSpanId(), i.Agent)
-	return Record{toolcall.Record{ActionType: i.Action, Payload: r.span(i), Key: key}, i.span.GetStartTimeUnixNano()}
+	return Record{action.Record{ActionType: i.Action, Payload: r.span(i), Key: key}, i.span.GetStartTimeUnixNano()}
 }
 
 // head begins a payload: what spans and log records have in common.
@@ -50,7 +50,7 @@ func (r *Recorder) head(i *Item, signal, name string, trace, span []byte) []byte
 	dst = append(append(dst, signal...), '"')
 	dst = identifier(dst, "name", name)
 	if i.facts.tool != "" {
-		dst = jcs.AppendString(member(dst, "tool"), toolcall.ToolName(i.facts.tool))
+		dst = jcs.AppendString(member(dst, "tool"), action.RecordedName(i.facts.tool))
 	}
 	dst = identifier(dst, "callId", i.facts.says[callID])
 	of := i.facts.says[session]
@@ -184,7 +184,7 @@ const maxOrigin = 1 << 10
 // tail ends a payload with scope and resource.
 func (r *Recorder) tail(dst []byte, from *origin) []byte {
 	if from.recorded == nil {
-		bounded := toolcall.Policy{Limit: maxOrigin}
+		bounded := action.Policy{Limit: maxOrigin}
 		text := identifier(identifier(nil, "name", from.scope.GetName()), "version", from.scope.GetVersion())
 		if attributes := from.scope.GetAttributes(); len(attributes) > 0 {
 			text = r.writer.attributes(member(text, "attributes"), attributes)
@@ -198,7 +198,7 @@ func (r *Recorder) tail(dst []byte, from *origin) []byte {
 		of.recorded = []byte{}
 		if len(of.attributes) > 0 {
 			text := r.writer.attributes(nil, of.attributes)
-			of.recorded = append(member(nil, "resource"), toolcall.Policy{Limit: maxOrigin}.Member(text, false, false)...)
+			of.recorded = append(member(nil, "resource"), action.Policy{Limit: maxOrigin}.Member(text, false, false)...)
 		}
 	}
 	return append(append(append(dst, from.recorded...), from.resource.recorded...), '}')

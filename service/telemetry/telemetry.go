@@ -26,7 +26,7 @@
 //
 //	"time":"…","observed":"…","severity":"INFO","body":…
 //
-// Values go through the steps of package toolcall: they are made well-formed, masked and bounded.
+// Values go through the steps of package action: they are made well-formed, masked and bounded.
 // What may be content (prompts, completions, arguments and results of tools, errors) is recorded as
 // {"sha256","bytes"}, unless Options.Keep is set; see isContent. A resource or scope of more than 1
 // KiB is bounded alike.

@@ -8,8 +8,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
+	"attestd/chain/action"
 	"attestd/chain/action/mask"
-	"attestd/chain/action/toolcall"
 	"attestd/crypto/jcs"
 )
 
@@ -20,7 +20,7 @@ type writer struct {
 	names  map[string]nameFacts
 	texts  map[string][]byte // the recorded forms of short texts
 	seen   map[string]int    // the recorded names of the list that is being written
-	policy toolcall.Policy
+	policy action.Policy
 }
 
 func newWriter(keep bool) *writer {
@@ -42,7 +42,7 @@ const (
 func (w *writer) name(name string) nameFacts {
 	known, ok := w.names[name]
 	if !ok {
-		known = nameFacts{toolcall.ID(name), namesContent(name), namesMeasure(name), mask.NamesSecret(name)}
+		known = nameFacts{action.RecordedID(name), namesContent(name), namesMeasure(name), mask.NamesSecret(name)}
 		if len(w.names) < maxRemembered {
 			w.names[name] = known
 		}
@@ -115,7 +115,7 @@ func identifier(dst []byte, name, text string) []byte {
 	if text == "" {
 		return dst
 	}
-	return jcs.AppendString(member(dst, name), toolcall.ID(text))
+	return jcs.AppendString(member(dst, name), action.RecordedID(text))
 }
 
 // appendValue appends a value as JSON: bytes as base64, and what is no number as a text.
@@ -126,7 +126,7 @@ func appendValue(dst []byte, v *commonpb.AnyValue) []byte {
 	case *commonpb.AnyValue_BoolValue:
 		return strconv.AppendBool(dst, v.BoolValue)
 	case *commonpb.AnyValue_IntValue:
-		// package toolcall makes a text of what no double holds
+		// package action makes a text of what no double holds
 		return strconv.AppendInt(dst, v.IntValue, 10)
 	case *commonpb.AnyValue_DoubleValue:
 		return jsontext.AppendFloat(dst, v.DoubleValue, 64)

@@ -123,13 +123,13 @@ func Request(canonical []byte, delegation, person string) (request chain.Hash) {
 }
 
 // maxID is the maximum size in bytes of the ID of a session without statements. It is that of an ID
-// in a payload of package toolcall.
+// in a payload of package action.
 const maxID = 256
 
 // depth is how deep a stored payload nests at most.
 const depth = 128 + 1
 
-// Named returns the session that an action names in its payload, as packages toolcall and run make
+// Named returns the session that an action names in its payload, as packages action and run make
 // it. ok is false where it names none, or one that no path of the API could have.
 func Named(agentID, actionType string, payload []byte) (of Session, ok bool) {
 	member := "sessionId"

@@ -1,5 +1,9 @@
 // Package hookevent parses the events that coding agents send to their hooks, and formats the
 // answers. It ignores unknown members and events, because agents add both with each version.
+//
+// It is pure: a server parses what agents send to it by HTTP, and attestd hook what it reads beside
+// an agent. Where agents keep their settings, and how hooks are installed there, is the matter of
+// package agent/setup. What is recorded of an event is that of package action.
 package hookevent
 
 import (
@@ -13,7 +17,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action"
 	"attestd/crypto/jcs"
 	"attestd/internal/printable"
 )
@@ -39,8 +43,8 @@ func ParseSource(name string) (Source, error) {
 
 // Report is the content of one message to a hook.
 type Report struct {
-	Events []toolcall.Event // the events to record
-	Asks   bool             // the agent waits for permission to call the tool of the first event
+	Events []action.Event // the events to record
+	Asks   bool           // the agent waits for permission to call the tool of the first event
 
 	// Late says that most of the events have been reported before, in more detail. Only unreported
 	// ones are recorded.
@@ -90,20 +94,20 @@ func Tell(message string) []byte {
 }
 
 // Denied returns the outcome of a requested call that is refused.
-func Denied(asked toolcall.Event, reason string) toolcall.Event {
-	asked.Kind, asked.Input, asked.Reason = toolcall.Denied, nil, reason
+func Denied(asked action.Event, reason string) action.Event {
+	asked.Type, asked.Input, asked.Reason = action.ToolDenied, nil, reason
 	return asked
 }
 
 // Oversized returns the event for a message that is too large to be parsed: what came of it, and
 // whether that was all.
-func (s Source) Oversized(sha256 []byte, bytes int64, isAll bool) toolcall.Event {
+func (s Source) Oversized(sha256 []byte, bytes int64, isAll bool) action.Event {
 	sum := hex.EncodeToString(sha256)
 	input := fmt.Appendf(nil, `{"sha256":"%s","bytes":%d}`, sum, bytes)
 	if !isAll {
 		input = fmt.Appendf(nil, `{"sha256":"%s","bytes":%d,"more":true}`, sum, bytes)
 	}
-	return toolcall.Event{Kind: toolcall.Oversized, Source: string(s), TurnID: sum, Input: input}
+	return action.Event{Type: action.HookOversized, Source: string(s), TurnID: sum, Input: input}
 }
 
 // NoPassport returns the reason for a refusal without a valid passport, written for the model.
@@ -116,7 +120,7 @@ func NoPassport(agent, tool string) string {
 type object map[string][]byte
 
 // parseObject parses the named members of an object and ignores others. It accepts malformed text,
-// which agents do send; package toolcall replaces it.
+// which agents do send; package action replaces it.
 func parseObject(body []byte, members ...string) (object, error) {
 	o := object{}
 	err := eachValue(body, '{', func(dec *jsontext.Decoder) error {
@@ -234,8 +238,8 @@ func (o object) calls() (list []object, err error) {
 }
 
 // call returns an event with the members that all events of a call have.
-func (o object) call(source Source) toolcall.Event {
-	return toolcall.Event{
+func (o object) call(source Source) action.Event {
+	return action.Event{
 		Source: string(source), Tool: o.text("tool_name"), CallID: o.text("tool_use_id"),
 		SessionID: o.text("session_id"), AgentType: o.text("agent_type"),
 	}

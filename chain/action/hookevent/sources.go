@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action"
 )
 
 // claudeCode parses the events of Claude Code (2.1.330) and of Codex.
@@ -16,39 +16,39 @@ func (o object) claudeCode(source Source) (r Report, err error) {
 	}
 	switch o.text("hook_event_name") {
 	case "PreToolUse":
-		e.Kind, e.Input, r.Asks = toolcall.Requested, o["tool_input"], true
+		e.Type, e.Input, r.Asks = action.ToolRequested, o["tool_input"], true
 	case "PostToolUse":
 		e.Output, e.DurationMS = o["tool_response"], o.milliseconds("duration_ms")
 		if source == Codex {
-			e.Kind = codexOutcome(e.Tool, e.Output)
-		} else if e.Kind, e.SubagentID = claudeOutcome(e.Tool, e.Output); e.Kind == toolcall.Pending {
+			e.Type = codexOutcome(e.Tool, e.Output)
+		} else if e.Type, e.SubagentID = claudeOutcome(e.Tool, e.Output); e.Type == action.ToolPending {
 			e.TurnID = o.turn()
 		}
 	case "PermissionRequest":
-		e.Kind, e.Input = toolcall.PermissionRequested, o["tool_input"]
+		e.Type, e.Input = action.PermissionRequested, o["tool_input"]
 	case "SubagentStop":
 		// A subagent can be resumed and stop again; the prompt tells most of its ends apart.
-		e = toolcall.Event{
-			Kind: toolcall.SubagentEnded, Source: e.Source, SessionID: e.SessionID, AgentType: e.AgentType,
+		e = action.Event{
+			Type: action.SubagentEnded, Source: e.Source, SessionID: e.SessionID, AgentType: e.AgentType,
 			SubagentID: o.text("agent_id"), TurnID: o.turn(),
 		}
 		if o.text("last_assistant_message") != "" {
 			e.Output = o["last_assistant_message"]
 		}
 	case "PostToolUseFailure":
-		e.Kind, e.Error, e.DurationMS = toolcall.Failed, o.text("error"), o.milliseconds("duration_ms")
+		e.Type, e.Error, e.DurationMS = action.ToolFailed, o.text("error"), o.milliseconds("duration_ms")
 	case "PostToolBatch":
 		return o.batch(e)
 	case "SessionEnd":
 		// A session can be resumed and end again; the last prompt identifies each end.
-		e = toolcall.Event{
-			Kind: toolcall.SessionEnded, Source: e.Source, SessionID: e.SessionID,
+		e = action.Event{
+			Type: action.SessionEnded, Source: e.Source, SessionID: e.SessionID,
 			TurnID: o.text("prompt_id"), Reason: o.text("reason"),
 		}
 	default:
 		return Report{Unknown: true}, nil
 	}
-	r.Events = []toolcall.Event{e}
+	r.Events = []action.Event{e}
 	return r, nil
 }
 
@@ -58,7 +58,7 @@ func (o object) turn() string { return cmp.Or(o.text("prompt_id"), o.text("turn_
 // claudeOutcome returns what the event after a call of Claude Code says of it. A subagent that was
 // launched in the background has only begun. A command in the background has too, and Claude Code
 // does not report its end.
-func claudeOutcome(tool string, response []byte) (kind toolcall.Kind, subagentID string) {
+func claudeOutcome(tool string, response []byte) (outcome action.Type, subagentID string) {
 	switch tool {
 	case "Agent", "Task": // the name of earlier versions
 		said, err := parseObject(response, "status", "isAsync", "agentId")
@@ -66,44 +66,44 @@ func claudeOutcome(tool string, response []byte) (kind toolcall.Kind, subagentID
 		switch {
 		case errors.Is(err, errNoObject):
 		case err != nil: // said twice
-			return toolcall.Ended, ""
+			return action.ToolEnded, ""
 		case strings.HasSuffix(status, "_launched"), strings.HasSuffix(status, "_spawned"), said.text("isAsync") == "true":
-			return toolcall.Pending, said.text("agentId")
+			return action.ToolPending, said.text("agentId")
 		}
 	case "Bash", "PowerShell":
 		said, err := parseObject(response, "backgroundTaskId")
 		if err == nil && said.text("backgroundTaskId") != "" {
-			return toolcall.Ended, ""
+			return action.ToolEnded, ""
 		}
 	}
-	return toolcall.Completed, ""
+	return action.ToolCompleted, ""
 }
 
 // codexOutcome returns what the event after a call of Codex (0.169.0) says of it. For its own tools
 // that is their output alone, whatever the exit status. For those of MCP servers it is the result,
 // and Codex reports no other than a success.
-func codexOutcome(tool string, response []byte) toolcall.Kind {
+func codexOutcome(tool string, response []byte) action.Type {
 	said, err := parseObject(response, "content", "isError", "exit_code", "success")
 	if err != nil {
-		return toolcall.Ended
+		return action.ToolEnded
 	}
 	isMCP := strings.HasPrefix(tool, "mcp__")
 	switch isError, content := said.text("isError"), said["content"]; {
 	case isMCP && len(content) > 0 && content[0] == '[' && (isError == "" || isError == "false"):
-		return toolcall.Completed
+		return action.ToolCompleted
 	case isMCP && isError == "true":
-		return toolcall.Failed
+		return action.ToolFailed
 	case isMCP:
-		return toolcall.Ended
+		return action.ToolEnded
 	}
 	// No tool of this version reports so, but the words would leave no doubt.
 	switch status, success := string(said["exit_code"]), string(said["success"]); {
 	case success == "false", status != "" && status != "0" && strings.Trim(status, "-0123456789") == "":
-		return toolcall.Failed
+		return action.ToolFailed
 	case success == "true" && status == "", status == "0":
-		return toolcall.Completed
+		return action.ToolCompleted
 	}
-	return toolcall.Ended
+	return action.ToolEnded
 }
 
 // launchedText begins what Claude Code tells the model of a subagent in the background.
@@ -129,7 +129,7 @@ const idCharacters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 // batch parses the event that follows a model's turn and lists all its calls. Only this event
 // reports the calls that the user or the user's rules denied, and those that failed before a hook
 // ran because the model made a mistake.
-func (o object) batch(common toolcall.Event) (Report, error) {
+func (o object) batch(common action.Event) (Report, error) {
 	r := Report{Late: true}
 	calls, err := o.calls()
 	if err != nil {
@@ -143,17 +143,17 @@ func (o object) batch(common toolcall.Event) (Report, error) {
 			continue
 		}
 		outcome := asked
-		asked.Kind, asked.Input = toolcall.Requested, c["tool_input"]
+		asked.Type, asked.Input = action.ToolRequested, c["tool_input"]
 		launched, inBackground := launchedInBackground(asked.Tool, answer)
 		switch {
 		case inBackground:
-			outcome.Kind, outcome.SubagentID, outcome.Output = toolcall.Pending, launched, c["tool_response"]
+			outcome.Type, outcome.SubagentID, outcome.Output = action.ToolPending, launched, c["tool_response"]
 		case strings.HasPrefix(answer, "<tool_use_error>"):
-			outcome.Kind, outcome.Error = toolcall.Failed, answer
+			outcome.Type, outcome.Error = action.ToolFailed, answer
 		case isDenial(asked.Tool, answer):
-			outcome.Kind, outcome.Reason = toolcall.Denied, answer
+			outcome.Type, outcome.Reason = action.ToolDenied, answer
 		default:
-			outcome.Kind, outcome.Output = toolcall.Ended, c["tool_response"]
+			outcome.Type, outcome.Output = action.ToolEnded, c["tool_response"]
 		}
 		r.Events = append(r.Events, asked, outcome)
 	}
@@ -200,21 +200,21 @@ func (o object) gemini() (r Report, err error) {
 	}
 	switch o.text("hook_event_name") {
 	case "BeforeTool":
-		e.Kind, e.Input, r.Asks = toolcall.Requested, o["tool_input"], true
+		e.Type, e.Input, r.Asks = action.ToolRequested, o["tool_input"], true
 	case "AfterTool":
-		e.Kind, e.Output = toolcall.Completed, o["tool_response"]
+		e.Type, e.Output = action.ToolCompleted, o["tool_response"]
 		// A tool's output is never rejected: one with a duplicate error member is recorded whole.
 		if failure, err := o.inner("tool_response", "error"); err == nil && failure != "" {
-			e.Kind, e.Output, e.Error = toolcall.Failed, nil, failure
+			e.Type, e.Output, e.Error = action.ToolFailed, nil, failure
 		}
 	case "SessionEnd":
-		e = toolcall.Event{
-			Kind: toolcall.SessionEnded, Source: e.Source, SessionID: e.SessionID,
+		e = action.Event{
+			Type: action.SessionEnded, Source: e.Source, SessionID: e.SessionID,
 			TurnID: o.text("timestamp"), Reason: o.text("reason"),
 		}
 	default:
 		return Report{Unknown: true}, nil
 	}
-	r.Events = []toolcall.Event{e}
+	r.Events = []action.Event{e}
 	return r, nil
 }

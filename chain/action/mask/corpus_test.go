@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action"
 )
 
 // The figures of masking over the corpus in testdata. They may only get better: raise them with the
@@ -106,7 +106,7 @@ func leftOf(secrets []string, record string) string {
 // recorded returns the payload of a record with a value as its input.
 func recorded(t *testing.T, value string) string {
 	t.Helper()
-	got := toolcall.Policy{}.Record("a", toolcall.Event{Kind: toolcall.Requested, Source: "s", Tool: "t", Input: json.RawMessage(value)})
+	got := action.Policy{}.Record("a", action.Event{Type: action.ToolRequested, Source: "s", Tool: "t", Input: json.RawMessage(value)})
 	return string(got.Payload)
 }
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/chain/action"
 	"attestd/chain/action/mask"
-	"attestd/chain/action/toolcall"
 )
 
 // With a key a mask has the beginning of the secret's HMAC, by which the key's owner can show later
@@ -22,11 +22,11 @@ func TestMaskHasKeyedDigest(t *testing.T) {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("hunter2"))
 	masked := fmt.Sprintf("[masked 7 h:%s]", hex.EncodeToString(mac.Sum(nil))[:32])
-	event := toolcall.Event{
-		Kind: toolcall.Failed, Source: "s", Tool: "t", Input: json.RawMessage(`{"password":"hunter2","argv":["x","--password","hunter2"],"command":"PGPASSWORD=hunter2 psql"}`),
+	event := action.Event{
+		Type: action.ToolFailed, Source: "s", Tool: "t", Input: json.RawMessage(`{"password":"hunter2","argv":["x","--password","hunter2"],"command":"PGPASSWORD=hunter2 psql"}`),
 		Output: json.RawMessage(`"{\"token\": \"hunter2\"}"`), Error: "mysql://a:hunter2@host", Reason: "Password: hunter2",
 	}
-	policy := toolcall.Policy{Mask: key}
+	policy := action.Policy{Mask: key}
 	got := policy.Record("a", event)
 	if n := strings.Count(string(got.Payload), masked); n != 6 || strings.Contains(string(got.Payload), "hunter2") {
 		t.Errorf("%d masks %s in %s", n, masked, got.Payload)
@@ -34,7 +34,7 @@ func TestMaskHasKeyedDigest(t *testing.T) {
 	if again := policy.Record("a", event); string(again.Payload) != string(got.Payload) || again.Key != got.Key {
 		t.Errorf("%s, then %s", got.Payload, again.Payload)
 	}
-	if other := (toolcall.Policy{Mask: bytes.Repeat([]byte{8}, 32)}).Record("a", event); strings.Contains(string(other.Payload), masked) || other.Key != got.Key {
+	if other := (action.Policy{Mask: bytes.Repeat([]byte{8}, 32)}).Record("a", event); strings.Contains(string(other.Payload), masked) || other.Key != got.Key {
 		t.Errorf("%s, %s", other.Payload, other.Key)
 	}
 	if got := mask.Key(nil).Text("PGPASSWORD=hunter2 psql"); got != "PGPASSWORD=[masked 7] psql" {

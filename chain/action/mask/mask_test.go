@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action"
 	"attestd/crypto/keys"
 )
 
@@ -67,8 +67,8 @@ func TestSecretsAreMasked(t *testing.T) {
 		{"-----BEGIN PGP PRI" + "VATE KEY BLOCK-----\nVersion: 1\n\n" + letters[:64] + "\n=aB3d\n-----END PGP PRI" + "VATE KEY BLOCK-----", letters[:64]},
 	} {
 		quoted, _ := json.Marshal(map[string]string{"command": "before " + c.text})
-		event := toolcall.Event{Kind: toolcall.Failed, Source: "s", Input: quoted, Output: json.RawMessage(`{"a":1,"a":` + string(quoted) + `}`), Error: c.text, Reason: c.text}
-		got := string(toolcall.Policy{}.Record("a", event).Payload)
+		event := action.Event{Type: action.ToolFailed, Source: "s", Input: quoted, Output: json.RawMessage(`{"a":1,"a":` + string(quoted) + `}`), Error: c.text, Reason: c.text}
+		got := string(action.Policy{}.Record("a", event).Payload)
 		if strings.Contains(got, c.secret) || len(anyMask.FindAllString(got, -1)) < 4 || !strings.Contains(got, `"before `) {
 			t.Errorf("%s\n%s", c.text, got)
 		}
@@ -100,7 +100,7 @@ func TestSecretMembersAreMasked(t *testing.T) {
 		`{"text":"{\"password\": {\"is\": [\"x y\", 12345]}, \"user\": \"u\"}"}`:                                             `{"text":"{\"password\": {\"is\": [\"[masked 3]\", \"[masked 5]\"]}, \"user\": \"u\"}"}`,
 		`{"text":"log {\"k\":{\"token\":[\"a1b2c3\"]}} end"}`:                                                                `{"text":"log {\"k\":{\"token\":[\"[masked 6]\"]}} end"}`,
 	} {
-		got := toolcall.Policy{}.Record("a", toolcall.Event{Kind: toolcall.Requested, Source: "s", Input: json.RawMessage(in)})
+		got := action.Policy{}.Record("a", action.Event{Type: action.ToolRequested, Source: "s", Input: json.RawMessage(in)})
 		if want := `{"source":"s","input":` + want + `}`; string(got.Payload) != want {
 			t.Errorf("%s\ngot  %s\nwant %s", in, got.Payload, want)
 		}
@@ -115,7 +115,7 @@ func TestOrdinaryTextIsNotMasked(t *testing.T) {
 		"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA", "-----BEGIN PUBLIC KEY-----\nMCow", "docker run -u 1000:1000 x", "keyboard: us", "password:\nuser: me", "tokenizer=bpe", "5a9e3f0c7d2b1a4e6f8091a2b3c4d5e6f708192a",
 	} {
 		quoted, _ := json.Marshal(text)
-		if got := string(toolcall.Policy{}.Record("a", toolcall.Event{Source: "s", Input: quoted}).Payload); got != `{"source":"s","input":`+string(quoted)+`}` {
+		if got := string(action.Policy{}.Record("a", action.Event{Source: "s", Input: quoted}).Payload); got != `{"source":"s","input":`+string(quoted)+`}` {
 			t.Errorf("%s: %s", text, got)
 		}
 	}

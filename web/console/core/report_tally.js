@@ -4,7 +4,7 @@
 const MOST = 5000; // changes and failures that are held; all are counted
 const DEEDS = 10_000; // names of agents and actions: they are free text
 const OTHERS = '(others)';
-const FAILED = /(^|[._-])(failed|denied|error)$/; // tool.failed and tool.denied are ours (package toolcall)
+const FAILED = /(^|[._-])(failed|denied|error)$/; // tool.failed and tool.denied are ours (package action)
 
 const DAY = 86400; // seconds
 const WIDTHS = [1, 5, 15, 60, 300, 900, 3600, 3 * 3600, DAY / 2, DAY, 7 * DAY, 30 * DAY, 90 * DAY, 365 * DAY].map(

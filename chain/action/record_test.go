@@ -1,4 +1,4 @@
-package toolcall_test
+package action_test
 
 import (
 	"crypto/sha256"
@@ -9,28 +9,28 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/chain/action/toolcall"
+	"attestd/chain/action"
 	"attestd/crypto/jcs"
 )
 
 // The payload has the fields of the event in a fixed order, without absent ones.
 func TestRecord(t *testing.T) {
 	t.Parallel()
-	whole := toolcall.Event{
-		Kind: toolcall.Completed, Source: "claude-code", Tool: "Bash", Server: "files", CallID: "toolu_1", SessionID: "s-1", AgentType: "Explore",
+	whole := action.Event{
+		Type: action.ToolCompleted, Source: "claude-code", Tool: "Bash", Server: "files", CallID: "toolu_1", SessionID: "s-1", AgentType: "Explore",
 		Input: json.RawMessage(`{"command" : "ls"}`), Output: json.RawMessage(`["a",1.50]`), Error: "e", Reason: "r", DurationMS: 12,
 	}
 	for _, c := range []struct {
-		event        toolcall.Event
+		event        action.Event
 		payload, key string
 	}{
 		{whole, `{"source":"claude-code","tool":"Bash","server":"files","callId":"toolu_1","sessionId":"s-1","agentType":"Explore",` +
 			`"input":{"command":"ls"},"output":["a",1.5],"error":"e","reason":"r","durationMs":12}`, "claude-code:me:s-1:toolu_1:tool.outcome"},
-		{toolcall.Event{Kind: toolcall.SessionEnded, Source: "mcp", SessionID: "s"}, `{"source":"mcp","sessionId":"s"}`, "mcp:me:s::session.ended"},
-		{toolcall.Event{Kind: toolcall.Requested, Source: "codex", Tool: "x", SessionID: "s"}, `{"source":"codex","tool":"x","sessionId":"s"}`, ""},
+		{action.Event{Type: action.SessionEnded, Source: "mcp", SessionID: "s"}, `{"source":"mcp","sessionId":"s"}`, "mcp:me:s::session.ended"},
+		{action.Event{Type: action.ToolRequested, Source: "codex", Tool: "x", SessionID: "s"}, `{"source":"codex","tool":"x","sessionId":"s"}`, ""},
 	} {
-		got := toolcall.Policy{}.Record("me", c.event)
-		if got.ActionType != string(c.event.Kind) || string(got.Payload) != c.payload || got.Key != c.key {
+		got := action.Policy{}.Record("me", c.event)
+		if got.ActionType != string(c.event.Type) || string(got.Payload) != c.payload || got.Key != c.key {
 			t.Errorf("%s %s\n%s\nwant %s", got.ActionType, got.Key, got.Payload, c.payload)
 		}
 	}
@@ -46,7 +46,7 @@ func TestKeys(t *testing.T) {
 		{"s", "a", "b", "c"}, {"s", "a:b", "", "c"}, {"s", "a", "b:c", "d"}, {"s", "a", "b", "c:d"}, {"s", "a:", "b", "c"}, {"s", "a", ":b", "c"},
 		{"s", "ä", "b", "c"}, {"s", "a", "b", long}, {"s", "a", "b", long + "y"}, {"s", "a", "", "b:c"}, {"t", "a", "b", "c"}, {"s", "a", "b\n", "c"}, {"s", "a", "b", "\xff"}, {"s", "a", "b", "\xfe"},
 	} {
-		key := toolcall.Policy{}.Record(parts[1], toolcall.Event{Kind: toolcall.Failed, Source: parts[0], SessionID: parts[2], CallID: parts[3]}).Key
+		key := action.Policy{}.Record(parts[1], action.Event{Type: action.ToolFailed, Source: parts[0], SessionID: parts[2], CallID: parts[3]}).Key
 		if other, twice := seen[key]; twice || len(key) > 255 || len(key) == 0 || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' || r == '"' }) {
 			t.Errorf("%q: %q (also of %q)", parts, key, other)
 		}
@@ -73,7 +73,7 @@ func TestWellFormed(t *testing.T) {
 		"\xff":                    `"�"`,
 		`null`:                    `null`,
 	} {
-		got := toolcall.Policy{}.Record("a", toolcall.Event{Kind: toolcall.Requested, Source: "s", Input: json.RawMessage(in)})
+		got := action.Policy{}.Record("a", action.Event{Type: action.ToolRequested, Source: "s", Input: json.RawMessage(in)})
 		if want := `{"source":"s","input":` + want + `}`; string(got.Payload) != want {
 			t.Errorf("%s\ngot  %s\nwant %s", in, got.Payload, want)
 		}
@@ -84,16 +84,16 @@ func TestWellFormed(t *testing.T) {
 // redacted value has no beginning.
 func TestBounds(t *testing.T) {
 	t.Parallel()
-	event := toolcall.Event{Kind: toolcall.Failed, Source: "s", Input: json.RawMessage(`{"a":"äbc"}`), Output: json.RawMessage(`"äbcdefgh"`), Error: "äbcdefgh"}
+	event := action.Event{Type: action.ToolFailed, Source: "s", Input: json.RawMessage(`{"a":"äbc"}`), Output: json.RawMessage(`"äbcdefgh"`), Error: "äbcdefgh"}
 	const input, text = `"sha256":"96d8","bytes":12`, `"sha256":"b5a3","bytes":11`
 	for _, c := range []struct {
-		policy toolcall.Policy
+		policy action.Policy
 		want   string
 	}{
-		{toolcall.Policy{Limit: 12}, `"input":{"a":"äbc"},"output":"äbcdefgh","error":"äbcdefgh"`},
-		{toolcall.Policy{Limit: 7}, `"input":{` + input + `,"head":"{\"a\":\""},"output":{` + text + `,"head":"äbcdef"},"error":{` + text + `,"head":"äbcdef"}`},
-		{toolcall.Policy{HashInput: true}, `"input":{` + input + `},"output":"äbcdefgh","error":"äbcdefgh"`},
-		{toolcall.Policy{HashOutput: true}, `"input":{"a":"äbc"},"output":{` + text + `},"error":{` + text + `}`},
+		{action.Policy{Limit: 12}, `"input":{"a":"äbc"},"output":"äbcdefgh","error":"äbcdefgh"`},
+		{action.Policy{Limit: 7}, `"input":{` + input + `,"head":"{\"a\":\""},"output":{` + text + `,"head":"äbcdef"},"error":{` + text + `,"head":"äbcdef"}`},
+		{action.Policy{HashInput: true}, `"input":{` + input + `},"output":"äbcdefgh","error":"äbcdefgh"`},
+		{action.Policy{HashOutput: true}, `"input":{"a":"äbc"},"output":{` + text + `},"error":{` + text + `}`},
 	} {
 		got := string(c.policy.Record("a", event).Payload)
 		if got = shortened(got); got != `{"source":"s",`+c.want+`}` {
@@ -116,8 +116,8 @@ func FuzzRecord(f *testing.F) {
 	f.Add("Bash", "toolu_1", []byte(`{"command":"curl -u a:b https://c:d@e","password":"x"}`), []byte(`{"stdout":"-----BEGIN PRIVATE KEY-----\nM"}`), "Authorization: Bearer abcdefghij")
 	f.Add("\xff", "\ud7ff", []byte(`{"a":[1e400,{"a":1,"a":2}],"\ud800":"\udfff"}`), []byte(`[[["-----BEGIN RSA PRIVATE KEY-----","x"]]]`), "\x00")
 	f.Fuzz(func(t *testing.T, tool, call string, input, output []byte, failure string) {
-		event := toolcall.Event{Kind: toolcall.Failed, Source: "s", Tool: tool, CallID: call, Input: input, Output: output, Error: failure, Reason: failure}
-		for _, policy := range []toolcall.Policy{{}, {Limit: 100}, {HashInput: true, HashOutput: true}} {
+		event := action.Event{Type: action.ToolFailed, Source: "s", Tool: tool, CallID: call, Input: input, Output: output, Error: failure, Reason: failure}
+		for _, policy := range []action.Policy{{}, {Limit: 100}, {HashInput: true, HashOutput: true}} {
 			got := policy.Record("me", event)
 			if _, err := jcs.Append(nil, got.Payload, 127); err != nil {
 				t.Fatalf("%s: %v", got.Payload, err)
@@ -135,13 +135,13 @@ func FuzzRecord(f *testing.F) {
 // A key with a secret reveals nothing about its event and cannot be computed without the secret.
 func TestKeysWithSecret(t *testing.T) {
 	t.Parallel()
-	e := toolcall.Event{Kind: toolcall.Requested, Source: "claude-code", SessionID: "s-1", CallID: "t1"}
+	e := action.Event{Type: action.ToolRequested, Source: "claude-code", SessionID: "s-1", CallID: "t1"}
 	outcome := e
-	outcome.Kind = toolcall.Failed
+	outcome.Type = action.ToolFailed
 	seen := map[string]bool{}
-	for _, r := range []toolcall.Record{
-		toolcall.Policy{}.Record("bot", e), toolcall.Policy{Secret: []byte("a")}.Record("bot", e), toolcall.Policy{Secret: []byte("b")}.Record("bot", e),
-		toolcall.Policy{Secret: []byte("a")}.Record("bot", outcome), toolcall.Policy{Secret: []byte("a")}.Record("other", e),
+	for _, r := range []action.Record{
+		action.Policy{}.Record("bot", e), action.Policy{Secret: []byte("a")}.Record("bot", e), action.Policy{Secret: []byte("b")}.Record("bot", e),
+		action.Policy{Secret: []byte("a")}.Record("bot", outcome), action.Policy{Secret: []byte("a")}.Record("other", e),
 	} {
 		for _, key := range []string{r.Key, r.OtherKey()} {
 			if seen[key] || len(key) > 255 {
@@ -150,11 +150,11 @@ func TestKeysWithSecret(t *testing.T) {
 			seen[key] = true
 		}
 	}
-	again := toolcall.Policy{Secret: []byte("a")}.Record("bot", e)
+	again := action.Policy{Secret: []byte("a")}.Record("bot", e)
 	if !seen[again.Key] || strings.Contains(again.Key, "t1") {
 		t.Errorf("%q", again.Key)
 	}
-	if denied := (toolcall.Policy{Secret: []byte("a")}).Record("bot", toolcall.Event{Kind: toolcall.Denied}); denied.Key != "" {
+	if denied := (action.Policy{Secret: []byte("a")}).Record("bot", action.Event{Type: action.ToolDenied}); denied.Key != "" {
 		t.Errorf("a call without an ID has the key %q", denied.Key)
 	}
 }
@@ -174,7 +174,7 @@ func TestNamesOfToolsAreNotMasked(t *testing.T) {
 		{long + "a", long[:182] + "…sha256:" + hex.EncodeToString(sum[:])},
 	} {
 		var payload struct{ Tool, Server, AgentType, CallID string }
-		got := toolcall.Policy{}.Record("a", toolcall.Event{Kind: toolcall.Requested, Source: "s", Tool: c.name, Server: c.name, AgentType: c.name, CallID: "c " + token})
+		got := action.Policy{}.Record("a", action.Event{Type: action.ToolRequested, Source: "s", Tool: c.name, Server: c.name, AgentType: c.name, CallID: "c " + token})
 		if err := json.Unmarshal(got.Payload, &payload); err != nil {
 			t.Fatal(err)
 		}
@@ -182,7 +182,7 @@ func TestNamesOfToolsAreNotMasked(t *testing.T) {
 			t.Errorf("%q: %s", c.name, got.Payload)
 		}
 	}
-	if toolcall.ToolName(long+"a") == toolcall.ToolName(long+"b") {
+	if action.RecordedName(long+"a") == action.RecordedName(long+"b") {
 		t.Error("two tools have one name")
 	}
 }

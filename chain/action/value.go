@@ -1,4 +1,4 @@
-package toolcall
+package action
 
 import (
 	"crypto/sha256"

@@ -1,28 +1,4 @@
-// Package toolcall makes the records of an agent's tool calls: the request and its outcome. It is
-// pure: a server and a process beside the agent make the same bytes and the same key from the same
-// event.
-//
-// A record's actionType is the Kind of its event. Its payload is one JSON object with these
-// members in this order; absent ones are left out:
-//
-//	{"source":"claude-code","tool":"Bash","server":"…","callId":"…","sessionId":"…","agentType":"…",
-//	 "subagentId":"…","traceparent":"…","input":…,"output":…,"error":…,"reason":…,"durationMs":12}
-//
-// Input, output, error and reason come from the agent. Each goes through the same three steps:
-//
-//   - It is made well-formed, so that the canonical form (RFC 8785) can carry it: a lone surrogate
-//     or a byte that is not UTF-8 becomes U+FFFD, and a number that no double can represent becomes
-//     a string of its digits. A value that is not JSON, has a duplicate member or nests deeper than
-//     64 is recorded as a string of its text.
-//   - Its secrets are masked (package mask).
-//   - It is bounded: a value over the limit becomes {"sha256":"…","bytes":N,"head":"…"}, and one
-//     that the policy redacts becomes {"sha256":"…","bytes":N}. Hash and size are those of the
-//     canonical form after masking, so a hash does not help to guess a masked secret. The head is
-//     the beginning of its text.
-//
-// Names of tools, servers and subagents are recorded as they are. One of more than 256 bytes is cut
-// off and ends in its hash.
-package toolcall
+package action
 
 import (
 	"crypto/hmac"
@@ -38,38 +14,9 @@ import (
 	"attestd/crypto/jcs"
 )
 
-// Kind is the kind of an event, and the actionType of its record.
-type Kind string
-
-// The kinds of events. Completed, Failed, Denied and Ended are outcomes.
-const (
-	Requested Kind = "tool.requested"
-	// the response has no outcome yet: the call needs input, has become a task, or has launched a
-	// subagent in the background
-	Pending   Kind = "tool.pending"
-	Completed Kind = "tool.completed"
-	Failed    Kind = "tool.failed" // with an error
-	Denied    Kind = "tool.denied" // the tool was not called
-	Ended     Kind = "tool.ended"  // it is over, with an uncertain outcome
-	// The names of what is no call begin like those of calls, because every version of the server
-	// takes a record with such a name for one of its session.
-
-	// the agent asks its user, or who decides for them, whether a tool may be called
-	PermissionRequested Kind = "tool.permission-requested"
-	SubagentEnded       Kind = "tool.subagent-ended"
-	SessionEnded        Kind = "session.ended"
-	// an event that is too large to be read: its input is the event's hash and size
-	Oversized Kind = "hook.oversized"
-)
-
-// isOutcome reports whether the kind is the outcome of a call, of which a call has only one.
-func (k Kind) isOutcome() bool {
-	return k == Completed || k == Failed || k == Denied || k == Ended
-}
-
-// Event is one event of a tool call or of a session. Source and Kind are required.
+// Event is one event of a tool call or of a session. Source and Type are required.
 type Event struct {
-	Kind      Kind
+	Type      Type
 	Source    string // what reported it, such as claude-code or mcp
 	Tool      string
 	Server    string // the MCP server that has the tool
@@ -134,75 +81,76 @@ type Record struct {
 	ActionType string
 	Payload    json.RawMessage // a JSON object that has a canonical form
 
-	// Key is the idempotency key, made of source, agent, session, call or subagent, and kind. The
-	// kind is tool.outcome for all outcomes, because a call has only one. Key is "" for a call
+	// Key is the idempotency key, made of source, agent, session, call or subagent, and type. The
+	// type is tool.outcome for all outcomes, because a call has only one. Key is "" for a call
 	// without an ID, whose events cannot be distinguished.
 	Key string
 }
 
-// OtherKey is the key of a record if its call ID is reused and an event of the same kind has its
+// OtherKey is the key of a record if its call ID is reused and an event of the same type has its
 // Key. It also depends on the content.
 func (r Record) OtherKey() string { return digest(r.Key, string(r.Payload)) }
 
 // Record makes an agent's record of an event. Equal arguments give equal records. Time and memory
 // are linear in the event's size.
 func (p Policy) Record(agent string, e Event) Record {
-	payload := appendText([]byte(`{"source":`), ToolName(e.Source))
+	payload := appendText([]byte(`{"source":`), RecordedName(e.Source))
 	member := func(name string, value []byte) { payload = appendMember(payload, name, value) }
-	member("tool", optional(ToolName(e.Tool)))
-	member("server", optional(ToolName(e.Server)))
-	member("callId", optional(ID(e.CallID)))
-	member("sessionId", optional(ID(e.SessionID)))
-	member("agentType", optional(ToolName(e.AgentType)))
-	member("subagentId", optional(ID(e.SubagentID)))
-	member("traceparent", optional(ID(e.Trace)))
-	member("input", p.value(e.Input, p.HashInput && e.Kind != Oversized)) // which is a hash already
+	member("tool", optional(RecordedName(e.Tool)))
+	member("server", optional(RecordedName(e.Server)))
+	member("callId", optional(RecordedID(e.CallID)))
+	member("sessionId", optional(RecordedID(e.SessionID)))
+	member("agentType", optional(RecordedName(e.AgentType)))
+	member("subagentId", optional(RecordedID(e.SubagentID)))
+	member("traceparent", optional(RecordedID(e.Trace)))
+	// the input of an oversized event is a hash already
+	member("input", p.value(e.Input, p.HashInput && e.Type != HookOversized))
 	member("output", p.value(e.Output, p.HashOutput))
 	member("error", p.text(e.Error, p.HashOutput))
 	member("reason", p.text(e.Reason, false))
 	if e.DurationMS > 0 && e.DurationMS < 1<<53 {
 		member("durationMs", strconv.AppendInt(nil, e.DurationMS, 10))
 	}
-	return Record{string(e.Kind), append(payload, '}'), e.Key(agent, p.Secret)}
+	return Record{string(e.Type), append(payload, '}'), e.Key(agent, p.Secret)}
 }
 
 // IsOf reports whether an action is a record of the call or session of e that the key of e may
 // stand for: the same event, or for an outcome any outcome.
 func (e Event) IsOf(actionType string, payload []byte) bool {
 	var has struct{ Source, CallID, SessionID, SubagentID string }
-	if json.Unmarshal(payload, &has) != nil || has.Source != ToolName(e.Source) || has.SessionID != ID(e.SessionID) {
+	if json.Unmarshal(payload, &has) != nil || has.Source != RecordedName(e.Source) || has.SessionID != RecordedID(e.SessionID) {
 		return false
 	}
-	kind := Kind(actionType)
+	is := Type(actionType)
 	switch {
 	case e.namesSubagent():
-		return kind == e.Kind && has.SubagentID == ID(e.SubagentID)
-	case kind != e.Kind && !(kind.isOutcome() && e.Kind.isOutcome()):
+		return is == e.Type && has.SubagentID == RecordedID(e.SubagentID)
+	case is != e.Type && !(is.endsCall() && e.Type.endsCall()):
 		return false
 	}
-	return has.CallID == ID(e.CallID)
+	return has.CallID == RecordedID(e.CallID)
 }
 
 // namesSubagent reports whether the key of the event is made of a subagent, and not of a call.
 func (e Event) namesSubagent() bool {
-	return e.Kind == SubagentEnded || e.Kind == Pending && e.SubagentID != ""
+	return e.Type == SubagentEnded || e.Type == ToolPending && e.SubagentID != ""
 }
 
 // Launch returns the event of the call that has launched the subagent of an event that ends one, as
 // far as its key.
 func (e Event) Launch() Event {
-	return Event{Kind: Pending, Source: e.Source, SessionID: e.SessionID, SubagentID: e.SubagentID}
+	return Event{Type: ToolPending, Source: e.Source, SessionID: e.SessionID, SubagentID: e.SubagentID}
 }
 
 // Stop returns the event that ends the subagent of a launch in the same turn, as far as its key.
 func (e Event) Stop() Event {
-	return Event{Kind: SubagentEnded, Source: e.Source, SessionID: e.SessionID, SubagentID: e.SubagentID, TurnID: e.TurnID}
+	return Event{Type: SubagentEnded, Source: e.Source, SessionID: e.SessionID, SubagentID: e.SubagentID, TurnID: e.TurnID}
 }
 
 // EndedBy returns the outcome of a call that has launched a subagent, when that has ended. The
 // agent does not say how: output is the last that the subagent said, or nil.
 func (e Event) EndedBy(output json.RawMessage) Event {
-	e.Kind, e.TurnID, e.Input, e.Output, e.DurationMS = Ended, "", nil, output, 0
+	e.Type, e.TurnID, e.Input, e.Output, e.DurationMS = ToolEnded, "", nil, output, 0
 	return e
 }
 
@@ -210,14 +158,12 @@ func (e Event) EndedBy(output json.RawMessage) Event {
 // payload, but not for the key.
 const maxName = 256
 
-// ID returns the recorded form of an ID: its first 256 bytes, with secrets masked.
-func ID(s string) string {
-	return mask.ID(cut(s, maxName))
-}
+// RecordedID returns the recorded form of an ID: its first 256 bytes, with secrets masked.
+func RecordedID(s string) string { return mask.ID(cut(s, maxName)) }
 
-// ToolName returns the recorded form of the name of a tool. It is never masked: a name says what
-// was done. Of a longer one the hash tells it from others that begin like it.
-func ToolName(s string) string {
+// RecordedName returns the recorded form of the name of a tool. It is never masked: a name says
+// what was done. Of a longer one the hash tells it from others that begin like it.
+func RecordedName(s string) string {
 	if len(s) <= maxName {
 		return s
 	}
@@ -262,16 +208,16 @@ const maxKey = 255
 // Key returns the idempotency key of the event's record. With a secret it is a MAC of its parts.
 // Without, it is the joined parts, or their digest if the join would be ambiguous.
 func (e Event) Key(agent string, secret []byte) string {
-	of, last := e.CallID, string(e.Kind)
+	of, last := e.CallID, string(e.Type)
 	switch {
 	case e.namesSubagent():
 		of = e.SubagentID
-	case e.Kind == SessionEnded, e.Kind == Oversized:
+	case e.Type == SessionEnded, e.Type == HookOversized:
 		of = e.TurnID
-	case e.Kind.isOutcome():
+	case e.Type.endsCall():
 		last = "tool.outcome"
 	}
-	if of == "" && (e.Kind != SessionEnded || e.SessionID == "") {
+	if of == "" && (e.Type != SessionEnded || e.SessionID == "") {
 		return ""
 	}
 	if e.End > 0 {
@@ -279,7 +225,7 @@ func (e Event) Key(agent string, secret []byte) string {
 	}
 	parts := []string{e.Source, agent, e.SessionID, of, last}
 	switch {
-	case e.Kind == SubagentEnded:
+	case e.Type == SubagentEnded:
 		parts = append(parts, e.TurnID)
 	case e.namesSubagent():
 		parts = append(parts, "subagent")

@@ -1,12 +1,9 @@
-package toolcall
+package action
 
 import (
 	"strconv"
 	"strings"
 )
-
-// MessageKind is the actionType of the record of a message that is no call of a tool.
-const MessageKind Kind = "mcp.message"
 
 // Message is what passed between an MCP client and a server beside the calls of tools.
 type Message struct {
@@ -33,20 +30,20 @@ func (p Policy) Hash(content []byte) []byte { return p.value(content, true) }
 func (p Policy) Message(m Message) Record {
 	payload := []byte(`{"source":"mcp"`)
 	member := func(name string, value []byte) { payload = appendMember(payload, name, value) }
-	member("server", optional(ToolName(m.Server)))
-	member("sessionId", optional(ID(m.SessionID)))
+	member("server", optional(RecordedName(m.Server)))
+	member("sessionId", optional(RecordedID(m.SessionID)))
 	member("from", optional(m.From))
-	member("method", optional(ToolName(m.Method)))
-	name := ID(m.Name)
+	member("method", optional(RecordedName(m.Method)))
+	name := RecordedID(m.Name)
 	if !strings.EqualFold(m.Method, "prompts/get") { // it is a URI
-		name = ToolName(p.Mask.URI(m.Name))
+		name = RecordedName(p.Mask.URI(m.Name))
 	}
 	member("name", optional(name))
-	member("requestId", optional(ID(m.RequestID)))
+	member("requestId", optional(RecordedID(m.RequestID)))
 	if m.Count > 1 {
 		member("messages", strconv.AppendInt(nil, int64(m.Count), 10))
 	}
 	member("content", m.Content)
 	member("error", p.text(m.Error, p.HashOutput))
-	return Record{ActionType: string(MessageKind), Payload: append(payload, '}')}
+	return Record{ActionType: string(MCPMessage), Payload: append(payload, '}')}
 }
