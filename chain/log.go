@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"attestd/internal/wake"
 )
 
 const (
@@ -21,7 +23,7 @@ const (
 type Log struct {
 	storage Storage
 	observe func(Transacted) // nil for nobody; see Observe
-	wake    chan struct{}    // holds a token when there may be something to do
+	wake    wake.Signal      // set when there may be something to do
 	ended   chan struct{}    // closed when Run has returned
 
 	mu      sync.Mutex
@@ -49,7 +51,7 @@ func (w *waiter) fail(err error) {
 
 // NewLog returns a log whose chains live in s. Nothing is written before Run.
 func NewLog(s Storage) *Log {
-	return &Log{storage: s, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	return &Log{storage: s, wake: wake.NewSignal(), ended: make(chan struct{})}
 }
 
 // Append returns the record once it is durable. After an error nothing was written, unless the
@@ -117,15 +119,8 @@ func (l *Log) enqueue(ctx context.Context, w *waiter) error {
 	}
 	w.ctx = ctx
 	l.waiting = append(l.waiting, w)
-	l.ring()
+	l.wake.Set()
 	return nil
-}
-
-func (l *Log) ring() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
 }
 
 // withdraw removes w from the queue. It reports false if a batch already has it.
@@ -223,7 +218,7 @@ func (l *Log) refuse() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	l.ring()
+	l.wake.Set()
 	return l.running
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"attestd/internal/wake"
 )
 
 const (
@@ -75,15 +77,12 @@ const unheard = -1
 // queue has the chains that wait for one goroutine, each at most once; Monitor.mu guards the list.
 type queue struct {
 	list []*watch
-	bell chan struct{} // holds a token when the list may not be empty
+	wake wake.Signal // set when the list may not be empty
 }
 
 func (q *queue) push(w *watch) {
 	q.list = append(q.list, w)
-	select {
-	case q.bell <- struct{}{}:
-	default:
-	}
+	q.wake.Set()
 }
 
 // NewMonitor returns a monitor of the chains of r that verifies with v. If shared is true, other
@@ -93,8 +92,8 @@ func NewMonitor(r Reader, v *Verifier, shared bool) *Monitor {
 		reader: r, verifier: v, shared: shared,
 		generation: 1,
 		watched:    make(map[int64]*watch),
-		deliverer:  queue{bell: make(chan struct{}, 1)},
-		checker:    queue{bell: make(chan struct{}, 1)},
+		deliverer:  queue{wake: wake.NewSignal()},
+		checker:    queue{wake: wake.NewSignal()},
 		verifying:  make(map[int64]chan struct{}),
 	}
 }
@@ -238,7 +237,7 @@ func (m *Monitor) next(ctx context.Context, q *queue) *watch {
 		}
 		m.mu.Unlock()
 		select {
-		case <-q.bell:
+		case <-q.wake:
 		case <-ctx.Done():
 		}
 	}

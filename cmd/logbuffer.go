@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"attestd/internal/wake"
 )
 
 // logBuffer queues log lines and writes them in its own goroutine, so that no request waits for the
@@ -17,7 +19,7 @@ import (
 type logBuffer struct {
 	out    io.Writer
 	notice func(dropped int) string // returns the line about dropped ones
-	wake   chan struct{}            // a batch is due
+	wake   wake.Signal              // set when a batch is due
 	ended  chan struct{}            // closed when the goroutine returns
 
 	mu      sync.Mutex
@@ -37,7 +39,7 @@ const (
 
 // startLog starts the goroutine that writes to out; stop ends it.
 func startLog(out io.Writer, notice func(dropped int) string) *logBuffer {
-	b := &logBuffer{out: out, notice: notice, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	b := &logBuffer{out: out, notice: notice, wake: wake.NewSignal(), ended: make(chan struct{})}
 	b.timer = time.AfterFunc(time.Hour, b.flush)
 	b.timer.Stop()
 	go b.run()
@@ -67,12 +69,7 @@ func (b *logBuffer) Write(line []byte) (int, error) {
 var newline = []byte("\n")
 
 // flush makes the goroutine write the queue now. It does not wait for that.
-func (b *logBuffer) flush() {
-	select {
-	case b.wake <- struct{}{}:
-	default: // a batch is due already
-	}
-}
+func (b *logBuffer) flush() { b.wake.Set() }
 
 // stop writes the queue and returns when that is done, or after logPatience. Later lines are lost.
 func (b *logBuffer) stop() {

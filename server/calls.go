@@ -13,6 +13,7 @@ import (
 	"attestd/chain"
 	"attestd/chain/search"
 	"attestd/internal/sleep"
+	"attestd/internal/wake"
 	"attestd/service"
 	"attestd/store"
 )
@@ -42,8 +43,8 @@ type callWatch struct {
 	log    *slog.Logger
 
 	onDuty atomic.Bool
-	wake   chan struct{} // capacity 1: grown may not be empty
-	found  atomic.Int64  // in the last day
+	wake   wake.Signal  // set when grown may not be empty
+	found  atomic.Int64 // in the last day
 
 	mu    sync.Mutex
 	grown map[int64]bool // companies with new records of calls
@@ -55,7 +56,7 @@ type callWatch struct {
 
 func newCallWatch(s *store.Store, log *slog.Logger) *callWatch {
 	return &callWatch{store: s, calls: &service.Calls{Store: s}, keeper: newProgress(s.Calls.SaveNext, log),
-		log: log, wake: make(chan struct{}, 1), grown: make(map[int64]bool), next: make(map[int64]int64), failing: make(map[int64]string)}
+		log: log, wake: wake.NewSignal(), grown: make(map[int64]bool), next: make(map[int64]int64), failing: make(map[int64]string)}
 }
 
 // published notes the companies for which this server has appended records of calls. The log calls
@@ -119,10 +120,7 @@ func (w *callWatch) note(company int64) {
 	w.mu.Lock()
 	w.grown[company] = true
 	w.mu.Unlock()
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.wake.Set()
 }
 
 func (w *callWatch) take() []int64 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"attestd/internal/sleep"
+	"attestd/internal/wake"
 )
 
 const lookAgain = 250 * time.Millisecond // after a failed check
@@ -15,14 +16,14 @@ const lookAgain = 250 * time.Millisecond // after a failed check
 // changes holds the companies that other servers have changed. This server then checks their
 // streams and webhooks again, because a credential or a webhook may have been deleted.
 type changes struct {
-	wake chan struct{} // capacity 1: companies may not be empty
+	wake wake.Signal // set when companies may not be empty
 
 	mu        sync.Mutex
 	companies map[int64]bool
 }
 
 func newChanges() *changes {
-	return &changes{wake: make(chan struct{}, 1), companies: make(map[int64]bool)}
+	return &changes{wake: wake.NewSignal(), companies: make(map[int64]bool)}
 }
 
 // note adds a company. It never blocks, because the store calls it when it learns of a change.
@@ -30,10 +31,7 @@ func (c *changes) note(company int64) {
 	c.mu.Lock()
 	c.companies[company] = true
 	c.mu.Unlock()
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
+	c.wake.Set()
 }
 
 func (c *changes) take() []int64 {

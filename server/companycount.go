@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"attestd/internal/sleep"
+	"attestd/internal/wake"
 	"attestd/store"
 )
 
@@ -19,24 +20,19 @@ const (
 // companyCount counts, for metrics, what all companies have. So a scrape waits for no database.
 type companyCount struct {
 	count   func(context.Context) (store.Usage, error)
-	changed chan struct{}               // capacity 1
+	changed wake.Signal                 // set when the companies are to be counted soon
 	now     atomic.Pointer[store.Usage] // nil while it is not known
 }
 
 func newCompanyCount(count func(context.Context) (store.Usage, error)) *companyCount {
-	return &companyCount{count: count, changed: make(chan struct{}, 1)}
+	return &companyCount{count: count, changed: wake.NewSignal()}
 }
 
 // Status may be called at any time. It is nil while it is not known.
 func (c *companyCount) Status() *store.Usage { return c.now.Load() }
 
 // again has the companies counted soon. It never blocks.
-func (c *companyCount) again() {
-	select {
-	case c.changed <- struct{}{}:
-	default:
-	}
-}
+func (c *companyCount) again() { c.changed.Set() }
 
 // run is a worker.
 func (c *companyCount) run(ctx context.Context) error {

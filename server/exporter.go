@@ -16,6 +16,7 @@ import (
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
 	"attestd/internal/sleep"
+	"attestd/internal/wake"
 	"attestd/server/export"
 	"attestd/service"
 	"attestd/store"
@@ -67,7 +68,7 @@ type exporter struct {
 	log    *slog.Logger
 	keeper *progress[int64, string] // by chain
 
-	wake     chan struct{} // capacity 1: changed may have entries
+	wake     wake.Signal // set when changed may have entries
 	stopping chan struct{}
 	ended    chan struct{}
 
@@ -79,7 +80,7 @@ type exporter struct {
 }
 
 func newExporter(s *Server, x *Export) *exporter {
-	e := &exporter{Export: x, server: s, log: s.Log, wake: make(chan struct{}, 1), changed: make(map[int64]bool),
+	e := &exporter{Export: x, server: s, log: s.Log, wake: wake.NewSignal(), changed: make(map[int64]bool),
 		stopping: make(chan struct{}), ended: make(chan struct{})}
 	e.keeper = newProgress(func(ctx context.Context, duty *store.Held, moved map[int64]string) error {
 		return s.Store.SaveExportPositions(ctx, duty, x.name(), moved)
@@ -92,10 +93,7 @@ func (e *exporter) grown(number int64) {
 	e.mu.Lock()
 	e.changed[number] = true
 	e.mu.Unlock()
-	select {
-	case e.wake <- struct{}{}:
-	default:
-	}
+	e.wake.Set()
 }
 
 // run exports while this server has the duty, until close is called or ctx is done.

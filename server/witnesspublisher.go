@@ -15,6 +15,7 @@ import (
 
 	"attestd/chain/witness"
 	"attestd/internal/sleep"
+	"attestd/internal/wake"
 	"attestd/service"
 	"attestd/store"
 )
@@ -38,7 +39,7 @@ type witnessPublisher struct {
 	every       time.Duration
 	log         *slog.Logger
 
-	wake chan struct{} // holds a token when grown may not be empty
+	wake wake.Signal // set when grown may not be empty
 
 	mu    sync.Mutex
 	grown map[int64]bool // chains to publish
@@ -64,7 +65,7 @@ type refusal struct {
 func newWitnessPublisher(c *witness.Client, s *Server) *witnessPublisher {
 	return &witnessPublisher{client: c, store: s.Store, checkpoints: s.checkpoints,
 		every: cmp.Or(s.PublishEvery, publishInterval), log: s.Log.With("witness", c.Key().Name),
-		wake: make(chan struct{}, 1), grown: make(map[int64]bool), overtook: make(map[int64]bool), refused: make(map[int64]refusal)}
+		wake: wake.NewSignal(), grown: make(map[int64]bool), overtook: make(map[int64]bool), refused: make(map[int64]refusal)}
 }
 
 // enqueue schedules chains for publication. It never blocks: the log calls it after each commit.
@@ -74,10 +75,7 @@ func (p *witnessPublisher) enqueue(chains ...int64) {
 		p.grown[number] = true
 	}
 	p.mu.Unlock()
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	p.wake.Set()
 }
 
 func (p *witnessPublisher) drain() []int64 {

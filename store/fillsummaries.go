@@ -10,11 +10,12 @@ import (
 	"attestd/chain"
 	"attestd/chain/search"
 	"attestd/internal/sleep"
+	"attestd/internal/wake"
 )
 
 // gaps holds the chains that may lack summaries.
 type gaps struct {
-	wake chan struct{} // holds a token if there are any
+	wake wake.Signal // set if there are any
 
 	mu     sync.Mutex
 	chains map[int64]bool
@@ -25,7 +26,7 @@ type gaps struct {
 const maxGaps = 1 << 12
 
 func newGaps() *gaps {
-	g := &gaps{wake: make(chan struct{}, 1), chains: make(map[int64]bool)}
+	g := &gaps{wake: wake.NewSignal(), chains: make(map[int64]bool)}
 	g.noteAll()
 	return g
 }
@@ -38,21 +39,14 @@ func (g *gaps) note(number int64) {
 	} else {
 		g.all = true
 	}
-	g.ring()
+	g.wake.Set()
 }
 
 func (g *gaps) noteAll() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.all = true
-	g.ring()
-}
-
-func (g *gaps) ring() {
-	select {
-	case g.wake <- struct{}{}:
-	default:
-	}
+	g.wake.Set()
 }
 
 func (g *gaps) take() (chains map[int64]bool, all bool) {

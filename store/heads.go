@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"attestd/internal/wake"
 	"attestd/store/headfile"
 	"attestd/store/sqlite"
 )
@@ -50,7 +51,7 @@ type heads struct {
 	file    *headfile.File
 	failing atomic.Bool
 
-	wake  chan struct{} // holds a token if there may be something to write
+	wake  wake.Signal   // set if there may be something to write
 	stop  chan struct{} // closed when nothing more will come
 	ended chan struct{} // closed when run has returned
 	// cancels the reads of run; set by start
@@ -85,7 +86,7 @@ func newHeads(s *Store, path string, id headfile.ID, file *headfile.File) *heads
 	h := &heads{
 		store: s, path: path, id: id, file: file, pins: map[int64]*pin{}, due: map[int64]*pin{}, unread: map[int64]bool{},
 		lost: map[int64]headfile.Tree{}, wentBack: func([]int64) {},
-		wake: make(chan struct{}, 1), stop: make(chan struct{}), ended: make(chan struct{}),
+		wake: wake.NewSignal(), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	h.failing.Store(file == nil && h.hasFile())
 	return h
@@ -133,7 +134,7 @@ func (h *heads) cosign(ctx context.Context, c headfile.Cosigned) error {
 	h.mu.Lock()
 	h.cosigned = append(h.cosigned, w)
 	h.mu.Unlock()
-	h.ring()
+	h.wake.Set()
 	ctx, cancel := context.WithTimeout(ctx, headsPatience)
 	defer cancel()
 	var err error
@@ -160,13 +161,6 @@ func (h *heads) writeCosigned(list []cosigning, err error) error {
 		c.done <- err
 	}
 	return err
-}
-
-func (h *heads) ring() {
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
 }
 
 func (h *heads) run(ctx context.Context, log *slog.Logger) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/internal/wake"
 	"attestd/store/names"
 )
 
@@ -37,7 +38,7 @@ type nameDoubt struct {
 	overtaken map[int64]int
 	broken    map[int64]error // chains whose names differ from their records
 	asked     map[int64]bool  // chains that are waited for
-	wake      chan struct{}   // has a token when a chain is waited for, or after an external write
+	wake      wake.Signal     // set when a chain is waited for, or after an external write
 }
 
 // maxOvertaken is after how many comparisons in a row that were overtaken a chain is trusted: where
@@ -46,7 +47,7 @@ const maxOvertaken = 3
 
 func newNameDoubt() *nameDoubt {
 	return &nameDoubt{trusted: map[int64]int64{}, overtaken: map[int64]int{}, broken: map[int64]error{}, asked: map[int64]bool{},
-		wake: make(chan struct{}, 1)}
+		wake: wake.NewSignal()}
 }
 
 // raise doubts the names of all chains.
@@ -55,14 +56,7 @@ func (d *nameDoubt) raise() {
 	defer d.mu.Unlock()
 	d.generation++
 	clear(d.trusted)
-	d.ring()
-}
-
-func (d *nameDoubt) ring() {
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
+	d.wake.Set()
 }
 
 // now returns the generation for a later settle.
@@ -112,7 +106,7 @@ func (d *nameDoubt) free(number int64, keys []chain.Key) (of int, index int64, e
 		return -1, 0, nil
 	}
 	d.asked[number] = true
-	d.ring()
+	d.wake.Set()
 	return -1, 0, errNamesDoubted
 }
 

@@ -91,7 +91,7 @@ func (h *heads) committed(batch []chain.Extension, external bool) {
 	}
 	h.mu.Unlock()
 	if h.hasFile() {
-		h.ring()
+		h.wake.Set()
 	}
 }
 
@@ -102,7 +102,7 @@ func (h *heads) extended(number int64) {
 		h.unread[number] = true
 	}
 	h.mu.Unlock()
-	h.ring()
+	h.wake.Set()
 }
 
 // readExtended reads the trees of chains that other servers have extended.
@@ -156,7 +156,7 @@ func (h *heads) published(number int64, note string) {
 	p.checkpoint = c
 	h.due[number] = p
 	h.mu.Unlock()
-	h.ring()
+	h.wake.Set()
 }
 
 // reconnected records that a new connection writes the database, which may lead to another copy of
@@ -171,7 +171,7 @@ func (h *heads) reconnected() {
 func (h *heads) compareAgain() {
 	h.store.lost.Add(1)
 	h.external.Store(true)
-	h.ring()
+	h.wake.Set()
 }
 
 // pinned returns the pins of chains. The result of any later read MUST include them.

@@ -153,7 +153,7 @@ func (h *heads) rolledBack(behind []Behind, log *slog.Logger) error {
 	}
 	h.mu.Unlock()
 	h.wentBack(chains)
-	h.ring()
+	h.wake.Set()
 	return reason
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"attestd/internal/sleep"
+	"attestd/internal/wake"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"
 )
@@ -18,7 +19,7 @@ type Spooled struct {
 	warn   func(text string)
 
 	session *spool.Session // in which the records are signed; nil for none
-	added   chan struct{}  // holds a token after a record was added
+	added   wake.Signal    // set after a record was added
 	turn    chan struct{}  // holds a token for each request in progress
 }
 
@@ -28,7 +29,7 @@ const maxRequests = 8
 
 // NewSpooled returns a Spooled that does not sign. The caller MUST run Send, which sends the spool.
 func NewSpooled(c *attestd.Client, s *spool.Spool, warn func(text string)) *Spooled {
-	return &Spooled{client: c, spool: s, warn: warn, added: make(chan struct{}, 1),
+	return &Spooled{client: c, spool: s, warn: warn, added: wake.NewSignal(),
 		turn: make(chan struct{}, maxRequests)}
 }
 
@@ -52,10 +53,7 @@ func (s *Spooled) Persist(ctx context.Context, a attestd.Attestation) error {
 		}
 		return nil
 	}
-	select {
-	case s.added <- struct{}{}:
-	default:
-	}
+	s.added.Set()
 	return nil
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"attestd/agent/run"
 	"attestd/cmd/cli"
+	"attestd/internal/wake"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"
 )
@@ -102,7 +103,7 @@ func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, clo
 	config.Signals = signals
 	config.Terminal = term.IsTerminal(int(os.Stdin.Fd()))
 
-	queued := make(chan struct{}, 1)
+	queued := wake.NewSignal()
 	started := false
 	var session *spool.Session
 	config.ID, config.Signed = rand.Text(), identity != nil
@@ -128,10 +129,7 @@ func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, clo
 				return errors.Join(err, sent)
 			}
 		}
-		select {
-		case queued <- struct{}{}:
-		default:
-		}
+		queued.Set()
 		return nil
 	}
 	sending, stop := context.WithCancel(ctx)

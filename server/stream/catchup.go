@@ -106,10 +106,7 @@ func (c *client) fallBehind(index int64) bool {
 		return false
 	}
 	c.behind = &catchUp{next: index}
-	select {
-	case c.fell <- struct{}{}:
-	default:
-	}
+	c.fell.Set()
 	return true
 }
 

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/gorilla/websocket"
+
+	"attestd/internal/wake"
 )
 
 const (
@@ -38,10 +40,9 @@ type client struct {
 
 	// index after the last broadcast record, for clients of one chain; guarded by Hub.mu
 	next   int64
-	behind *catchUp // nil for a client that receives broadcasts; guarded by Hub.mu
-	// capacity 1: the queue was read; nil without a Backlog
-	room chan struct{}
-	fell chan struct{} // capacity 1: the client has fallen behind; nil without a Backlog
+	behind *catchUp    // nil for a client that receives broadcasts; guarded by Hub.mu
+	room   wake.Signal // set when the queue was read; nil without a Backlog
+	fell   wake.Signal // set when the client has fallen behind; nil without a Backlog
 
 	ending sync.Once
 	ended  chan struct{} // closed by end
@@ -53,7 +54,7 @@ func newClient(s Subscriber) *client {
 	c := &client{Subscriber: s, queue: make(chan message, maxQueued), ended: make(chan struct{})}
 	c.alive.Store(true)
 	if s.Backlog != nil {
-		c.behind, c.room, c.fell = &catchUp{next: s.From}, make(chan struct{}, 1), make(chan struct{}, 1)
+		c.behind, c.room, c.fell = &catchUp{next: s.From}, wake.NewSignal(), wake.NewSignal()
 	}
 	return c
 }
@@ -159,10 +160,7 @@ func (c *client) send(m message) error {
 
 func (c *client) put(m message) error {
 	c.bytes.Add(-m.size)
-	select {
-	case c.room <- struct{}{}:
-	default:
-	}
+	c.room.Set()
 	return c.conn.WritePreparedMessage(m.frame)
 }
 

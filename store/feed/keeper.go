@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"attestd/internal/sleep"
+	"attestd/internal/wake"
 )
 
 // Keeper stores the positions of consumers of a feed. It writes all changed positions at once, some
@@ -16,7 +17,7 @@ type Keeper[K comparable, P any] struct {
 	save  func(ctx context.Context, moved map[K]P) error
 	every time.Duration
 	log   *slog.Logger
-	wake  chan struct{} // capacity 1: moved may have entries
+	wake  wake.Signal // set when moved may have entries
 
 	saving sync.Mutex // orders the writes, so that an older one never overwrites a newer one
 	mu     sync.Mutex
@@ -27,7 +28,7 @@ type Keeper[K comparable, P any] struct {
 func NewKeeper[K comparable, P any](
 	every time.Duration, save func(ctx context.Context, moved map[K]P) error, log *slog.Logger,
 ) *Keeper[K, P] {
-	return &Keeper[K, P]{save: save, every: every, log: log, wake: make(chan struct{}, 1), moved: make(map[K]P)}
+	return &Keeper[K, P]{save: save, every: every, log: log, wake: wake.NewSignal(), moved: make(map[K]P)}
 }
 
 // Note records the new position of a consumer. It never blocks.
@@ -35,7 +36,7 @@ func (k *Keeper[K, P]) Note(key K, at P) {
 	k.mu.Lock()
 	k.moved[key] = at
 	k.mu.Unlock()
-	k.ring()
+	k.wake.Set()
 }
 
 // Forget drops the positions that were not saved. They are of a consumer that has ended, and
@@ -46,13 +47,6 @@ func (k *Keeper[K, P]) Forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	clear(k.moved)
-}
-
-func (k *Keeper[K, P]) ring() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
 }
 
 // Flush saves the changed positions. After an error they remain to be saved.
@@ -99,7 +93,7 @@ func (k *Keeper[K, P]) Run(ctx context.Context) error {
 			if !failing {
 				k.log.Warn("feed positions not saved; retrying", "error", err)
 			}
-			k.ring()
+			k.wake.Set()
 		case failing:
 			k.log.Info("feed positions saved again")
 		}
