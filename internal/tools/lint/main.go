@@ -44,7 +44,7 @@ func (f finding) String() string { return fmt.Sprintf("%s:%d: %s", f.file, f.lin
 
 // exempt lists generated and third-party files, and folders whose comments are not wrapped yet.
 var exempt = []string{
-	"sdk/python/attestd/__init__.pyi", // generated
+	"sdk/python/attestd/__init__.pyi",                    // generated
 	"web/console/", "web/console_test/", "web/verifier/", // not wrapped yet
 }
 
