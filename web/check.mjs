@@ -1552,7 +1552,7 @@ function typed(all) { // the files and the options, as --name VALUE or --name=VA
       continue;
     }
     const at = argument.indexOf("="), name = at < 0 ? argument : argument.slice(0, at);
-    must(OPTIONS.has(name), `${name} is no option\n${USAGE}`);
+    must(OPTIONS.has(name), `${name} is no option`);
     const [member, what] = OPTIONS.get(name);
     must(!Object.hasOwn(trust, member), `${name} is given twice`);
     const value = at < 0 ? rest.next().value ?? "" : argument.slice(at + 1);
@@ -1560,7 +1560,7 @@ function typed(all) { // the files and the options, as --name VALUE or --name=VA
     trust[member] = value;
   }
   must(trust.fingerprint === undefined || trust.policy === undefined, "--key and --policy exclude each other");
-  must(files.length === 1 || files.length === 2 && Object.keys(trust).length === 0, `${files.length} files are named\n${USAGE}`);
+  must(files.length === 1 || files.length === 2 && Object.keys(trust).length === 0, `${files.length} files are named`);
   return { files, trust };
 }
 
@@ -1568,13 +1568,19 @@ function typed(all) { // the files and the options, as --name VALUE or --name=VA
 const say = (...lines) => console.log(lines.map(printable).join("\n"));
 
 export function main(all) { // returns the exit status
-  let evidence;
+  if (all.length === 1 && ["--help", "-h"].includes(all[0])) {
+    console.log(USAGE);
+    return 0;
+  }
+  let files, trust, evidence;
   try {
-    if (all.length === 1 && ["--help", "-h"].includes(all[0])) {
-      console.log(USAGE);
-      return 0;
-    }
-    const { files, trust } = typed(all), [name] = files;
+    ({ files, trust } = typed(all));
+  } catch (mistake) {
+    console.error(`${printable(mistake.message)}\n${USAGE}`);
+    return 2;
+  }
+  try {
+    const [name] = files;
     if (files.length === 2) return checkAlone(files);
     if (trust.fingerprint === undefined && trust.policy === undefined) trust.known = knownKeys();
     const file = openSync(name);
@@ -1585,7 +1591,7 @@ export function main(all) { // returns the exit status
     mustBe(name, source.begin(BEGIN), "evidence", "session");
     evidence = openedSource(source, trust);
   } catch (refused) {
-    console.error(refused.message.split("\n").map(printable).join("\n"));
+    console.error(printable(refused.message));
     return refused instanceof NotUsable ? 1 : 2;
   }
   const found = evidence.verdict(), says = found.code ? [] : [...summary(evidence)].map(([name, text]) => `${name}: ${text}`);

@@ -1433,20 +1433,20 @@ def typed(arguments):  # the files and the options, as --name VALUE or --name=VA
             files.append(argument)
             continue
         name, is_set, value = argument.partition("=")
-        must(name in OPTIONS, f"{name} is no option\n{USAGE}")
+        must(name in OPTIONS, f"{name} is no option")
         must(name not in given, f"{name} is given twice")
         value = value if is_set else next(rest, "")
         must(value and not value.startswith("--"), f"{name} needs {OPTIONS[name]}, as {name} VALUE")
         given[name] = value
     must(not {"--key", "--policy"} <= given.keys(), "--key and --policy exclude each other")
-    must(len(files) == 1 or len(files) == 2 and not given, f"{len(files)} files are named\n{USAGE}")
+    must(len(files) == 1 or len(files) == 2 and not given, f"{len(files)} files are named")
     return files, given
 
 def say(*lines):  # each is data until its unprintable characters are escaped
     print("\n".join(map(printable, lines)))
 
-def refuse(reason, status=2):  # no verdict
-    print("\n".join(map(printable, str(reason).split("\n"))), file=sys.stderr)
+def refuse(reason, status=2, *more):  # no verdict
+    print(printable(reason), *more, sep="\n", file=sys.stderr)
     return status
 
 def main(arguments):
@@ -1459,6 +1459,9 @@ def main(arguments):
         return 0
     try:
         files, given = typed(arguments)
+    except Exception as mistake:
+        return refuse(mistake, 2, USAGE)
+    try:
         if len(files) == 2:
             return check_alone(*files)
         known = {} if given.keys() & {"--key", "--policy"} else known_keys()
