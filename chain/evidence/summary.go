@@ -10,6 +10,7 @@ import (
 	"attestd/chain"
 	"attestd/crypto/jcs"
 	"attestd/crypto/strictjson"
+	"attestd/internal/printable"
 )
 
 // MaxShown is how many characters of a payload, or of a delegation chain, a summary shows.
@@ -22,6 +23,13 @@ const maxTypes = 10
 // under which right. All checkers print the same lines, so that people can compare them. Text comes
 // from the file: names are JSON strings in it, and its reader MUST escape it like all other data.
 type Line struct{ Name, Text string }
+
+// summaryLines are the lines of a summary in their order.
+type summaryLines []Line
+
+func (l *summaryLines) add(name, format string, args ...any) {
+	*l = append(*l, Line{name, fmt.Sprintf(format, args...)})
+}
 
 // Words returns the verdict as people read it: "holds", "holds, key not confirmed: why", or
 // "fails: CODE: why".
@@ -50,24 +58,21 @@ func (c *checker) summary() []Line {
 }
 
 // recordSummary returns the summary of the file of one record.
-func (c *checker) recordSummary() (lines []Line) {
+func (c *checker) recordSummary() (lines summaryLines) {
 	f, r, in := c.file, &c.file.Record, &c.content
-	add := func(name, format string, args ...any) {
-		lines = append(lines, Line{name, fmt.Sprintf(format, args...)})
-	}
 	if f.Log == Control {
-		add("who", "the service itself, in the control log of the company %s", quoted(f.CompanyID))
+		lines.add("who", "the service itself, in the control log of the company %s", quoted(f.CompanyID))
 	} else {
-		add("who", "agent %s of the company %s", quoted(in.agentID), quoted(f.CompanyID))
+		lines.add("who", "agent %s of the company %s", quoted(in.agentID), quoted(f.CompanyID))
 	}
-	add("signed by", "%s", c.companyKey(f.log(f.Log).generation(r.Index)))
+	lines.add("signed by", "%s", c.companyKey(f.log(f.Log).generation(r.Index)))
 	if f.Log != Control {
-		add("agent's signature", "%s", c.agentsWord())
+		lines.add("agent's signature", "%s", c.agentsWord())
 	}
-	add("what", "%s, record %d of the log %s, %s by the service's clock", quoted(in.actionType), r.Index, f.Log, r.Timestamp)
-	add("payload", "%s", shown(string(canonical(in.payload))))
+	lines.add("what", "%s, record %d of the log %s, %s by the service's clock", quoted(in.actionType), r.Index, f.Log, r.Timestamp)
+	lines.add("payload", "%s", shown(string(canonical(in.payload))))
 	if f.Log != Control {
-		add("on behalf of", "%s", c.behalf(in))
+		lines.add("on behalf of", "%s", c.behalf(in))
 		lines = append(lines, c.rights()...)
 	}
 	return lines
@@ -130,18 +135,15 @@ func (c *checker) behalf(in *content) string {
 
 // rights says what the file shows of the right to act. Whether the action was allowed is for the
 // reader to judge: no file says that.
-func (c *checker) rights() (lines []Line) {
+func (c *checker) rights() (lines summaryLines) {
 	f, agent := c.file, quoted(c.content.agentID)
-	add := func(name, format string, args ...any) {
-		lines = append(lines, Line{name, fmt.Sprintf(format, args...)})
-	}
 	switch last := c.standing; {
 	case f.Authority == nil:
-		add("right", "not in this file: it has no control records about the agent %s", agent)
+		lines.add("right", "not in this file: it has no control records about the agent %s", agent)
 	case last == nil:
-		add("right", "nothing here says that the agent %s was registered at that time", agent)
+		lines.add("right", "nothing here says that the agent %s was registered at that time", agent)
 	default:
-		add("right", "the latest control record here about the agent %s at that time is %s, control record %d, %s",
+		lines.add("right", "the latest control record here about the agent %s at that time is %s, control record %d, %s",
 			agent, quoted(last.action), last.index, last.timestamp)
 	}
 	if f.Passport == nil {
@@ -153,7 +155,7 @@ func (c *checker) rights() (lines []Line) {
 			scopes = "issued with the scopes " + shown(string(scopesOf(e.payload)))
 		}
 	}
-	add("passport", "%s, %s, was %s at %s; nothing here says that this was done with it", quoted(f.Passport.JTI), scopes, state.state, state.checkedAt)
+	lines.add("passport", "%s, %s, was %s at %s; nothing here says that this was done with it", quoted(f.Passport.JTI), scopes, state.state, state.checkedAt)
 	return lines
 }
 
@@ -200,15 +202,12 @@ func (t *tally) add(c *checker, r *chain.Record, in *content) {
 }
 
 // sessionSummary returns the summary of the file of a session.
-func (c *checker) sessionSummary() (lines []Line) {
+func (c *checker) sessionSummary() (lines summaryLines) {
 	s, t := c.session, &c.tally
-	add := func(name, format string, args ...any) {
-		lines = append(lines, Line{name, fmt.Sprintf(format, args...)})
-	}
-	add("who", "agent %s of the company %s, in its session %s", quoted(s.AgentID), quoted(c.file.CompanyID), quoted(s.ID))
-	add("signed by", "%s", c.companyKey(len(c.file.Keys)-1))
-	add("agent's signature", "%s", c.agentsWord())
-	add("what", "%s, %s; from %s to %s by the service's clock", counted(s.Records, "record"), s, t.first, t.last)
+	lines.add("who", "agent %s of the company %s, in its session %s", quoted(s.AgentID), quoted(c.file.CompanyID), quoted(s.ID))
+	lines.add("signed by", "%s", c.companyKey(len(c.file.Keys)-1))
+	lines.add("agent's signature", "%s", c.agentsWord())
+	lines.add("what", "%s, %s; from %s to %s by the service's clock", printable.Count(s.Records, "record"), s, t.first, t.last)
 	actions := make([]string, len(t.types))
 	for i, name := range t.types {
 		actions[i] = fmt.Sprintf("%s (%d)", quoted(name), t.counts[i])
@@ -216,30 +215,27 @@ func (c *checker) sessionSummary() (lines []Line) {
 	if t.others > 0 {
 		actions = append(actions, fmt.Sprintf("other types (%d)", t.others))
 	}
-	add("actions", "%s", shown(strings.Join(actions, ", ")))
-	add("payload", "not shown: each record has its own, in its line of the file")
+	lines.add("actions", "%s", shown(strings.Join(actions, ", ")))
+	lines.add("payload", "not shown: each record has its own, in its line of the file")
 	if t.delegated == 0 {
-		add("on behalf of", "nobody else: no record has a delegation")
+		lines.add("on behalf of", "nobody else: no record has a delegation")
 	} else {
-		add("on behalf of", "%d of %s have a delegation, the first of them record %s: %s", t.delegated, counted(s.Records, "record"), t.delegate.Name, t.delegate.Text)
+		lines.add("on behalf of", "%d of %s have a delegation, the first of them record %s: %s", t.delegated, printable.Count(s.Records, "record"), t.delegate.Name, t.delegate.Text)
 	}
-	add("right", "not in this file: it has no control records about the agent %s but those of its key", quoted(s.AgentID))
+	lines.add("right", "not in this file: it has no control records about the agent %s but those of its key", quoted(s.AgentID))
 	return lines
 }
 
 // reportSummary returns the summary of a report.
-func (c *checker) reportSummary() (lines []Line) {
+func (c *checker) reportSummary() (lines summaryLines) {
 	r := c.ofPeriod
 	records := func(i int) int64 { return c.notes[c.file.Logs[i].Name].Size - r.Periods[i].Frontier.Size }
-	add := func(name, format string, args ...any) {
-		lines = append(lines, Line{name, fmt.Sprintf(format, args...)})
-	}
-	add("who", "all agents of the company %s", quoted(c.file.CompanyID))
-	add("signed by", "%s", c.companyKey(len(c.file.Keys)-1))
-	add("what", "all records from %s until %s by the service's clock: %d of actions, %d of control", r.From, r.To, records(0), records(1))
-	add("payload", "not shown: each record has its own, in its line of the file")
-	add("on behalf of", "attestd report prints which agents acted by delegation")
-	add("right", "attestd report prints every change of rights in this time")
+	lines.add("who", "all agents of the company %s", quoted(c.file.CompanyID))
+	lines.add("signed by", "%s", c.companyKey(len(c.file.Keys)-1))
+	lines.add("what", "all records from %s until %s by the service's clock: %d of actions, %d of control", r.From, r.To, records(0), records(1))
+	lines.add("payload", "not shown: each record has its own, in its line of the file")
+	lines.add("on behalf of", "attestd report prints which agents acted by delegation")
+	lines.add("right", "attestd report prints every change of rights in this time")
 	return lines
 }
 
@@ -267,11 +263,4 @@ func grouped(n int) string {
 		text = text[:at] + "," + text[at:]
 	}
 	return text
-}
-
-func counted(n int64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -141,10 +141,10 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	if meant := ofOtherPrograms[unknown.GetSpecifiedName()]; cmd.Flag(meant) != nil {
-		return fmt.Errorf("%w; did you mean --%s?", err, meant)
+		return didYouMean(err, "--"+meant)
 	}
 	if meant := spelling.Nearest(PlainSetting(unknown.GetSpecifiedName()), names); meant != "" {
-		return fmt.Errorf("%w; did you mean --%s?", err, meant)
+		return didYouMean(err, "--"+meant)
 	}
 	return err
 }

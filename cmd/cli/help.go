@@ -24,10 +24,7 @@ func helpCommand() *cobra.Command {
 			}
 			if len(rest) > 0 {
 				err := fmt.Errorf("unknown command %q for %q", rest[0], found.CommandPath())
-				if meant := meantCommand(found, rest); meant != "" {
-					err = fmt.Errorf("%w; did you mean %s?", err, meant)
-				}
-				return UsageError{Err: err}
+				return UsageError{Err: didYouMean(err, meantCommand(found, rest))}
 			}
 			found.InitDefaultHelpFlag()
 			return found.Help()

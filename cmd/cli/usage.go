@@ -31,7 +31,7 @@ func explainArguments(c *cobra.Command) {
 		case err == nil:
 			return nil
 		case meant != "":
-			return fmt.Errorf("%w; did you mean %s?", err, meant)
+			return didYouMean(err, meant)
 		case cmd.HasSubCommands() && len(cmd.Commands()) <= fewCommands:
 			return fmt.Errorf("%w; it has %s", err, strings.Join(subcommands(cmd), ", "))
 		case cmd.HasSubCommands():
@@ -57,6 +57,14 @@ func countOf(err error) error {
 		return fmt.Errorf("%d arguments are too many: the command takes %d", given, wanted)
 	}
 	return err
+}
+
+// didYouMean adds to an error what was meant, which may be "".
+func didYouMean(err error, meant string) error {
+	if meant == "" {
+		return err
+	}
+	return fmt.Errorf("%w; did you mean %s?", err, meant)
 }
 
 // fewCommands is how many subcommands an error names.

@@ -11,7 +11,7 @@ import (
 func TestMaskURI(t *testing.T) {
 	t.Parallel()
 	for uri, want := range map[string]string{
-		"file:///work/a.txt":               "file:///work/a.txt",
+		"file:///srv/a.txt":                "file:///srv/a.txt",
 		"https://u:hunter2hunter2@h/x?a=b": "https://u:[masked 14]@h/x?[masked 3]",
 		"https://h/x#token":                "https://h/x#[masked 5]",
 		"https://h/x?":                     "https://h/x?",
