@@ -29,7 +29,7 @@ type AgentKey struct {
 	// the oldest version of statements that it may make; see package statement
 	StatementVersion int
 
-	id int64
+	id, company int64
 }
 
 // live reports whether the key counts at a time.
@@ -43,18 +43,28 @@ const MaxAgentKeys = 16
 // statementVersion is that of keys that are enrolled now.
 const statementVersion = 2
 
-const agentKeyColumns = "id, thumbprint, agent_id, jwk, label, created_at, expires_at, revoked_at, statement_version"
-
-func scanAgentKey(rows *sql.Rows) (AgentKey, error) { return scanAgentKeyAnd(rows) }
-
-// scanAgentKeyAnd scans what stands behind the columns of a key as well.
-func scanAgentKeyAnd(rows *sql.Rows, more ...any) (k AgentKey, err error) {
-	var jwk string
-	var expires sql.NullInt64
-	var revoked sql.NullString
-	err = rows.Scan(append([]any{&k.id, &k.Thumbprint, &k.AgentID, &jwk, &k.Label, &k.CreatedAt, &expires, &revoked, &k.StatementVersion}, more...)...)
-	k.JWK, k.ExpiresAt, k.RevokedAt = json.RawMessage(jwk), expiry(expires), revoked.String
-	return k, err
+var agentKeys = right[AgentKey, projection.AgentKey]{
+	table: projection.TableAgentKey, subject: "agent-key:", title: "thumbprint", order: "id",
+	columns: func(k *AgentKey) []column {
+		return []column{
+			rowID(&k.id), plain("company", &k.company),
+			plain("thumbprint", &k.Thumbprint).as("thumbprint"),
+			plain("agent_id", &k.AgentID).as("agentId"),
+			raw("jwk", &k.JWK).as("jwk"),
+			nullable("label", &k.Label).as("label"),
+			plain("created_at", &k.CreatedAt),
+			end("expires_at", &k.ExpiresAt).as("expiresAt"),
+			optional("revoked_at", &k.RevokedAt),
+			plain("statement_version", &k.StatementVersion).as("statementVersion"),
+		}
+	},
+	row: func(k *AgentKey) projection.AgentKey {
+		p := projection.AgentKey{AgentID: k.AgentID, JWK: string(k.JWK), ExpiresAt: formatEnd(k.ExpiresAt), RevokedAt: k.RevokedAt}
+		if k.StatementVersion != 1 {
+			p.StatementVersion = k.StatementVersion
+		}
+		return p
+	},
 }
 
 // Endorsement is what the key before it has signed of a key.
@@ -73,12 +83,9 @@ var ErrEndorsementOld = errors.New("the endorsement is too old")
 // of this thumbprint, ErrNotFound and ErrDisabled of the agent, ErrTooMany where it has
 // MaxAgentKeys that are live, ErrBadEnrolment.
 func (s AgentKeys) Enrol(ctx context.Context, by Caller, k AgentKey, enrolment *chain.Hash, endorsement *Endorsement) (AgentKey, error) {
-	k.CreatedAt, k.StatementVersion = chain.FormatTime(by.At), statementVersion
+	k.company, k.CreatedAt, k.StatementVersion = by.Company.Chain, chain.FormatTime(by.At), statementVersion
 	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		details := map[string]any{
-			"agentId": k.AgentID, "thumbprint": k.Thumbprint, "jwk": k.JWK, "label": k.Label, "expiresAt": timeOrNil(k.ExpiresAt),
-			"statementVersion": k.StatementVersion, "enrolment": nil, "endorsement": nil,
-		}
+		details := map[string]any{"enrolment": nil, "endorsement": nil}
 		if endorsement != nil {
 			details["endorsement"] = endorsement.Compact
 			if time.Now().After(endorsement.Until) { // the change may have waited
@@ -95,9 +102,8 @@ func (s AgentKeys) Enrol(ctx context.Context, by Caller, k AgentKey, enrolment *
 		if err := s.mayEnrol(w, by, k); err != nil {
 			return nil, err
 		}
-		_, err := w.exec(`INSERT INTO agent_key (company, thumbprint, agent_id, jwk, label, created_at, expires_at, statement_version) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-			by.Company.Chain, k.Thumbprint, k.AgentID, string(k.JWK), k.Label, k.CreatedAt, Grant{Expires: k.ExpiresAt}.expiresAt(), k.StatementVersion)
-		return []controlEvent{{AgentKeyEnrolled, subjectAgentKey(k.Thumbprint), details}}, err
+		_, err := agentKeys.insert(w, &k, "")
+		return []controlEvent{agentKeys.created(AgentKeyEnrolled, &k, details)}, err
 	})
 	if err != nil {
 		return AgentKey{}, fmt.Errorf("enrol a key of agent %q: %w", k.AgentID, err)
@@ -122,7 +128,7 @@ func (s AgentKeys) mayEnrol(w *conn, by Caller, k AgentKey) error {
 
 // List yields the keys of an agent in the order of their enrolment, revoked ones too.
 func (s AgentKeys) List(ctx context.Context, by Caller, agentID string) iter.Seq2[AgentKey, error] {
-	return list(ctx, s.db, "keys of an agent", scanAgentKey, "SELECT "+agentKeyColumns+` FROM agent_key WHERE company = ? AND agent_id = ? AND id > ? ORDER BY id`,
+	return list(ctx, s.db, "keys of an agent", agentKeys.scan, "SELECT "+agentKeys.list("agent_key")+` FROM agent_key WHERE company = ? AND agent_id = ? AND id > ? ORDER BY id`,
 		func(last AgentKey) []any { return []any{by.Company.Chain, agentID, last.id} })
 }
 
@@ -148,7 +154,7 @@ func (s AgentKeys) Revoke(ctx context.Context, by Caller, agentID, thumbprint st
 		n, err := w.exec(`UPDATE agent_key SET revoked_at = ? WHERE company = ? AND thumbprint = ? AND agent_id = ? AND revoked_at IS NULL`,
 			chain.FormatTime(by.At), by.Company.Chain, thumbprint, agentID)
 		if err == nil {
-			k, err = row(w, scanAgentKey, "SELECT "+agentKeyColumns+" FROM agent_key WHERE company = ? AND thumbprint = ? AND agent_id = ?", by.Company.Chain, thumbprint, agentID)
+			k, err = row(w, agentKeys.scan, "SELECT "+agentKeys.list("agent_key")+" FROM agent_key WHERE company = ? AND thumbprint = ? AND agent_id = ?", by.Company.Chain, thumbprint, agentID)
 		}
 		if err != nil {
 			return nil, err
@@ -165,7 +171,7 @@ func (s AgentKeys) Revoke(ctx context.Context, by Caller, agentID, thumbprint st
 		details := map[string]any{
 			"agentId": agentID, "thumbprint": thumbprint, "revokedAt": k.RevokedAt, "reason": r.Reason, "since": timeOrNil(r.Since),
 		}
-		return []controlEvent{{AgentKeyRevoked, subjectAgentKey(thumbprint), details}}, nil
+		return []controlEvent{{AgentKeyRevoked, agentKeys.about(thumbprint), details}}, nil
 	})
 	if err != nil {
 		return AgentKey{}, fmt.Errorf("revoke a key of agent %q: %w", agentID, err)
@@ -180,7 +186,7 @@ func (s AgentKeys) isEarlier(w *conn, company *Company, thumbprint string, since
 		return false, nil
 	}
 	var last sql.NullInt64
-	err := w.one([]any{&last}, "SELECT "+aboutSubject("agent_key.company", "'agent-key:' || thumbprint",
+	err := w.one([]any{&last}, "SELECT "+aboutSubject("agent_key.company", agentKeys.subjectSQL("agent_key"),
 		" AND json_extract(payload, '$.actionType') = 'agent-key.revoked'", "DESC")+
 		" FROM agent_key WHERE company = ? AND thumbprint = ?", company.Chain, thumbprint)
 	if err != nil {
@@ -219,16 +225,16 @@ func (s AgentKeys) Live(ctx context.Context, by Caller, agentID, thumbprint stri
 
 // load reads a key and compares it with the newest control record about it.
 func (s AgentKeys) load(r *conn, company *Company, thumbprint string) (k AgentKey, err error) {
-	var latest sql.NullInt64
-	k, err = row(r, func(rows *sql.Rows) (AgentKey, error) { return scanAgentKeyAnd(rows, &latest) }, "SELECT "+agentKeyColumns+", "+latestOf("agent_key.company", "'agent-key:' || thumbprint")+" FROM agent_key WHERE company = ? AND thumbprint = ?", company.Chain, thumbprint)
+	found, err := agentKeys.knownOne(r, "company = ? AND thumbprint = ?", company.Chain, thumbprint)
 	if err != nil {
 		return AgentKey{}, err
 	}
-	l, err := r.controlRecord(company, latest)
+	k = found.row
+	l, err := r.controlRecord(company, found.latest)
 	if err != nil {
 		return AgentKey{}, s.db.Tables.noted(company, err)
 	}
-	if err := s.db.Tables.checked(company, l.AgentKey(thumbprint, k.projected())); err != nil {
+	if err := s.db.Tables.checked(company, l.AgentKey(thumbprint, agentKeys.row(&k))); err != nil {
 		return AgentKey{}, err
 	}
 	if l != nil && l.ActionType == string(AgentKeyEnrolled) {
@@ -241,24 +247,4 @@ func (s AgentKeys) load(r *conn, company *Company, thumbprint string) (k AgentKe
 		return AgentKey{}, fmt.Errorf("%w: key %s: %w", ErrCorrupt, thumbprint, err)
 	}
 	return k, nil
-}
-
-// projected is the key as its row stands for the control log.
-func (k AgentKey) projected() projection.AgentKey {
-	p := projection.AgentKey{AgentID: k.AgentID, JWK: string(k.JWK), RevokedAt: k.RevokedAt}
-	if k.StatementVersion != 1 {
-		p.StatementVersion = k.StatementVersion
-	}
-	if !k.ExpiresAt.IsZero() {
-		p.ExpiresAt = chain.FormatTime(k.ExpiresAt)
-	}
-	return p
-}
-
-// timeOrNil is how a control record says when something ends: null for never.
-func timeOrNil(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return chain.FormatTime(t)
 }

@@ -21,16 +21,24 @@ type Agent struct {
 	RegisteredAt string
 	DisabledAt   string          // "" while enabled
 	Metadata     json.RawMessage // nil when not set
+
+	company int64
 }
 
-// agentColumns lists the columns that scanAgent reads.
-const agentColumns = "agent_id, registered_at, disabled_at, metadata"
-
-func scanAgent(rows *sql.Rows) (a Agent, err error) {
-	var disabled, metadata sql.NullString
-	err = rows.Scan(&a.ID, &a.RegisteredAt, &disabled, &metadata)
-	a.DisabledAt, a.Metadata = disabled.String, rawOrNil(metadata)
-	return a, err
+var agents = right[Agent, projection.Agent]{
+	table: projection.TableAgent, subject: "agent:", title: "agent_id", order: "agent_id",
+	columns: func(a *Agent) []column {
+		return []column{
+			plain("company", &a.company),
+			plain("agent_id", &a.ID).as("agentId"),
+			plain("registered_at", &a.RegisteredAt).as("registeredAt"),
+			raw("metadata", &a.Metadata).asHash("metadataHash"),
+			optional("disabled_at", &a.DisabledAt),
+		}
+	},
+	row: func(a *Agent) projection.Agent {
+		return projection.Agent{RegisteredAt: a.RegisteredAt, MetadataHash: hashOf(a.Metadata), DisabledAt: a.DisabledAt}
+	},
 }
 
 // AgentBounds limits a registration.
@@ -45,7 +53,7 @@ func (s Agents) Register(
 	ctx context.Context, by Caller, id string, metadata json.RawMessage, bounds AgentBounds,
 ) (Agent, error) {
 	company := by.Company.Chain
-	a := Agent{ID: id, RegisteredAt: chain.FormatTime(by.At), Metadata: metadata}
+	a := Agent{company: company, ID: id, RegisteredAt: chain.FormatTime(by.At), Metadata: metadata}
 	defer s.db.agents.forget(owned{company, id})
 	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		state, err := findAgentState(w, company, id)
@@ -60,11 +68,8 @@ func (s Agents) Register(
 		if err != nil {
 			return nil, err
 		}
-		_, err = w.exec(`INSERT INTO agent (company, agent_id, registered_at, metadata) VALUES (?, ?, ?, ?) ON CONFLICT (company, agent_id) DO UPDATE
-			SET registered_at = excluded.registered_at, metadata = excluded.metadata`,
-			company, a.ID, a.RegisteredAt, textOrNull(metadata))
-		details := map[string]any{"agentId": id, "registeredAt": a.RegisteredAt, "metadataHash": hashOrNil(metadata)}
-		return []controlEvent{{AgentRegistered, subjectAgent(id), details}}, err
+		_, err = agents.insert(w, &a, `ON CONFLICT (company, agent_id) DO UPDATE SET registered_at = excluded.registered_at, metadata = excluded.metadata`)
+		return []controlEvent{agents.created(AgentRegistered, &a, nil)}, err
 	})
 	if err != nil {
 		return Agent{}, fmt.Errorf("register agent %q: %w", id, err)
@@ -85,7 +90,7 @@ func (s Agents) Get(ctx context.Context, by Caller, id string) (a Agent, err err
 }
 
 func findAgent(c *conn, company int64, id string) (Agent, error) {
-	return row(c, scanAgent, "SELECT "+agentColumns+" FROM agent WHERE company = ? AND agent_id = ?", company, id)
+	return row(c, agents.scan, "SELECT "+agents.list("agent")+" FROM agent WHERE company = ? AND agent_id = ?", company, id)
 }
 
 // agentState is the cached state of an agent ID, registered or not.
@@ -114,7 +119,7 @@ func (s Agents) load(r *conn, company *Company, id string) (agentState, error) {
 	var state agentState
 	var disabled sql.NullString
 	var latest sql.NullInt64
-	err := r.one([]any{&state.registered, &disabled, &latest}, `SELECT agent_id IS NOT NULL, disabled_at, `+latestOf("CAST(?1 AS BIGINT)", "'agent:' || ?2")+`
+	err := r.one([]any{&state.registered, &disabled, &latest}, `SELECT agent_id IS NOT NULL, disabled_at, `+latestOf("CAST(?1 AS BIGINT)", "'"+agents.subject+"' || ?2")+`
 		FROM (SELECT 1) AS one LEFT JOIN agent ON company = ?1 AND agent_id = ?2`, company.Chain, id)
 	if err != nil {
 		return agentState{}, err
@@ -187,7 +192,7 @@ func (s Agents) Disable(ctx context.Context, by Caller, id string) (a Agent, rev
 			AND revoked_at IS NULL AND expires_at > ?`,
 			a.DisabledAt, disabledReason, company, id, live.Unix())
 		details := map[string]any{"agentId": id, "disabledAt": a.DisabledAt, "passportsRevoked": revoked}
-		return []controlEvent{{AgentDisabled, subjectAgent(id), details}}, err
+		return []controlEvent{{AgentDisabled, agents.about(id), details}}, err
 	})
 	if err != nil {
 		return Agent{}, 0, fmt.Errorf("disable agent %q: %w", id, err)
@@ -208,7 +213,7 @@ func (s Agents) Enable(ctx context.Context, by Caller, id string) (a Agent, err 
 		if a, err = findAgent(w, by.Company.Chain, id); err != nil || n == 0 {
 			return nil, err
 		}
-		return []controlEvent{{AgentEnabled, subjectAgent(id), map[string]any{"agentId": id}}}, nil
+		return []controlEvent{{AgentEnabled, agents.about(id), map[string]any{"agentId": id}}}, nil
 	})
 	if err != nil {
 		return Agent{}, fmt.Errorf("enable agent %q: %w", id, err)
@@ -248,7 +253,7 @@ func (f AgentFilter) arguments() (pattern, status string) {
 // ID.
 func (s Agents) List(ctx context.Context, by Caller, f AgentFilter, after string) iter.Seq2[Agent, error] {
 	pattern, status := f.arguments()
-	return list(ctx, s.db, "agents", scanAgent, "SELECT "+agentColumns+" FROM agent WHERE company = ?1 AND agent_id > ?4"+
+	return list(ctx, s.db, "agents", agents.scan, "SELECT "+agents.list("agent")+" FROM agent WHERE company = ?1 AND agent_id > ?4"+
 		matching+" ORDER BY agent_id",
 		func(last Agent) []any { return []any{by.Company.Chain, pattern, status, cmp.Or(last.ID, after)} })
 }

@@ -161,12 +161,12 @@ func (s Credentials) Recheck(ctx context.Context, hash [32]byte, now time.Time) 
 // client.
 var (
 	keyQuery = `
-	SELECT company, id, NULL, fingerprint, last_used_at, role, expires_at, NULL, made_by, expires_at, NULL, '', '', 0, '', '', NULL, NULL, ` + latestOf("api_key.company", "'api-key:' || fingerprint") + `
+	SELECT company, id, NULL, fingerprint, last_used_at, role, expires_at, NULL, made_by, expires_at, NULL, '', '', 0, '', '', NULL, NULL, ` + apiKeys.latest("api_key") + `
 	FROM api_key WHERE hash = ?1`
 	tokenQuery = func(which string) string {
 		return `
 	SELECT t.company, NULL, c.id, c.fingerprint, c.last_used_at, c.role, t.expires_at, c.client_id, c.made_by, c.expires_at, t.mac, '', '', 0, t.scope, coalesce(t.jkt, ''), c.jwks, c.jwks_uri, ` +
-			latestOf("c.company", "'oauth-client:' || c.client_id") + `
+			clients.latest("c") + `
 	FROM oauth_token t JOIN oauth_client c ON c.id = t.client AND c.company = t.company WHERE ` + which + `
 	UNION ALL SELECT t.company, NULL, NULL, 'agent-key:' || k.thumbprint, NULL, 'agent', t.expires_at, NULL, NULL, NULL, t.mac, k.agent_id, k.thumbprint, t.bound, t.scope, '', NULL, NULL, NULL
 	FROM oauth_token t JOIN agent_key k ON k.id = t.agent_key AND k.company = t.company WHERE ` + which
@@ -259,7 +259,7 @@ func (s Credentials) read(ctx context.Context, hash [32]byte, query string, more
 		return found, use, nil
 	}
 	found.holderExpires = expiry(ownExpires)
-	has := credentialRow(found.fingerprint, string(found.grant.Role), ownExpires, madeBy)
+	has := credentialRow(found.fingerprint, Grant{found.grant.Role, found.holderExpires}, madeBy.String)
 	has.JWKS, has.JWKSURI = jwks.String, jwksURI.String
 	if err := s.check(ctx, found.company, clientID, latest, has, hash); err != nil {
 		return credential{}, use, err

@@ -29,16 +29,16 @@ type ControlQuery struct {
 }
 
 // AboutAgent returns the subject of control records about an agent.
-func AboutAgent(id string) string { return subjectAgent(id) }
+func AboutAgent(id string) string { return agents.about(id) }
 
 // AboutPassport returns the subject of control records about a passport.
-func AboutPassport(jti string) string { return subjectPassport(jti) }
+func AboutPassport(jti string) string { return passports.about(jti) }
 
 // AboutAgentKey returns the subject of control records about a key of an agent.
-func AboutAgentKey(thumbprint string) string { return subjectAgentKey(thumbprint) }
+func AboutAgentKey(thumbprint string) string { return agentKeys.about(thumbprint) }
 
 // AboutSigningKey returns the subject of control records about a signing key of a company.
-func AboutSigningKey(kid string) string { return subjectSigningKey(kid) }
+func AboutSigningKey(kid string) string { return signingKeys.about(kid) }
 
 // Complete reports whether the control log covers every row of the company that the service obeys.
 func (c *Company) Complete() bool { return c.complete }
@@ -91,7 +91,7 @@ func (v *View) PassportsAt(
 			p, err := scanPassport(rows)
 			found = append(found, p)
 			return err
-		}, "SELECT "+passportColumns+` FROM passport WHERE company = ? AND issued_at BETWEEN ? AND ? AND agent_id = ? AND expires_at > ?
+		}, "SELECT "+passports.list("passport")+` FROM passport WHERE company = ? AND issued_at BETWEEN ? AND ? AND agent_id = ? AND expires_at > ?
 			AND (revoked_at IS NULL OR revoked_at > ?) ORDER BY issued_at, id LIMIT ?`,
 			c.Chain, at.Add(-cred.MaxPassportTTL).Unix(), at.Unix(), agentID, at.Unix(), chain.FormatTime(at), most)
 	})

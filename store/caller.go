@@ -40,11 +40,7 @@ type Grant struct {
 // expired says whether the credential is as good as deleted.
 func (g Grant) expired(now time.Time) bool { return !g.Expires.IsZero() && !now.Before(g.Expires) }
 
-// expiresAt is how the end of a grant is stored; expiry is how it is read.
-func (g Grant) expiresAt() sql.NullInt64 {
-	return sql.NullInt64{Int64: g.Expires.UnixMilli(), Valid: !g.Expires.IsZero()}
-}
-
+// expiry is when a grant ends, as it is stored: zero for never.
 func expiry(stored sql.NullInt64) time.Time {
 	if !stored.Valid {
 		return time.Time{}

@@ -12,6 +12,7 @@ import (
 	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/crypto/keyring"
+	"attestd/crypto/keys"
 	"attestd/store/projection"
 	"attestd/store/sqlite"
 )
@@ -190,10 +191,46 @@ func parseTime(text string) (time.Time, error) {
 	return at, nil
 }
 
+// storedSigningKey is a row of company_key.
+type storedSigningKey struct {
+	company, generation int64
+	public, seed        []byte // the seed is nil once the key signs no more
+	createdAt           string
+	endedAt             string // "" while it signs
+	compromisedAt       string // "" unless it was declared compromised
+}
+
+var signingKeys = right[storedSigningKey, projection.SigningKey]{
+	table: projection.TableSigningKey, subject: "signing-key:", title: "generation", order: "generation",
+	columns: func(k *storedSigningKey) []column {
+		return []column{
+			plain("company", &k.company), plain("generation", &k.generation), plain("public_key", &k.public), optional("seed", &k.seed),
+			plain("created_at", &k.createdAt), optional("ended_at", &k.endedAt), optional("compromised_at", &k.compromisedAt),
+		}
+	},
+	row: func(k *storedSigningKey) projection.SigningKey {
+		return projection.SigningKey{Generation: k.generation, EndedAt: k.endedAt, Compromised: k.compromisedAt != ""}
+	},
+	name: func(k *storedSigningKey) string { return keys.Describe(k.public).Fingerprint },
+	wrong: func(s *Store, c *Company, k *storedSigningKey) string {
+		if k.seed == nil || !s.unsealed {
+			return ""
+		}
+		if _, err := s.secrets.PrivateKey(c.Chain, k.generation, k.seed, k.public); err != nil {
+			return "its private part is of another key"
+		}
+		return ""
+	},
+}
+
 // insertFirstKey inserts the first key of a new company.
 func (s Companies) insertFirstKey(w *conn, company int64, private ed25519.PrivateKey, createdAt string) error {
-	_, err := w.exec(`INSERT INTO company_key (company, generation, public_key, seed, created_at) VALUES (?, 0, ?, ?, ?)`,
-		company, []byte(private.Public().(ed25519.PublicKey)), s.db.secrets.KeepSeed(company, 0, private), createdAt)
+	return s.insertKey(w, company, 0, private, createdAt)
+}
+
+func (s Companies) insertKey(w *conn, company, generation int64, private ed25519.PrivateKey, createdAt string) error {
+	_, err := signingKeys.insert(w, &storedSigningKey{company: company, generation: generation, public: private.Public().(ed25519.PublicKey),
+		seed: s.db.secrets.KeepSeed(company, generation, private), createdAt: createdAt}, "")
 	return err
 }
 

@@ -60,7 +60,7 @@ func scanListing(rows *sql.Rows) (l listing, err error) {
 	var metadata sql.NullString
 	var public []byte
 	err = rows.Scan(&l.Number, &l.CompanyID, &l.RegisteredAt, &metadata, &public, &l.Logs.Actions, &l.Logs.Control)
-	l.MetadataHash = hashOf(metadata)
+	l.MetadataHash = hashOf(rawOrNil(metadata))
 	if len(public) == ed25519.PublicKeySize {
 		l.Fingerprint = keys.Describe(public).Fingerprint
 	}

@@ -15,53 +15,47 @@ type Quota struct {
 	Records, Bytes *int64
 }
 
-// quotaRow is a row of company_quota.
-type quotaRow struct{ records, bytes sql.NullInt64 }
-
-func (q quotaRow) projected() projection.Quota {
-	p := projection.Quota{MaxRecords: projection.ServersQuota, MaxBytes: projection.ServersQuota}
-	if q.records.Valid {
-		p.MaxRecords = q.records.Int64
-	}
-	if q.bytes.Valid {
-		p.MaxBytes = q.bytes.Int64
-	}
-	return p
+// storedQuota is a row of company_quota.
+type storedQuota struct {
+	company int64
+	Quota
 }
 
-func (q quotaRow) quota() Quota {
-	var out Quota
-	if q.records.Valid {
-		out.Records = &q.records.Int64
-	}
-	if q.bytes.Valid {
-		out.Bytes = &q.bytes.Int64
-	}
-	return out
+var quotas = right[storedQuota, projection.Quota]{
+	table: projection.TableQuota, subject: "quota", order: "company",
+	columns: func(q *storedQuota) []column {
+		return []column{
+			plain("company", &q.company),
+			nullable("max_records", &q.Records).as("maxRecords"),
+			nullable("max_bytes", &q.Bytes).as("maxBytes"),
+		}
+	},
+	row: func(q *storedQuota) projection.Quota {
+		p := projection.Quota{MaxRecords: projection.ServersQuota, MaxBytes: projection.ServersQuota}
+		if q.Records != nil {
+			p.MaxRecords = *q.Records
+		}
+		if q.Bytes != nil {
+			p.MaxBytes = *q.Bytes
+		}
+		return p
+	},
 }
 
 // SetQuota changes the quota of the caller's company, for a reason that its control log says. It is
 // in force on all servers before the next record of the company.
 func (s Companies) SetQuota(ctx context.Context, by Caller, q Quota, reason string) error {
 	err := s.db.recorded(ctx, by, s.db.change, func(w *conn) ([]controlEvent, error) {
-		if _, err := w.exec(`INSERT INTO company_quota (company, max_records, max_bytes) VALUES (?, ?, ?) ON CONFLICT (company) DO UPDATE
-			SET max_records = excluded.max_records, max_bytes = excluded.max_bytes`, by.Company.Chain, orNull(q.Records), orNull(q.Bytes)); err != nil {
+		stored := storedQuota{by.Company.Chain, q}
+		if _, err := quotas.insert(w, &stored, `ON CONFLICT (company) DO UPDATE SET max_records = excluded.max_records, max_bytes = excluded.max_bytes`); err != nil {
 			return nil, err
 		}
-		return []controlEvent{{CompanyQuota, subjectQuota, map[string]any{"maxRecords": q.Records, "maxBytes": q.Bytes, "reason": reason}}},
-			s.relimit(w, by.Company)
+		return []controlEvent{quotas.created(CompanyQuota, &stored, map[string]any{"reason": reason})}, s.relimit(w, by.Company)
 	})
 	if err != nil {
 		return fmt.Errorf("set the quota of company %q: %w", by.Company.ID, err)
 	}
 	return nil
-}
-
-func orNull(n *int64) sql.NullInt64 {
-	if n == nil {
-		return sql.NullInt64{}
-	}
-	return sql.NullInt64{Int64: *n, Valid: true}
 }
 
 // CompanyUsage is what a company has, and what it may have.
@@ -84,10 +78,8 @@ const usageColumns = `SELECT company.id, company_id, registered_at, suspended_at
 
 func scanUsage(rows *sql.Rows) (u CompanyUsage, err error) {
 	var at, reason sql.NullString
-	var q quotaRow
-	err = rows.Scan(&u.Chain, &u.ID, &u.RegisteredAt, &at, &reason, &q.records, &q.bytes, &u.Records, &u.Bytes, &u.ControlRecords,
+	err = rows.Scan(&u.Chain, &u.ID, &u.RegisteredAt, &at, &reason, &u.Quota.Records, &u.Quota.Bytes, &u.Records, &u.Bytes, &u.ControlRecords,
 		&u.ControlBytes, &u.Agents)
-	u.Quota = q.quota()
 	if at.Valid {
 		u.Suspension = Suspension{at.String, reason.String}
 	}

@@ -65,24 +65,9 @@ const (
 	TablesAccepted     ControlAction = projection.TablesAccepted
 )
 
-// Subjects are what control records are about, and how they are found: a kind and a name.
-func subjectCompany(id string) string            { return "company:" + id }
-func subjectAPIKey(fingerprint string) string    { return "api-key:" + fingerprint }
-func subjectClient(id string) string             { return "oauth-client:" + id }
-func subjectAgent(id string) string              { return "agent:" + id }
-func subjectPassport(jti string) string          { return "passport:" + jti }
-func subjectWebhook(id string) string            { return "webhook:" + id }
-func subjectSigningKey(kid string) string        { return "signing-key:" + kid }
-func subjectAgentKey(thumbprint string) string   { return "agent-key:" + thumbprint }
-func subjectTokenKey(kid string) string          { return "token-key:" + kid }
-func subjectFederation(name string) string       { return "federation:" + name }
-func subjectEnrolment(fingerprint string) string { return "enrolment:" + fingerprint }
-
-// subjectPolicy is the policy of an agent, or with "" of the company.
-func subjectPolicy(agentID string) string { return "policy:" + agentID }
-
-// subjectCompanyPolicy is what the company has decided beside that, in a row of its own.
-const subjectCompanyPolicy = "company-policy"
+// The subjects of control records are what these are about, and how they are found: a kind and a
+// name. Those of a kind of right are said by its right.
+func subjectCompany(id string) string { return "company:" + id }
 
 // subjectFederationUse is of who has used a federation, which changes nothing of it.
 func subjectFederationUse(name string) string { return "federation-use:" + name }
@@ -91,12 +76,10 @@ func subjectFederationUse(name string) string { return "federation-use:" + name 
 // record about a row says what the row is.
 func subjectRecovery(fingerprint string) string { return "recovery:" + fingerprint }
 
-// The subjects of what an operator has decided about the company.
+// The subjects of what an operator has done to the company's records.
 const (
-	subjectSuspension = "suspension"
-	subjectQuota      = "quota"
-	subjectPayloads   = "payloads"
-	subjectBytes      = "bytes" // as the heads count them
+	subjectPayloads = "payloads"
+	subjectBytes    = "bytes" // as the heads count them
 )
 
 // SubjectDatabase is of what concerns all companies of the file alike.
@@ -209,20 +192,22 @@ func (s *Store) controlDraft(by Caller, e controlEvent) (chain.Draft, error) {
 // maxControlDepth is more than what a control record nests.
 const maxControlDepth = 8
 
-// hashOrNil is how a control record names what may be long or private: by its SHA-256 in hex.
-func hashOrNil(text []byte) any {
+// hashOf is how a control record names what may be long or private: by its SHA-256 in hex, ""
+// for nil.
+func hashOf(text []byte) string {
 	if text == nil {
-		return nil
+		return ""
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
 }
 
-// grantDetails are those of a credential that was made.
-func grantDetails(fingerprint string, g Grant) map[string]any {
-	details := map[string]any{"fingerprint": fingerprint, "role": g.Role, "expiresAt": nil}
-	if !g.Expires.IsZero() {
-		details["expiresAt"] = chain.FormatTime(g.Expires)
+// hashOrNil is hashOf as a member of a control record: null for nil.
+func hashOrNil(text []byte) any { return textOrNil(hashOf(text)) }
+
+func textOrNil(text string) any {
+	if text == "" {
+		return nil
 	}
-	return details
+	return text
 }

@@ -18,9 +18,36 @@ type Enrolment struct {
 	AgentID     string
 	Fingerprint string
 	Label       *string
+	CreatedAt   string
 	ExpiresAt   time.Time
-	company     int64
+
+	id, company int64
+	hash        []byte // SHA-256 of the token
 	key         string // that was enrolled with it; "" for none yet
+}
+
+var enrolments = right[Enrolment, projection.Enrolment]{
+	table: projection.TableEnrolment, subject: "enrolment:", title: "fingerprint", order: "id",
+	columns: func(e *Enrolment) []column {
+		return []column{
+			rowID(&e.id), plain("company", &e.company), plain("hash", &e.hash),
+			plain("fingerprint", &e.Fingerprint).as("fingerprint"),
+			plain("agent_id", &e.AgentID).as("agentId"),
+			nullable("label", &e.Label).as("label"),
+			plain("created_at", &e.CreatedAt),
+			end("expires_at", &e.ExpiresAt).as("expiresAt"),
+			optional("key", &e.key),
+		}
+	},
+	row: func(e *Enrolment) projection.Enrolment {
+		return projection.Enrolment{AgentID: e.AgentID, ExpiresAt: formatEnd(e.ExpiresAt), Key: e.key}
+	},
+	wrong: func(_ *Store, _ *Company, e *Enrolment) string {
+		if !isHashOf(e.hash, e.Fingerprint) {
+			return "its hash is of another token"
+		}
+		return ""
+	},
 }
 
 // EnrolmentPrefix begins every enrolment token.
@@ -31,15 +58,13 @@ const EnrolmentPrefix = "enr_"
 func (s AgentKeys) CreateEnrolment(ctx context.Context, by Caller, agentID string, label *string, expires time.Time) (token string, err error) {
 	token = keys.NewSecret(strings.TrimSuffix(EnrolmentPrefix, "_"))
 	hash := keys.HashSecret(token)
-	fingerprint := keys.Fingerprint(hash)
+	e := Enrolment{AgentID: agentID, Fingerprint: keys.Fingerprint(hash), Label: label, CreatedAt: chain.FormatTime(by.At), ExpiresAt: expires, company: by.Company.Chain, hash: hash[:]}
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if err := checkEnabled(w, by.Company.Chain, agentID); err != nil {
 			return nil, err
 		}
-		_, err := w.exec(`INSERT INTO enrolment (company, hash, fingerprint, agent_id, label, created_at, expires_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-			by.Company.Chain, hash[:], fingerprint, agentID, label, chain.FormatTime(by.At), expires.UnixMilli())
-		details := map[string]any{"agentId": agentID, "fingerprint": fingerprint, "label": label, "expiresAt": chain.FormatTime(expires)}
-		return []controlEvent{{EnrolmentCreated, subjectEnrolment(fingerprint), details}}, err
+		_, err := enrolments.insert(w, &e, "")
+		return []controlEvent{enrolments.created(EnrolmentCreated, &e, nil)}, err
 	})
 	if err != nil {
 		return "", fmt.Errorf("create an enrolment of agent %q: %w", agentID, err)
@@ -47,23 +72,12 @@ func (s AgentKeys) CreateEnrolment(ctx context.Context, by Caller, agentID strin
 	return token, nil
 }
 
-const enrolmentColumns = "company, agent_id, fingerprint, label, expires_at, key"
-
-// scanEnrolment scans what stands behind the columns of an enrolment as well.
-func scanEnrolment(rows *sql.Rows, more ...any) (e Enrolment, err error) {
-	var expires int64
-	var key sql.NullString
-	err = rows.Scan(append([]any{&e.company, &e.AgentID, &e.Fingerprint, &e.Label, &expires, &key}, more...)...)
-	e.ExpiresAt, e.key = time.UnixMilli(expires), key.String
-	return e, err
-}
-
 // Enrolment finds who presents the token with this hash: a caller of its company with the role
 // Enrolling, and its agent. ErrNotFound where there is none, it was spent or has ended.
 func (s AgentKeys) Enrolment(ctx context.Context, hash [32]byte, now time.Time) (Caller, error) {
 	var e Enrolment
 	err := s.db.read(ctx, func(r *conn) (err error) {
-		e, err = row(r, func(rows *sql.Rows) (Enrolment, error) { return scanEnrolment(rows) }, "SELECT "+enrolmentColumns+" FROM enrolment WHERE hash = ?", hash[:])
+		e, err = row(r, enrolments.scan, "SELECT "+enrolments.list("enrolment")+" FROM enrolment WHERE hash = ?", hash[:])
 		return err
 	})
 	if err == nil && (e.key != "" || !now.Before(e.ExpiresAt) || e.Fingerprint != keys.Fingerprint(hash)) {
@@ -82,17 +96,17 @@ func (s AgentKeys) Enrolment(ctx context.Context, hash [32]byte, now time.Time) 
 // spend spends an enrolment on a key, after a comparison with the control record that made it.
 // ErrBadEnrolment where it is another agent's, was spent or has ended.
 func (s AgentKeys) spend(w *conn, by Caller, k AgentKey, hash chain.Hash) (fingerprint string, err error) {
-	var latest sql.NullInt64
-	e, err := row(w, func(rows *sql.Rows) (Enrolment, error) { return scanEnrolment(rows, &latest) }, "SELECT "+enrolmentColumns+", "+latestOf("enrolment.company", "'enrolment:' || fingerprint")+" FROM enrolment WHERE hash = ? AND company = ?", hash[:], by.Company.Chain)
+	found, err := enrolments.knownOne(w, "hash = ? AND company = ?", hash[:], by.Company.Chain)
 	if errors.Is(err, ErrNotFound) {
 		return "", ErrBadEnrolment
 	}
 	if err != nil {
 		return "", err
 	}
-	l, err := w.controlRecord(by.Company, latest)
+	e := found.row
+	l, err := w.controlRecord(by.Company, found.latest)
 	if err == nil {
-		err = s.db.Tables.checked(by.Company, l.Enrolment(e.Fingerprint, projection.Enrolment{AgentID: e.AgentID, ExpiresAt: chain.FormatTime(e.ExpiresAt), Key: e.key}))
+		err = s.db.Tables.checked(by.Company, l.Enrolment(e.Fingerprint, enrolments.row(&e)))
 	}
 	if err == nil && e.key == "" {
 		err = s.checkUnspent(w, by.Company, e)
@@ -118,7 +132,7 @@ func (s AgentKeys) checkUnspent(w *conn, company *Company, e Enrolment) error {
 		err := rows.Scan(&id)
 		enrolled = append(enrolled, id)
 		return err
-	}, "SELECT "+aboutSubject("agent_key.company", "'agent-key:' || thumbprint", "", "ASC")+" FROM agent_key WHERE company = ? AND agent_id = ?", company.Chain, e.AgentID)
+	}, "SELECT "+aboutSubject("agent_key.company", agentKeys.subjectSQL("agent_key"), "", "ASC")+" FROM agent_key WHERE company = ? AND agent_id = ?", company.Chain, e.AgentID)
 	for _, id := range enrolled {
 		if err != nil {
 			return err

@@ -166,8 +166,8 @@ func (s Credentials) findFederated(ctx context.Context, hash [32]byte, of int64,
 	var f Federation
 	err = s.db.read(ctx, func(r *conn) error {
 		f, err = row(r, func(rows *sql.Rows) (Federation, error) {
-			return scanFederationAnd(rows, &number, &found.agent, &jkt, &expires, &mac, &delegation, &client, &latest)
-		}, "SELECT "+federationColumns+", "+`t.company, t.agent_id, t.jkt, t.expires_at, t.mac, t.delegation, c.client_id, `+latestOf("f.company", "'federation:' || f.name")+`
+			return federations.scanAnd(rows, &number, &found.agent, &jkt, &expires, &mac, &delegation, &client, &latest)
+		}, "SELECT "+federations.list("f")+", "+`t.company, t.agent_id, t.jkt, t.expires_at, t.mac, t.delegation, c.client_id, `+federations.latest("f")+`
 			FROM federated_token t JOIN federation f ON f.id = t.federation AND f.company = t.company LEFT JOIN oauth_client c ON c.id = t.client AND c.company = t.company
 			WHERE t.hash IN (?1, ?2) AND (t.company = ?3 OR ?3 = 0)`, s.db.secrets.Index(hash), s.db.secrets.TokenIndex(hash), of)
 		if err != nil {
@@ -193,5 +193,5 @@ func (s Credentials) findFederated(ctx context.Context, hash [32]byte, of int64,
 	if found.company, err = s.db.Companies.now(ctx, number); err != nil {
 		return credential{}, err
 	}
-	return found, s.db.read(ctx, func(r *conn) error { return s.db.Federations.check(r, found.company, f, latest) })
+	return found, s.db.read(ctx, func(r *conn) error { return s.db.Federations.check(r, found.company, known[Federation]{f, latest}) })
 }

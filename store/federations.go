@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -23,32 +22,34 @@ type Federation struct {
 	Rules     string // canonical JSON
 	CreatedAt string
 
-	id int64
+	id, company int64
 }
 
-const federationColumns = "f.id, f.name, f.issuer, f.audience, f.jwks, f.jwks_uri, f.rules, f.created_at"
-
-func scanFederation(rows *sql.Rows) (Federation, error) { return scanFederationAnd(rows) }
-
-// scanFederationAnd scans what stands behind the columns of a federation as well.
-func scanFederationAnd(rows *sql.Rows, more ...any) (f Federation, err error) {
-	var jwks, uri sql.NullString
-	err = rows.Scan(append([]any{&f.id, &f.Name, &f.Issuer, &f.Audience, &jwks, &uri, &f.Rules, &f.CreatedAt}, more...)...)
-	f.JWKS, f.JWKSURI = jwks.String, uri.String
-	return f, err
-}
-
-// projected is the federation as its row stands for the control log.
-func (f Federation) projected() projection.Federation {
-	return projection.Federation{Issuer: f.Issuer, Audience: f.Audience, JWKS: f.JWKS, JWKSURI: f.JWKSURI, Rules: f.Rules}
+var federations = right[Federation, projection.Federation]{
+	table: projection.TableFederation, subject: "federation:", title: "name", order: "id",
+	columns: func(f *Federation) []column {
+		return []column{
+			rowID(&f.id), plain("company", &f.company),
+			plain("name", &f.Name).as("federation"),
+			plain("issuer", &f.Issuer).as("issuer"),
+			plain("audience", &f.Audience).as("audience"),
+			optional("jwks", &f.JWKS).asJSON("jwks"),
+			optional("jwks_uri", &f.JWKSURI).as("jwksUri"),
+			plain("rules", &f.Rules).asJSON("rules"),
+			plain("created_at", &f.CreatedAt),
+		}
+	},
+	row: func(f *Federation) projection.Federation {
+		return projection.Federation{Issuer: f.Issuer, Audience: f.Audience, JWKS: f.JWKS, JWKSURI: f.JWKSURI, Rules: f.Rules}
+	},
 }
 
 // Create creates a federation. ErrExists where the company has one of this name, or one of this
 // issuer and audience; ErrTooMany where it has most.
 func (s Federations) Create(ctx context.Context, by Caller, f Federation, most int) (Federation, error) {
 	defer s.db.federations.forget() // whatever the outcome
-	defer s.db.requesters.forget(owned{by.Company.Chain, "federation:" + f.Name})
-	f.CreatedAt = chain.FormatTime(by.At)
+	defer s.db.requesters.forget(owned{by.Company.Chain, federations.about(f.Name)})
+	f.company, f.CreatedAt = by.Company.Chain, chain.FormatTime(by.At)
 	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		var known int64
 		switch err := w.one([]any{&known}, `SELECT id FROM federation WHERE company = ?1 AND (name = ?2 OR issuer = ?3 AND audience = ?4) LIMIT 1`,
@@ -61,11 +62,8 @@ func (s Federations) Create(ctx context.Context, by Caller, f Federation, most i
 		if err := checkCount(w, most, `SELECT count(*) FROM federation WHERE company = ?`, by.Company.Chain); err != nil {
 			return nil, err
 		}
-		_, err := w.exec(`INSERT INTO federation (company, name, issuer, audience, jwks, jwks_uri, rules, created_at) VALUES (?, ?, ?, ?, nullif(?, ''), nullif(?, ''), ?, ?)`,
-			by.Company.Chain, f.Name, f.Issuer, f.Audience, f.JWKS, f.JWKSURI, f.Rules, f.CreatedAt)
-		return []controlEvent{{FederationCreated, subjectFederation(f.Name), map[string]any{
-			"federation": f.Name, "issuer": f.Issuer, "audience": f.Audience, "jwks": jsonOrNil(f.JWKS), "jwksUri": textOrNil(f.JWKSURI), "rules": jsonOrNil(f.Rules),
-		}}}, err
+		_, err := federations.insert(w, &f, "")
+		return []controlEvent{federations.created(FederationCreated, &f, nil)}, err
 	})
 	if err != nil {
 		return Federation{}, fmt.Errorf("create federation %q: %w", f.Name, err)
@@ -75,14 +73,14 @@ func (s Federations) Create(ctx context.Context, by Caller, f Federation, most i
 
 // List yields the federations of the caller's company in the order of creation.
 func (s Federations) List(ctx context.Context, by Caller) iter.Seq2[Federation, error] {
-	return list(ctx, s.db, "federations", scanFederation, "SELECT "+federationColumns+" FROM federation f WHERE company = ? AND id > ? ORDER BY id",
+	return list(ctx, s.db, "federations", federations.scan, "SELECT "+federations.list("f")+" FROM federation f WHERE company = ? AND id > ? ORDER BY id",
 		func(last Federation) []any { return []any{by.Company.Chain, last.id} })
 }
 
 // Get returns a federation of the caller's company; ErrNotFound.
 func (s Federations) Get(ctx context.Context, by Caller, name string) (f Federation, err error) {
 	err = s.db.read(ctx, func(r *conn) error {
-		f, err = row(r, scanFederation, "SELECT "+federationColumns+" FROM federation f WHERE company = ? AND name = ?", by.Company.Chain, name)
+		f, err = row(r, federations.scan, "SELECT "+federations.list("f")+" FROM federation f WHERE company = ? AND name = ?", by.Company.Chain, name)
 		return err
 	})
 	if err != nil {
@@ -96,7 +94,7 @@ func (s Federations) Get(ctx context.Context, by Caller, name string) (f Federat
 func (s Federations) Delete(ctx context.Context, by Caller, name string) error {
 	forget := func() {
 		s.db.federations.forget()
-		s.db.requesters.forget(owned{by.Company.Chain, "federation:" + name})
+		s.db.requesters.forget(owned{by.Company.Chain, federations.about(name)})
 		s.db.forgetTokens()
 	}
 	defer forget() // whatever the outcome
@@ -105,7 +103,7 @@ func (s Federations) Delete(ctx context.Context, by Caller, name string) error {
 		if err == nil && n == 0 {
 			err = ErrNotFound
 		}
-		return []controlEvent{{FederationDeleted, subjectFederation(name), map[string]any{"federation": name}}}, err
+		return []controlEvent{{FederationDeleted, federations.about(name), map[string]any{"federation": name}}}, err
 	})
 	if err != nil {
 		return fmt.Errorf("delete federation %q: %w", name, err)
@@ -156,47 +154,27 @@ func (s Federations) Fetched(ctx context.Context, most int) (found []Fetched, er
 // load reads the federations with an issuer, and compares each with the newest control record about
 // it. ErrNotFound where there is none: a stranger names the issuer, so that is not remembered.
 func (s Federations) load(r *conn, company *Company, issuer string) (found []Federation, err error) {
-	var latest []sql.NullInt64
-	err = r.each(func(rows *sql.Rows) error {
-		var l sql.NullInt64
-		f, err := scanFederationAnd(rows, &l)
-		found, latest = append(found, f), append(latest, l)
-		return err
-	}, "SELECT "+federationColumns+", "+latestOf("f.company", "'federation:' || name")+" FROM federation f WHERE company = ? AND issuer = ? ORDER BY f.id", company.Chain, issuer)
-	if err == nil && len(found) == 0 {
+	known, err := federations.known(r, "company = ? AND issuer = ? ORDER BY id", company.Chain, issuer)
+	if err == nil && len(known) == 0 {
 		err = ErrNotFound
+	}
+	for _, k := range known {
+		if err == nil {
+			err = s.check(r, company, k)
+		}
+		found = append(found, k.row)
 	}
 	if err != nil {
 		return nil, err
-	}
-	for i, f := range found {
-		if err := s.check(r, company, f, latest[i]); err != nil {
-			return nil, err
-		}
 	}
 	return found, nil
 }
 
 // check compares a federation with the newest control record about it.
-func (s Federations) check(r *conn, company *Company, f Federation, latest sql.NullInt64) error {
-	l, err := r.controlRecord(company, latest)
+func (s Federations) check(r *conn, company *Company, k known[Federation]) error {
+	l, err := r.controlRecord(company, k.latest)
 	if err != nil {
 		return s.db.Tables.noted(company, err)
 	}
-	return s.db.Tables.checked(company, l.Federation(f.Name, f.projected()))
-}
-
-// jsonOrNil is how a control record has JSON that may be absent.
-func jsonOrNil(text string) any {
-	if text == "" {
-		return nil
-	}
-	return json.RawMessage(text)
-}
-
-func textOrNil(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
+	return s.db.Tables.checked(company, l.Federation(k.row.Name, federations.row(&k.row)))
 }

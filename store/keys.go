@@ -9,6 +9,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/keys"
+	"attestd/store/projection"
 )
 
 // APIKey is an API key; Key is its full value.
@@ -18,6 +19,56 @@ type APIKey struct {
 	CreatedAt string
 
 	id int64
+}
+
+// storedKey is an API key as it is stored.
+type storedKey struct {
+	id, company int64
+	hash        []byte // or an HMAC, by which a presented key is found
+	key         string // the full value, sealed where the file's secrets are
+	label       *string
+	createdAt   string
+	madeBy      string // fingerprint of the credential that created it; "" for a company's first key
+	grant       Grant
+	fingerprint string
+}
+
+var apiKeys = right[storedKey, projection.Credential]{
+	table: projection.TableAPIKey, subject: "api-key:", title: "fingerprint", order: "id",
+	columns: func(k *storedKey) []column {
+		return []column{
+			rowID(&k.id), plain("company", &k.company), plain("hash", &k.hash), plain("key", &k.key),
+			nullable("label", &k.label).as("label"),
+			plain("created_at", &k.createdAt),
+			optional("made_by", &k.madeBy),
+			plain("role", &k.grant.Role).as("role"),
+			end("expires_at", &k.grant.Expires).as("expiresAt"),
+			plain("fingerprint", &k.fingerprint).as("fingerprint"),
+		}
+	},
+	row: func(k *storedKey) projection.Credential { return credentialRow(k.fingerprint, k.grant, k.madeBy) },
+	wrong: func(s *Store, c *Company, k *storedKey) string {
+		if !s.Credentials.isKey(c, k) {
+			return "its text or its hash is of another key"
+		}
+		return ""
+	},
+}
+
+// credentialRow is the comparable content of the row of an API key or client.
+func credentialRow(fingerprint string, g Grant, madeBy string) projection.Credential {
+	return projection.Credential{Fingerprint: fingerprint, Role: string(g.Role), ExpiresAt: formatEnd(g.Expires), MadeBy: madeBy}
+}
+
+// isKey reports whether the stored text of an API key matches the key that its row names. It
+// returns true if this process cannot read the text.
+func (s Credentials) isKey(c *Company, k *storedKey) bool {
+	if !s.db.unsealed {
+		return true // Unseal was not called
+	}
+	text, err := s.db.secrets.OpenAPIKey(c.Chain, k.hash, k.key)
+	hash := keys.HashSecret(text)
+	return err == nil && keys.Fingerprint(hash) == k.fingerprint && string(s.db.secrets.Index(hash)) == string(k.hash)
 }
 
 // newKey creates a key with the prefix of the service. The default name "service" gives the prefix
@@ -36,15 +87,11 @@ func (s Credentials) insertKey(
 	w *conn, company int64, k APIKey, g Grant, madeBy string,
 ) (created controlEvent, err error) {
 	hash := keys.HashSecret(k.Key)
-	fingerprint := keys.Fingerprint(hash)
 	index := s.db.secrets.Index(hash)
-	_, err = w.exec(`INSERT INTO api_key (company, hash, key, label, created_at, made_by, role, expires_at, fingerprint)
-		VALUES (?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?)`,
-		company, index, s.db.secrets.KeepAPIKey(company, index,
-			k.Key), k.Label, k.CreatedAt, madeBy, g.Role, g.expiresAt(), fingerprint)
-	created = controlEvent{APIKeyCreated, subjectAPIKey(fingerprint), grantDetails(fingerprint, g)}
-	created.details["label"] = k.Label
-	return created, err
+	stored := storedKey{company: company, hash: index, key: s.db.secrets.KeepAPIKey(company, index, k.Key), label: k.Label, createdAt: k.CreatedAt,
+		madeBy: madeBy, grant: g, fingerprint: keys.Fingerprint(hash)}
+	_, err = apiKeys.insert(w, &stored, "")
+	return apiKeys.created(APIKeyCreated, &stored, nil), err
 }
 
 // CreateKey creates another API key for the caller's company. It returns ErrTooMany if the company
@@ -97,7 +144,7 @@ func (s Credentials) DeleteKey(ctx context.Context, by Caller, key string) error
 	// Forget the key whatever the outcome, which is unknown after a failed commit. The next use of
 	// the key reads the database.
 	defer s.db.credentials.forget(hash)
-	defer s.db.requesters.forget(owned{by.Company.Chain, "api-key:" + keys.Fingerprint(hash)})
+	defer s.db.requesters.forget(owned{by.Company.Chain, apiKeys.about(keys.Fingerprint(hash))})
 	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		n, err := w.exec(`DELETE FROM api_key WHERE company = ? AND hash = ?`, by.Company.Chain, s.db.secrets.Index(hash))
 		if err != nil {
@@ -115,7 +162,7 @@ func (s Credentials) DeleteKey(ctx context.Context, by Caller, key string) error
 			return nil, ErrLastKey // this rolls back the deletion
 		}
 		fingerprint := keys.Fingerprint(hash)
-		return []controlEvent{{APIKeyDeleted, subjectAPIKey(fingerprint), map[string]any{"fingerprint": fingerprint}}}, nil
+		return []controlEvent{{APIKeyDeleted, apiKeys.about(fingerprint), map[string]any{"fingerprint": fingerprint}}}, nil
 	})
 	if err != nil {
 		return fmt.Errorf("delete API key: %w", err)

@@ -35,11 +35,11 @@ func (w *writer) obeyedLimits(c *conn, number int64, has limits) (limits, error)
 func (s Tables) compareLimits(c *conn, company int64, has limits) (comparedLimits, error) {
 	of := &Company{Chain: company}
 	var at, reason sql.NullString
-	var quota quotaRow
+	var quota Quota
 	var suspended, quoted, about sql.NullInt64
-	err := c.one([]any{&of.ID, &at, &reason, &quota.records, &quota.bytes, &suspended, &quoted, &about},
-		`SELECT company_id, suspended_at, s.reason, max_records, max_bytes, `+latestOf("company.id", "'"+subjectSuspension+"'")+`, `+
-			latestOf("company.id", "'"+subjectQuota+"'")+`, `+latestOf("company.id", "'company:' || company_id")+`
+	err := c.one([]any{&of.ID, &at, &reason, &quota.Records, &quota.Bytes, &suspended, &quoted, &about},
+		`SELECT company_id, suspended_at, s.reason, max_records, max_bytes, `+latestOf("company.id", "'"+suspensions.subject+"'")+`, `+
+			latestOf("company.id", "'"+quotas.subject+"'")+`, `+latestOf("company.id", "'company:' || company_id")+`
 		FROM company LEFT JOIN company_suspension s ON s.company = company.id LEFT JOIN company_quota q ON q.company = company.id WHERE company.id = ?`, company)
 	if errors.Is(err, ErrNotFound) {
 		return comparedLimits{has, has}, nil // a company that is gone, which verification reports
@@ -55,18 +55,26 @@ func (s Tables) compareLimits(c *conn, company int64, has limits) (comparedLimit
 		}
 	}
 	of.complete = latest[2].Tells()
-	obeyed := limits{at.Valid, quota.records, quota.bytes}
-	is := projection.Suspension{SuspendedAt: at.String, Reason: reason.String}
+	rows := limits{at.Valid, orNull(quota.Records), orNull(quota.Bytes)}
+	obeyed := rows
+	is := suspensions.row(&storedSuspension{Suspension: Suspension{at.String, reason.String}})
 	if s.checked(of, latest[0].Suspension(is)) != nil {
 		obeyed.suspended = latest[0].Suspends()
 	}
-	if s.checked(of, latest[1].Quota(quota.projected())) != nil {
+	if s.checked(of, latest[1].Quota(quotas.row(&storedQuota{Quota: quota}))) != nil {
 		obeyed.records, obeyed.bytes = serversOr(latest[1].Quotas())
 	}
-	return comparedLimits{limits{at.Valid, quota.records, quota.bytes}, obeyed}, nil
+	return comparedLimits{rows, obeyed}, nil
 }
 
 func serversOr(q projection.Quota) (records, bytes sql.NullInt64) {
 	of := func(n int64) sql.NullInt64 { return sql.NullInt64{Int64: n, Valid: n != projection.ServersQuota} }
 	return of(q.MaxRecords), of(q.MaxBytes)
+}
+
+func orNull(n *int64) sql.NullInt64 {
+	if n == nil {
+		return sql.NullInt64{}
+	}
+	return sql.NullInt64{Int64: *n, Valid: true}
 }

@@ -3,13 +3,14 @@ package store
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"iter"
 
 	"attestd/chain"
 	"attestd/crypto/keys"
+	"attestd/store/projection"
 )
 
 // OAuthClient is a client. Its secret is known only when it is created.
@@ -25,6 +26,50 @@ type OAuthClient struct {
 type ClientKeys struct {
 	JWKS    string // a JWK set in the form of RFC 8785
 	JWKSURI string // or where it is
+}
+
+// storedClient is a client as it is stored.
+type storedClient struct {
+	OAuthClient
+	company     int64
+	hash        []byte // of the secret, or an HMAC of that
+	madeBy      string // fingerprint of the credential that created it
+	grant       Grant
+	fingerprint string // of the secret
+}
+
+var clients = right[storedClient, projection.Credential]{
+	table: projection.TableClient, subject: "oauth-client:", title: "client_id", order: "id",
+	columns: func(o *storedClient) []column {
+		return []column{
+			rowID(&o.id), plain("company", &o.company),
+			plain("client_id", &o.ID).as("clientId"),
+			plain("secret_hash", &o.hash),
+			plain("created_at", &o.CreatedAt),
+			optional("made_by", &o.madeBy),
+			plain("role", &o.grant.Role).as("role"),
+			end("expires_at", &o.grant.Expires).as("expiresAt"),
+			plain("fingerprint", &o.fingerprint).as("fingerprint"),
+			optional("jwks", &o.JWKS).asJSONIfAny("jwks"),
+			optional("jwks_uri", &o.JWKSURI).asIfAny("jwksUri"),
+		}
+	},
+	row: func(o *storedClient) projection.Credential {
+		has := credentialRow(o.fingerprint, o.grant, o.madeBy)
+		has.JWKS, has.JWKSURI = o.JWKS, o.JWKSURI
+		return has
+	},
+	wrong: func(s *Store, _ *Company, o *storedClient) string {
+		if !s.settings.Sealing.HasLookup() && !isHashOf(o.hash, o.fingerprint) {
+			return "its hash is of another secret"
+		}
+		return ""
+	},
+}
+
+// isHashOf reports whether a stored SHA-256 is that of the secret with a fingerprint.
+func isHashOf(hash []byte, fingerprint string) bool {
+	return len(hash) == sha256.Size && keys.Fingerprint([sha256.Size]byte(hash)) == fingerprint
 }
 
 // CreateClient creates a client of the caller's company and its secret, of which only the hash is
@@ -47,40 +92,30 @@ func (s Credentials) CreateKeyClient(
 func (s Credentials) createClient(
 	ctx context.Context, by Caller, g Grant, has ClientKeys, most int,
 ) (client OAuthClient, secret string, err error) {
-	client = OAuthClient{ID: "cc_" + rand.Text(), CreatedAt: chain.FormatTime(by.At), ClientKeys: has}
 	secret = keys.NewSecret("cs")
 	hash := keys.HashSecret(secret)
+	stored := storedClient{OAuthClient{ID: "cc_" + rand.Text(), CreatedAt: chain.FormatTime(by.At), ClientKeys: has}, by.Company.Chain,
+		s.db.secrets.Index(hash), by.Credential, g, keys.Fingerprint(hash)}
 	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
 		if err := checkCount(w, most, `SELECT count(*) FROM oauth_client WHERE company = ?`, by.Company.Chain); err != nil {
 			return nil, err
 		}
-		details := grantDetails(keys.Fingerprint(hash), g)
-		details["clientId"] = client.ID
-		if has.JWKS != "" {
-			details["jwks"] = json.RawMessage(has.JWKS)
-		}
-		if has.JWKSURI != "" {
-			details["jwksUri"] = has.JWKSURI
-		}
-		_, err := w.exec(`INSERT INTO oauth_client (company, client_id, secret_hash, created_at, made_by, role, expires_at, fingerprint, jwks, jwks_uri)
-			VALUES (?, ?, ?, ?, nullif(?, ''), ?, ?, ?, nullif(?, ''), nullif(?, ''))`,
-			by.Company.Chain, client.ID, s.db.secrets.Index(hash), client.CreatedAt, by.Credential, g.Role, g.expiresAt(), keys.Fingerprint(hash), has.JWKS, has.JWKSURI)
-		return []controlEvent{{OAuthClientCreated, subjectClient(client.ID), details}}, err
+		_, err := clients.insert(w, &stored, "")
+		return []controlEvent{clients.created(OAuthClientCreated, &stored, nil)}, err
 	})
 	if err != nil {
 		return OAuthClient{}, "", fmt.Errorf("create OAuth client: %w", err)
 	}
-	return client, secret, nil
+	return stored.OAuthClient, secret, nil
 }
 
 // Clients yields the clients of the caller's company in the order of creation.
 func (s Credentials) Clients(ctx context.Context, by Caller) iter.Seq2[OAuthClient, error] {
-	scan := func(rows *sql.Rows) (o OAuthClient, err error) {
-		err = rows.Scan(&o.id, &o.ID, &o.CreatedAt, &o.JWKS, &o.JWKSURI)
-		return o, err
+	scan := func(rows *sql.Rows) (OAuthClient, error) {
+		o, err := clients.scan(rows)
+		return o.OAuthClient, err
 	}
-	return list(ctx, s.db, "OAuth clients", scan,
-		`SELECT id, client_id, created_at, coalesce(jwks, ''), coalesce(jwks_uri, '') FROM oauth_client WHERE company = ? AND id > ? ORDER BY id`,
+	return list(ctx, s.db, "OAuth clients", scan, "SELECT "+clients.list("oauth_client")+" FROM oauth_client WHERE company = ? AND id > ? ORDER BY id",
 		func(last OAuthClient) []any { return []any{by.Company.Chain, last.id} })
 }
 
@@ -98,7 +133,7 @@ func (s Credentials) DeleteClient(ctx context.Context, by Caller, clientID strin
 			return nil, err
 		}
 		details := map[string]any{"clientId": clientID, "fingerprint": fingerprint}
-		return []controlEvent{{OAuthClientDeleted, subjectClient(clientID), details}}, nil
+		return []controlEvent{{OAuthClientDeleted, clients.about(clientID), details}}, nil
 	})
 	if err != nil {
 		err = fmt.Errorf("delete OAuth client: %w", err)

@@ -25,23 +25,18 @@ type oauthSecret struct {
 // unknown client has an empty hash.
 func (s Credentials) clientSecret(ctx context.Context, clientID string, now time.Time) (oauthSecret, error) {
 	o, err := lookup(s.db, &s.db.clients, clientID, now, func() (o oauthSecret, err error) {
-		var number int64
-		var expires, latest sql.NullInt64
-		var madeBy, jwks, jwksURI sql.NullString
-		err = s.db.read(ctx, func(r *conn) error {
-			return r.one([]any{&number, &o.hash, &o.fingerprint, &o.grant.Role, &expires, &madeBy, &jwks, &jwksURI, &latest},
-				`SELECT company, secret_hash, fingerprint, role, expires_at, made_by, jwks, jwks_uri, `+latestOf("oauth_client.company", "'oauth-client:' || client_id")+`
-				FROM oauth_client WHERE client_id = ?`, clientID)
+		var found known[storedClient]
+		err = s.db.read(ctx, func(r *conn) (err error) {
+			found, err = clients.knownOne(r, "client_id = ?", clientID)
+			return err
 		})
 		if err != nil {
 			return o, err
 		}
-		o.grant.Expires = expiry(expires)
-		if o.company, err = s.db.Companies.now(ctx, number); err == nil {
-			has := credentialRow(o.fingerprint, string(o.grant.Role), expires, madeBy)
-			has.JWKS, has.JWKSURI = jwks.String, jwksURI.String
-			o.keys = ClientKeys{has.JWKS, has.JWKSURI}
-			err = s.check(ctx, o.company, sql.NullString{String: clientID, Valid: true}, latest, has, [32]byte{})
+		has := &found.row
+		o.hash, o.fingerprint, o.grant, o.keys = has.hash, has.fingerprint, has.grant, has.ClientKeys
+		if o.company, err = s.db.Companies.now(ctx, has.company); err == nil {
+			err = s.check(ctx, o.company, sql.NullString{String: clientID, Valid: true}, found.latest, clients.row(has), [32]byte{})
 		}
 		return o, err
 	})

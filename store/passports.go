@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/projection"
 )
 
 // Passport is the stored state of an issued passport.
@@ -26,23 +27,45 @@ type Passport struct {
 	Reason    *string // of the revocation
 	JKT       string  // thumbprint of the key that it is bound to, or ""
 
-	id int64 // row ID
+	id, company int64
+	scopes      string // a JSON array, as it is stored
 }
 
-// passportColumns lists the columns that scanPassport reads.
-const passportColumns = "jti, agent_id, scopes, issued_at, expires_at, revoked_at, reason, jkt, id"
+var passports = right[Passport, projection.Passport]{
+	table: projection.TablePassport, subject: "passport:", title: "jti", order: "issued_at, id",
+	columns: func(p *Passport) []column {
+		return []column{
+			rowID(&p.id), plain("company", &p.company),
+			plain("jti", &p.JTI).as("jti"),
+			plain("agent_id", &p.AgentID).as("agentId"),
+			plain("scopes", &p.scopes).asJSON("scopes"),
+			plain("issued_at", &p.IssuedAt).as("issuedAt"),
+			plain("expires_at", &p.ExpiresAt).as("expiresAt"),
+			optional("revoked_at", &p.RevokedAt),
+			nullable("reason", &p.Reason),
+			optional("jkt", &p.JKT).asIfAny("jkt"),
+		}
+	},
+	row: func(p *Passport) projection.Passport {
+		return projection.Passport{AgentID: p.AgentID, Scopes: canonicalList(p.scopes), IssuedAt: p.IssuedAt, ExpiresAt: p.ExpiresAt,
+			RevokedAt: p.RevokedAt, Reason: projection.TextOf(p.Reason), JKT: p.JKT}
+	},
+}
 
-func scanPassport(rows *sql.Rows) (p Passport, err error) {
-	var scopes []byte
-	var revoked, jkt sql.NullString
-	if err := rows.Scan(&p.JTI, &p.AgentID, &scopes, &p.IssuedAt, &p.ExpiresAt, &revoked, &p.Reason, &jkt, &p.id); err != nil {
-		return Passport{}, err
+func scanPassport(rows *sql.Rows) (Passport, error) {
+	p, err := passports.scan(rows)
+	if err == nil {
+		err = p.parse()
 	}
-	p.RevokedAt, p.JKT = revoked.String, jkt.String
-	if err := json.Unmarshal(scopes, &p.Scopes); err != nil {
-		return Passport{}, fmt.Errorf("%w: scopes of passport %s: %w", ErrCorrupt, p.JTI, err)
+	return p, err
+}
+
+// parse reads the scopes as they are stored.
+func (p *Passport) parse() error {
+	if err := json.Unmarshal([]byte(p.scopes), &p.Scopes); err != nil {
+		return fmt.Errorf("%w: scopes of passport %s: %w", ErrCorrupt, p.JTI, err)
 	}
-	return p, nil
+	return nil
 }
 
 // insertPassport records a passport. It returns ErrDisabled if its agent is disabled. rotates is
@@ -52,27 +75,22 @@ func insertPassport(w *conn, company int64, p Passport, rotates string) (issued 
 	if err != nil {
 		return issued, err
 	}
-	n, err := w.exec(`INSERT INTO passport (company, jti, agent_id, scopes, issued_at, expires_at, jkt) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7
-		WHERE NOT EXISTS (SELECT 1 FROM agent WHERE company = ?1 AND agent_id = ?3 AND disabled_at IS NOT NULL)`,
-		company, p.JTI, p.AgentID, string(scopes), p.IssuedAt, p.ExpiresAt, sql.NullString{String: p.JKT, Valid: p.JKT != ""})
+	p.company, p.scopes = company, string(scopes)
+	n, err := passports.insertWhere(w, &p, `NOT EXISTS (SELECT 1 FROM agent WHERE company = ?1 AND agent_id = ?3 AND disabled_at IS NOT NULL)`)
 	if err == nil && n == 0 {
 		err = ErrDisabled
 	}
-	details := map[string]any{"jti": p.JTI, "agentId": p.AgentID, "scopes": p.Scopes, "issuedAt": p.IssuedAt,
-		"expiresAt": p.ExpiresAt}
-	if p.JKT != "" {
-		details["jkt"] = p.JKT
-	}
+	details := map[string]any{}
 	if rotates != "" {
 		details["rotates"] = rotates
 	}
-	return controlEvent{PassportIssued, subjectPassport(p.JTI), details}, err
+	return passports.created(PassportIssued, &p, details), err
 }
 
 // findPassport reads a passport on a connection for reads or for writes. It returns ErrNotFound for
 // an unknown one.
 func findPassport(c *conn, company int64, jti string) (Passport, error) {
-	return row(c, scanPassport, "SELECT "+passportColumns+" FROM passport WHERE jti = ? AND company = ?", jti, company)
+	return row(c, scanPassport, "SELECT "+passports.list("passport")+" FROM passport WHERE jti = ? AND company = ?", jti, company)
 }
 
 // revoke marks a passport as revoked, and returns its new state. It returns ErrNotFound or
@@ -87,7 +105,7 @@ func revoke(w *conn, by Caller, jti string, reason *string) (p Passport, revoked
 		err = ErrRevoked
 	}
 	details := map[string]any{"jti": jti, "agentId": p.AgentID, "revokedAt": p.RevokedAt, "reason": reason}
-	return p, controlEvent{PassportRevoked, subjectPassport(jti), details}, err
+	return p, controlEvent{PassportRevoked, passports.about(jti), details}, err
 }
 
 // Record records a passport before it is issued. It returns ErrDisabled if its agent is disabled.
@@ -210,14 +228,14 @@ func (s Passports) Rotate(ctx context.Context, by Caller, presented, next Passpo
 
 // Revoked yields all revoked passports of the caller's company, ordered by time of revocation.
 func (s Passports) Revoked(ctx context.Context, by Caller) iter.Seq2[Passport, error] {
-	return list(ctx, s.db, "passports", scanPassport, "SELECT "+passportColumns+` FROM passport
+	return list(ctx, s.db, "passports", scanPassport, "SELECT "+passports.list("passport")+` FROM passport
 		WHERE company = ? AND revoked_at IS NOT NULL AND (revoked_at, id) > (?, ?) ORDER BY revoked_at, id`,
 		func(last Passport) []any { return []any{by.Company.Chain, last.RevokedAt, last.id} })
 }
 
 // Valid yields the passports of an agent that are valid at the caller's time.
 func (s Passports) Valid(ctx context.Context, by Caller, agentID string) iter.Seq2[Passport, error] {
-	return list(ctx, s.db, "passports", scanPassport, "SELECT "+passportColumns+` FROM passport
+	return list(ctx, s.db, "passports", scanPassport, "SELECT "+passports.list("passport")+` FROM passport
 		WHERE company = ? AND agent_id = ? AND revoked_at IS NULL AND expires_at > ? AND id > ? ORDER BY id`,
 		func(last Passport) []any { return []any{by.Company.Chain, agentID, by.At.Unix(), last.id} })
 }
@@ -293,7 +311,7 @@ func (s Passports) List(
 			rest = end.String()
 		}
 	}
-	return list(ctx, s.db, "passports", scanPassport, "SELECT "+passportColumns+` FROM passport
+	return list(ctx, s.db, "passports", scanPassport, "SELECT "+passports.list("passport")+` FROM passport
 		WHERE company = ?1 AND (issued_at, id) >= (?2, ?3) AND (issued_at, id) < (?4, ?5) AND (?6 = '' OR agent_id = ?6)
 		AND (?7 = '' OR ?7 = CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= ?8 THEN 'expired' ELSE 'valid' END)
 		ORDER BY issued_at DESC, id DESC`,

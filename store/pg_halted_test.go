@@ -3,11 +3,12 @@ package store_test
 import (
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgproto3"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgproto3"
 )
 
 // A server that was halted in the middle of a message while it held the lock on a chain's head

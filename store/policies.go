@@ -31,6 +31,43 @@ type CompanySetting struct {
 	ExchangeAudiences []string // ascending
 }
 
+// attestPolicy is the policy of an agent, or with "" of the company.
+type attestPolicy struct {
+	company         int64
+	agentID, attest string
+}
+
+var attestPolicies = right[attestPolicy, projection.Policy]{
+	table: projection.TablePolicy, subject: "policy:", title: "agent_id", order: "agent_id",
+	columns: func(p *attestPolicy) []column {
+		return []column{
+			plain("company", &p.company),
+			plain("agent_id", &p.agentID).asIfNamed("agentId"),
+			plain("attest", &p.attest).as("attest"),
+		}
+	},
+	row: func(p *attestPolicy) projection.Policy { return projection.Policy{Attest: p.attest} },
+}
+
+// companyPolicy is what the company has decided beside that, in a row of its own.
+type companyPolicy struct {
+	company           int64
+	exchangeAudiences string // a JSON array in the form of RFC 8785
+}
+
+var companyPolicies = right[companyPolicy, projection.CompanyPolicy]{
+	table: projection.TableCompanyPolicy, subject: "company-policy", order: "company",
+	columns: func(p *companyPolicy) []column {
+		return []column{
+			plain("company", &p.company),
+			plain("exchange_audiences", &p.exchangeAudiences).asJSON("exchangeAudiences"),
+		}
+	},
+	row: func(p *companyPolicy) projection.CompanyPolicy {
+		return projection.CompanyPolicy{ExchangeAudiences: p.exchangeAudiences}
+	},
+}
+
 // Set sets the policy of an agent. ErrNotFound of the agent.
 func (s Policies) Set(ctx context.Context, by Caller, agentID, attest string) error {
 	defer s.db.policies.forget() // whatever the outcome
@@ -38,9 +75,9 @@ func (s Policies) Set(ctx context.Context, by Caller, agentID, attest string) er
 		if _, err := findAgentState(w, by.Company.Chain, agentID); err != nil {
 			return nil, err
 		}
-		changed, err := s.setAttest(w, by, agentID, attest)
-		if changed {
-			events = append(events, controlEvent{AgentPolicy, subjectPolicy(agentID), map[string]any{"agentId": agentID, "attest": attest}})
+		event, err := s.setAttest(w, by, agentID, attest, AgentPolicy)
+		if event != nil {
+			events = append(events, *event)
 		}
 		return events, err
 	})
@@ -57,21 +94,21 @@ func (s Policies) SetCompany(ctx context.Context, by Caller, change CompanyChang
 	defer s.db.exchanges.forget()
 	err = s.db.controlled(ctx, by, func(w *conn) (events []controlEvent, err error) {
 		if change.Attest != "" {
-			changed, err := s.setAttest(w, by, "", change.Attest)
+			event, err := s.setAttest(w, by, "", change.Attest, CompanyPolicy)
 			if err != nil {
 				return nil, err
 			}
-			if changed {
-				events = append(events, controlEvent{CompanyPolicy, subjectPolicy(""), map[string]any{"attest": change.Attest}})
+			if event != nil {
+				events = append(events, *event)
 			}
 		}
 		if change.ExchangeAudiences != nil {
-			text, changed, err := s.setExchanges(w, by, change.ExchangeAudiences)
+			event, err := s.setExchanges(w, by, change.ExchangeAudiences)
 			if err != nil {
 				return nil, err
 			}
-			if changed {
-				events = append(events, controlEvent{CompanyPolicy, subjectCompanyPolicy, map[string]any{"exchangeAudiences": text}})
+			if event != nil {
+				events = append(events, *event)
 			}
 		}
 		if now.Attest, err = storedAttest(w, by, ""); err == nil {
@@ -85,15 +122,17 @@ func (s Policies) SetCompany(ctx context.Context, by Caller, change CompanyChang
 	return now, nil
 }
 
-// setAttest writes what may be recorded in the name of an agent, or with "" in that of any.
-func (s Policies) setAttest(w *conn, by Caller, agentID, attest string) (changed bool, err error) {
+// setAttest writes what may be recorded in the name of an agent, or with "" in that of any. The
+// event is nil where that was so already.
+func (s Policies) setAttest(w *conn, by Caller, agentID, attest string, action ControlAction) (*controlEvent, error) {
 	before, err := storedAttest(w, by, agentID)
 	if err != nil || before == attest {
-		return false, err
+		return nil, err
 	}
-	_, err = w.exec(`INSERT INTO attest_policy (company, agent_id, attest) VALUES (?, ?, ?) ON CONFLICT (company, agent_id) DO UPDATE SET attest = excluded.attest`,
-		by.Company.Chain, agentID, attest)
-	return true, err
+	p := attestPolicy{by.Company.Chain, agentID, attest}
+	_, err = attestPolicies.insert(w, &p, `ON CONFLICT (company, agent_id) DO UPDATE SET attest = excluded.attest`)
+	event := attestPolicies.created(action, &p, nil)
+	return &event, err
 }
 
 func storedAttest(w *conn, by Caller, agentID string) (attest string, err error) {
@@ -104,12 +143,12 @@ func storedAttest(w *conn, by Caller, agentID string) (attest string, err error)
 	return attest, err
 }
 
-// setExchanges writes the audiences of exchanges, and returns them as the control record says them.
-func (s Policies) setExchanges(w *conn, by Caller, audiences []string) (detail json.Marshaler, changed bool, err error) {
+// setExchanges writes the audiences of exchanges. The event is nil where they were those already.
+func (s Policies) setExchanges(w *conn, by Caller, audiences []string) (*controlEvent, error) {
 	before, err := storedExchanges(w, by)
 	next := slices.Sorted(slices.Values(audiences))
 	if err != nil || slices.Equal(before, next) {
-		return nil, false, err
+		return nil, err
 	}
 	text := []byte{'['}
 	gives := false
@@ -121,12 +160,13 @@ func (s Policies) setExchanges(w *conn, by Caller, audiences []string) (detail j
 		gives = gives || !slices.Contains(before, audience)
 	}
 	text = append(text, ']')
-	_, err = w.exec(`INSERT INTO company_policy (company, exchange_audiences) VALUES (?, ?) ON CONFLICT (company) DO UPDATE SET exchange_audiences = excluded.exchange_audiences`,
-		by.Company.Chain, string(text))
-	if gives {
-		return json.RawMessage(text), true, err
+	p := companyPolicy{by.Company.Chain, string(text)}
+	_, err = companyPolicies.insert(w, &p, `ON CONFLICT (company) DO UPDATE SET exchange_audiences = excluded.exchange_audiences`)
+	event := companyPolicies.created(CompanyPolicy, &p, nil)
+	if !gives {
+		event.details["exchangeAudiences"] = narrower{text}
 	}
-	return narrower{text}, true, err
+	return &event, err
 }
 
 func storedExchanges(w *conn, by Caller) ([]string, error) {
@@ -172,7 +212,7 @@ func (s Policies) loadExchanges(r *conn, company *Company) ([]string, error) {
 	var stored sql.NullString
 	var latest sql.NullInt64
 	err := r.one([]any{&stored, &latest}, `SELECT exchange_audiences, `+latestOf("CAST(?1 AS BIGINT)", "?2")+`
-		FROM (SELECT 1) AS one LEFT JOIN company_policy ON company = ?1`, company.Chain, subjectCompanyPolicy)
+		FROM (SELECT 1) AS one LEFT JOIN company_policy ON company = ?1`, company.Chain, companyPolicies.subject)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +220,7 @@ func (s Policies) loadExchanges(r *conn, company *Company) ([]string, error) {
 	if err != nil {
 		return nil, s.db.Tables.noted(company, err)
 	}
-	has := projection.CompanyPolicy{ExchangeAudiences: stored.String}
+	has := companyPolicies.row(&companyPolicy{exchangeAudiences: stored.String})
 	if err := s.db.Tables.checked(company, l.CompanyPolicy(has)); err != nil || !stored.Valid {
 		return nil, err
 	}
@@ -213,7 +253,7 @@ func (s Policies) DemandsKey(ctx context.Context, by Caller, agentID string) (bo
 func (s Policies) load(r *conn, company *Company, agentID string) (attest string, err error) {
 	var stored sql.NullString
 	var latest sql.NullInt64
-	err = r.one([]any{&stored, &latest}, `SELECT attest, `+latestOf("CAST(?1 AS BIGINT)", "'policy:' || ?2")+`
+	err = r.one([]any{&stored, &latest}, `SELECT attest, `+latestOf("CAST(?1 AS BIGINT)", "'"+attestPolicies.subject+"' || ?2")+`
 		FROM (SELECT 1) AS one LEFT JOIN attest_policy ON company = ?1 AND agent_id = ?2`, company.Chain, agentID)
 	if err != nil {
 		return "", err

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 
@@ -16,16 +15,14 @@ import (
 // Check returns ErrNotFound unless the caller's company has the federation of a name that was made
 // at a time. Answers are cached; a deletion takes effect before Delete returns.
 func (s Federations) Check(ctx context.Context, by Caller, name, createdAt string) error {
-	since, err := lookup(s.db, &s.db.requesters, owned{by.Company.Chain, "federation:" + name}, by.At, func() (since string, err error) {
+	since, err := lookup(s.db, &s.db.requesters, owned{by.Company.Chain, federations.about(name)}, by.At, func() (since string, err error) {
 		err = s.db.read(ctx, func(r *conn) error {
-			var latest sql.NullInt64
-			f, err := row(r, func(rows *sql.Rows) (Federation, error) { return scanFederationAnd(rows, &latest) },
-				"SELECT "+federationColumns+", "+latestOf("f.company", "'federation:' || name")+" FROM federation f WHERE company = ? AND name = ?", by.Company.Chain, name)
+			f, err := federations.knownOne(r, "company = ? AND name = ?", by.Company.Chain, name)
 			if err != nil {
 				return err
 			}
-			since = f.CreatedAt
-			return s.check(r, by.Company, f, latest)
+			since = f.row.CreatedAt
+			return s.check(r, by.Company, f)
 		})
 		return since, orAbsent(err)
 	})
@@ -42,20 +39,18 @@ func (s Federations) Check(ctx context.Context, by Caller, name, createdAt strin
 // does not say whether the key has expired. Answers are cached; a deletion takes effect before
 // DeleteKey returns.
 func (s Credentials) CheckKey(ctx context.Context, by Caller, fingerprint string) error {
-	created, err := lookup(s.db, &s.db.requesters, owned{by.Company.Chain, "api-key:" + fingerprint}, by.At, func() (created string, err error) {
+	created, err := lookup(s.db, &s.db.requesters, owned{by.Company.Chain, apiKeys.about(fingerprint)}, by.At, func() (created string, err error) {
 		err = s.db.read(ctx, func(r *conn) error {
-			var role string
-			var madeBy sql.NullString
-			var expires, latest sql.NullInt64
-			if err := r.one([]any{&created, &role, &expires, &madeBy, &latest}, `SELECT created_at, role, expires_at, made_by, `+latestOf("company", "'api-key:' || fingerprint")+`
-				FROM api_key WHERE company = ? AND fingerprint = ?`, by.Company.Chain, fingerprint); err != nil {
+			k, err := apiKeys.knownOne(r, "company = ? AND fingerprint = ?", by.Company.Chain, fingerprint)
+			if err != nil {
 				return err
 			}
-			l, err := r.controlRecord(by.Company, latest)
+			created = k.row.createdAt
+			l, err := r.controlRecord(by.Company, k.latest)
 			if err != nil {
 				return s.db.Tables.noted(by.Company, err)
 			}
-			return s.db.Tables.checked(by.Company, l.Credential(projection.TableAPIKey, fingerprint, credentialRow(fingerprint, role, expires, madeBy)))
+			return s.db.Tables.checked(by.Company, l.Credential(projection.TableAPIKey, fingerprint, apiKeys.row(&k.row)))
 		})
 		return created, orAbsent(err)
 	})

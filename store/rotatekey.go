@@ -77,7 +77,7 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 		} else {
 			events, err = s.db.TokenKeys.rotate(w, by.Company, end, tokenKeys)
 		}
-		return append([]controlEvent{{SigningKeyRotated, subjectSigningKey(of.KID), map[string]any{
+		return append([]controlEvent{{SigningKeyRotated, signingKeys.about(of.KID), map[string]any{
 			"kid": of.KID, "fingerprint": of.Fingerprint, "previousKid": keys.Describe(old.Public).KID,
 			"compromised": compromised, "fromIndex": next.From, "endedAt": old.EndedAt,
 		}}}, events...), err
@@ -150,10 +150,7 @@ func (s Companies) rotate(
 			return old, next, err
 		}
 	}
-	if _, err = w.exec(`INSERT INTO company_key (company, generation, public_key, seed, created_at)
-		VALUES (?, ?, ?, ?, ?)`,
-		company, next.Generation, []byte(next.Public), s.db.secrets.KeepSeed(company, next.Generation,
-			private), next.CreatedAt); err != nil {
+	if err = s.insertKey(w, company, next.Generation, private, next.CreatedAt); err != nil {
 		return old, next, err
 	}
 	if _, _, err = rotateIn(w, of.Control, next.Generation, signer, private); err == nil {

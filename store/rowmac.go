@@ -33,6 +33,29 @@ var webhookTable = macTable{"webhook", "webhook_id", []string{
 	"former_secret", "former_until", "disabled_at", "disabled_reason", "next_record", "attempts", "retry_at", "next_control",
 }}
 
+// about is the subject of control records about the webhook with an ID.
+func (t *macTable) about(id string) string { return "webhook:" + id }
+
+// obeyed is how the rows of webhooks are compared with the control log.
+func (t *macTable) obeyed() obeyedTable {
+	return obeyedTable{
+		name: t.name, title: t.title, order: t.columns[0], about: t.about,
+		query: "SELECT " + t.all() + " FROM " + t.name + " WHERE company = ?1",
+		scan: func(_ *Store, _ *Company, rows *sql.Rows) (obeyedRow, error) {
+			r, err := t.scan(rows)
+			if err != nil {
+				return obeyedRow{}, err
+			}
+			has := projection.Webhook{URLHash: hashOf([]byte(r.text("url"))), Agents: canonicalList(r.text("agents")), Actions: canonicalList(r.text("actions")),
+				Fingerprint: r.text("fingerprint"), MadeBy: r.text("made_by")}
+			if !r.isNull("disabled_at") {
+				has.Disabled = r.text("disabled_reason")
+			}
+			return obeyedRow{name: r.text(t.title), at: []any{r.values[0]}, row: has}, nil
+		},
+	}
+}
+
 // macTables are all of them.
 var macTables = []*macTable{&webhookTable}
 

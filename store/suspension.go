@@ -16,6 +16,25 @@ type Suspension struct {
 	Reason string
 }
 
+type storedSuspension struct {
+	company int64
+	Suspension
+}
+
+var suspensions = right[storedSuspension, projection.Suspension]{
+	table: projection.TableSuspension, subject: "suspension", order: "company",
+	columns: func(s *storedSuspension) []column {
+		return []column{
+			plain("company", &s.company),
+			optional("suspended_at", &s.At).asIfAny("suspendedAt"),
+			optional("reason", &s.Reason).as("reason"),
+		}
+	},
+	row: func(s *storedSuspension) projection.Suspension {
+		return projection.Suspension{SuspendedAt: s.At, Reason: s.Reason}
+	},
+}
+
 // Suspend suspends the caller's company, for a reason that its control log says. When Suspend
 // returns, no server appends anything for it or issues anything to it; see Active. It reports false
 // if the company is suspended already.
@@ -29,10 +48,10 @@ func (s Companies) Resume(ctx context.Context, by Caller, reason string) (bool, 
 	return s.suspend(ctx, by, Suspension{Reason: reason})
 }
 
-func (s Companies) suspend(ctx context.Context, by Caller, next Suspension) (changed bool, err error) {
+func (companies Companies) suspend(ctx context.Context, by Caller, next Suspension) (changed bool, err error) {
 	company := by.Company.Chain
-	defer s.db.suspensions.forget(company) // whatever the outcome
-	err = s.db.recorded(ctx, by, s.db.change, func(w *conn) ([]controlEvent, error) {
+	defer companies.db.suspensions.forget(company) // whatever the outcome
+	err = companies.db.recorded(ctx, by, companies.db.change, func(w *conn) ([]controlEvent, error) {
 		var at, reason sql.NullString
 		err := w.one([]any{&at, &reason}, `SELECT suspended_at, reason FROM company_suspension WHERE company = ?`, company)
 		if err != nil && !errors.Is(err, ErrNotFound) {
@@ -41,16 +60,15 @@ func (s Companies) suspend(ctx context.Context, by Caller, next Suspension) (cha
 		if changed = at.Valid != (next.At != ""); !changed {
 			return nil, nil
 		}
-		if _, err := w.exec(`INSERT INTO company_suspension (company, suspended_at, reason) VALUES (?, nullif(?, ''), ?) ON CONFLICT (company) DO UPDATE
-			SET suspended_at = excluded.suspended_at, reason = excluded.reason`, company, next.At, next.Reason); err != nil {
+		s := storedSuspension{company, next}
+		action := CompanySuspended
+		if next.At == "" {
+			action = CompanyResumed
+		}
+		if _, err := suspensions.insert(w, &s, `ON CONFLICT (company) DO UPDATE SET suspended_at = excluded.suspended_at, reason = excluded.reason`); err != nil {
 			return nil, err
 		}
-		event := controlEvent{CompanySuspended, subjectSuspension,
-			map[string]any{"suspendedAt": next.At, "reason": next.Reason}}
-		if next.At == "" {
-			event = controlEvent{CompanyResumed, subjectSuspension, map[string]any{"reason": next.Reason}}
-		}
-		return []controlEvent{event}, s.relimit(w, by.Company)
+		return []controlEvent{suspensions.created(action, &s, nil)}, companies.relimit(w, by.Company)
 	})
 	if err != nil {
 		return false, fmt.Errorf("suspend or resume company %q: %w", by.Company.ID, err)
@@ -104,7 +122,7 @@ func (s Companies) loadSuspension(r *conn, c *Company) (found Suspension, err er
 	var at, reason sql.NullString
 	var latest sql.NullInt64
 	if err := r.one([]any{&at, &reason, &latest}, `SELECT suspended_at, reason, `+latestOf("CAST(?1 AS BIGINT)", "?2")+`
-		FROM (SELECT 1) AS one LEFT JOIN company_suspension ON company = ?1`, c.Chain, subjectSuspension); err != nil {
+		FROM (SELECT 1) AS one LEFT JOIN company_suspension ON company = ?1`, c.Chain, suspensions.subject); err != nil {
 		return found, err
 	}
 	found = Suspension{at.String, reason.String}
@@ -112,5 +130,5 @@ func (s Companies) loadSuspension(r *conn, c *Company) (found Suspension, err er
 	if err != nil {
 		return found, s.db.Tables.noted(c, err)
 	}
-	return found, s.db.Tables.checked(c, l.Suspension(projection.Suspension{SuspendedAt: found.At, Reason: found.Reason}))
+	return found, s.db.Tables.checked(c, l.Suspension(suspensions.row(&storedSuspension{Suspension: found})))
 }

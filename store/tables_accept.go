@@ -151,29 +151,29 @@ func (s Tables) rowEvent(
 	if t == nil {
 		return e, nil
 	}
-	var key any = d.Row
-	if k, is := d.Has.(projection.SigningKey); is {
-		key = k.Generation
+	query, args := t.query, []any{c.Chain}
+	if t.title != "" {
+		var key any = d.Row
+		if k, is := d.Has.(projection.SigningKey); is {
+			key = k.Generation
+		}
+		query, args = query+" AND "+t.title+" = ?2", append(args, key)
 	}
 	var has any // null if the row is gone
 	found, err := row(w, func(rows *sql.Rows) (obeyedRow, error) {
 		return t.scan(s.db, c, rows)
-	}, t.query+t.key+" = ?2", c.Chain, key)
+	}, query, args...)
 	switch {
 	case err == nil:
 		has = found.row
 	case !errors.Is(err, ErrNotFound):
 		return e, err
 	}
-	subject := map[string]func(string) string{
-		projection.TableAPIKey: subjectAPIKey, projection.TableClient: subjectClient, projection.TableAgent: subjectAgent,
-		projection.TablePassport: subjectPassport, projection.TableWebhook: subjectWebhook,
-		projection.TableAgentKey: subjectAgentKey, projection.TableTokenKey: subjectTokenKey, projection.TableEnrolment: subjectEnrolment, projection.TableFederation: subjectFederation, projection.TablePolicy: subjectPolicy,
-		projection.TableCompanyPolicy: func(string) string { return subjectCompanyPolicy },
-		projection.TableSuspension:    func(string) string { return subjectSuspension }, projection.TableQuota: func(string) string { return subjectQuota },
-		projection.TableSigningKey: func(string) string { return subjectSigningKey(kidOf(d.Row)) },
-	}[d.Table](d.Row)
-	return controlEvent{action, subject, map[string]any{"table": d.Table, "name": d.Row, "row": has}}, nil
+	name := d.Row
+	if d.Table == projection.TableSigningKey {
+		name = kidOf(d.Row)
+	}
+	return controlEvent{action: action, subject: t.about(name), details: map[string]any{"table": d.Table, "name": d.Row, "row": has}}, nil
 }
 
 // settingsEvent records in the log of a company all settings in which it differs from what the last

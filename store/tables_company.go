@@ -36,7 +36,7 @@ func (s Companies) check(r *conn, c *Company, metadata sql.NullString, latest sq
 	}
 	c.complete = true
 	return s.db.Tables.checked(c, newest.Company(projection.Company{
-		RegisteredAt: c.RegisteredAt, MetadataHash: hashOf(metadata), Actions: c.Actions.Origin, Control: c.Control.Origin,
+		RegisteredAt: c.RegisteredAt, MetadataHash: hashOf(rawOrNil(metadata)), Actions: c.Actions.Origin, Control: c.Control.Origin,
 	}))
 }
 
@@ -114,7 +114,7 @@ func (k *keyCheck) wrong(key ringKey, name string, origin *projection.KeyOrigin)
 
 // origin returns what the control log says about the creation of a key, or nil.
 func (k *keyCheck) origin(key ringKey) (*projection.KeyOrigin, int64, error) {
-	for _, subject := range []string{subjectSigningKey(keys.Describe(key.public).KID), subjectCompany(k.company.ID)} {
+	for _, subject := range []string{signingKeys.about(keys.Describe(key.public).KID), subjectCompany(k.company.ID)} {
 		var id sql.NullInt64
 		err := k.one([]any{&id}, `SELECT `+aboutSubject("CAST(?1 AS BIGINT)", "?2", "", "ASC"), k.company.Chain, subject)
 		if err != nil {

@@ -101,7 +101,7 @@ func (s Tables) checkWebhook(ctx context.Context, name webhookName) error {
 				return err
 			}
 			var id sql.NullInt64
-			if err := r.one([]any{&id}, `SELECT `+aboutSubject("CAST(?1 AS BIGINT)", "?2", "", "DESC"), c.Chain, subjectWebhook(name.id)); err != nil {
+			if err := r.one([]any{&id}, `SELECT `+aboutSubject("CAST(?1 AS BIGINT)", "?2", "", "DESC"), c.Chain, webhookTable.about(name.id)); err != nil {
 				return err
 			}
 			l, err := r.controlRecord(c, id)

@@ -23,7 +23,7 @@ func (s Webhooks) compare(r *conn, company *Company, id string) error {
 	table := tableOf(projection.TableWebhook)
 	has, err := row(r, func(rows *sql.Rows) (obeyedRow, error) {
 		return table.scan(s.db, company, rows)
-	}, table.query+table.key+" = ?2", company.Chain, id)
+	}, table.query+" AND "+table.title+" = ?2", company.Chain, id)
 	if err != nil {
 		return err
 	}
@@ -39,25 +39,15 @@ func (s Webhooks) compare(r *conn, company *Company, id string) error {
 		}
 		return state.Apply(number&indexMask, record.Timestamp, record.Payload)
 	}, `SELECT id, timestamp, payload FROM record WHERE id < 0 AND CASE WHEN json_valid(payload) THEN json_extract(payload, '$.payload.subject') END = ?1
-		AND id BETWEEN ?2 AND ?3 ORDER BY id`, subjectWebhook(id), recordID(company.Control.Chain, 0), recordID(company.Control.Chain, indexMask))
+		AND id BETWEEN ?2 AND ?3 ORDER BY id`, webhookTable.about(id), recordID(company.Control.Chain, 0), recordID(company.Control.Chain, indexMask))
 	var d *projection.Difference
 	if unread := (*projection.RecordError)(nil); errors.As(err, &unread) {
 		d, err = &projection.Difference{Table: "record", Row: "control", Index: unread.Index, What: unread.Error()}, nil
 	} else if err == nil {
-		d = table.take(state.Compare(), has)
+		d = state.Compare().Row(table.name, has.name, has.row)
 	}
 	if err != nil || d == nil || d.Unrecorded() && !company.complete {
 		return err
 	}
 	return changedTables(company, d)
-}
-
-// tableOf returns the table with a name, or nil.
-func tableOf(name string) *obeyedTable {
-	for i := range obeyedTables {
-		if obeyedTables[i].name == name {
-			return &obeyedTables[i]
-		}
-	}
-	return nil
 }

@@ -35,6 +35,7 @@ type TokenKey struct {
 	CompromisedAt  string // "" while it is not
 	Public         *tokenkey.Public
 
+	company int64
 	jwk     string
 	stored  []byte // private part; nil once it signs no more
 	private func() (*tokenkey.Private, error)
@@ -65,20 +66,37 @@ func signing(keys []TokenKey, algorithm string, at time.Time) (found *TokenKey) 
 	return found
 }
 
-const tokenKeyColumns = "kid, alg, jwk, private, created_at, signs_from, ended_at, compromised_at"
-
-func scanTokenKey(rows *sql.Rows) (TokenKey, error) { return scanTokenKeyAnd(rows) }
-
-func scanTokenKeyAnd(rows *sql.Rows, more ...any) (k TokenKey, err error) {
-	var ended, compromised sql.NullString
-	err = rows.Scan(append([]any{&k.KID, &k.Algorithm, &k.jwk, &k.stored, &k.CreatedAt, &k.SignsFrom, &ended, &compromised}, more...)...)
-	k.EndedAt, k.CompromisedAt = ended.String, compromised.String
-	return k, err
-}
-
-// projected is the key as its row stands for the control log.
-func (k TokenKey) projected() projection.TokenKey {
-	return projection.TokenKey{Algorithm: k.Algorithm, JWK: k.jwk, SignsFrom: k.SignsFrom, EndedAt: k.EndedAt, Compromised: k.CompromisedAt != ""}
+var tokenKeys = right[TokenKey, projection.TokenKey]{
+	table: projection.TableTokenKey, subject: "token-key:", title: "kid", order: "kid",
+	columns: func(k *TokenKey) []column {
+		return []column{
+			plain("company", &k.company),
+			plain("kid", &k.KID).as("kid"),
+			plain("alg", &k.Algorithm).as("alg"),
+			plain("jwk", &k.jwk).asJSON("jwk"),
+			optional("private", &k.stored),
+			plain("created_at", &k.CreatedAt),
+			plain("signs_from", &k.SignsFrom).as("signsFrom"),
+			optional("ended_at", &k.EndedAt),
+			optional("compromised_at", &k.CompromisedAt),
+		}
+	},
+	row: func(k *TokenKey) projection.TokenKey {
+		return projection.TokenKey{Algorithm: k.Algorithm, JWK: k.jwk, SignsFrom: k.SignsFrom, EndedAt: k.EndedAt, Compromised: k.CompromisedAt != ""}
+	},
+	wrong: func(s *Store, c *Company, k *TokenKey) string {
+		if k.stored == nil || !s.unsealed {
+			return ""
+		}
+		err := s.TokenKeys.parse(c, k)
+		if err == nil {
+			_, err = k.private()
+		}
+		if err != nil {
+			return "its private part is of another key"
+		}
+		return ""
+	},
 }
 
 // tokenKeySet is what is remembered of a company's keys.
@@ -125,18 +143,12 @@ func (s TokenKeys) load(r *conn, company *Company, at time.Time) (set tokenKeySe
 		return set, err
 	}
 	set.gone, set.published = gone.String, new(atomic.Pointer[PublishedKeys])
-	var latest []sql.NullInt64
-	err = r.each(func(rows *sql.Rows) error {
-		var l sql.NullInt64
-		k, err := scanTokenKeyAnd(rows, &l)
-		set.keys, latest = append(set.keys, k), append(latest, l)
-		return err
-	}, "SELECT "+tokenKeyColumns+", "+latestOf("token_key.company", "'token-key:' || kid")+` FROM token_key
-		WHERE company = ? AND (ended_at IS NULL OR ended_at > ?) ORDER BY kid`, company.Chain, since)
-	for i := range set.keys {
-		if err == nil && set.keys[i].CompromisedAt == "" {
-			err = s.check(r, company, &set.keys[i], latest[i])
+	found, err := tokenKeys.known(r, "company = ? AND (ended_at IS NULL OR ended_at > ?) ORDER BY kid", company.Chain, since)
+	for _, k := range found {
+		if err == nil && k.row.CompromisedAt == "" {
+			err = s.check(r, company, &k)
 		}
+		set.keys = append(set.keys, k.row)
 	}
 	if err != nil {
 		return tokenKeySet{}, err
@@ -153,15 +165,15 @@ func missingAlgorithms(keys []TokenKey) []string {
 }
 
 // check compares a key with the newest control record about it, and parses it.
-func (s TokenKeys) check(r *conn, company *Company, k *TokenKey, latest sql.NullInt64) error {
-	l, err := r.controlRecord(company, latest)
+func (s TokenKeys) check(r *conn, company *Company, k *known[TokenKey]) error {
+	l, err := r.controlRecord(company, k.latest)
 	if err != nil {
 		return s.db.Tables.noted(company, err)
 	}
-	if err := s.db.Tables.checked(company, l.TokenKey(k.KID, k.projected())); err != nil {
+	if err := s.db.Tables.checked(company, l.TokenKey(k.row.KID, tokenKeys.row(&k.row))); err != nil {
 		return err
 	}
-	return s.parse(company, k)
+	return s.parse(company, &k.row)
 }
 
 // parse reads the public part of a key, and prepares reading its private part.

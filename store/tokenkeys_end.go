@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -12,14 +11,8 @@ import (
 	"attestd/store/sqlite"
 )
 
-func tokenKeyCreated(k *tokenkey.Public, signsFrom string) controlEvent {
-	return controlEvent{TokenKeyCreated, subjectTokenKey(k.KID), map[string]any{
-		"kid": k.KID, "alg": k.Algorithm, "jwk": json.RawMessage(k.JWK()), "signsFrom": signsFrom,
-	}}
-}
-
 func tokenKeyEnded(kid, endedAt string, compromised bool) controlEvent {
-	return controlEvent{TokenKeyEnded, subjectTokenKey(kid), map[string]any{"kid": kid, "endedAt": endedAt, "compromised": compromised}}
+	return controlEvent{TokenKeyEnded, tokenKeys.about(kid), map[string]any{"kid": kid, "endedAt": endedAt, "compromised": compromised}}
 }
 
 // prepare generates the keys that a rotation probably needs, by algorithm, before its transaction:
@@ -45,7 +38,7 @@ func (s TokenKeys) prepare(ctx context.Context, by Caller) map[string]*tokenkey.
 // key that does not sign yet stays.
 func (s TokenKeys) rotate(w *conn, company *Company, at time.Time, next map[string]*tokenkey.Private) (events []controlEvent, err error) {
 	from := at.Add(tokenKeyNotice)
-	current, err := all(w, scanTokenKey, "SELECT "+tokenKeyColumns+` FROM token_key WHERE company = ? AND ended_at IS NULL ORDER BY alg`, company.Chain)
+	current, err := all(w, tokenKeys.scan, "SELECT "+tokenKeys.list("token_key")+` FROM token_key WHERE company = ? AND ended_at IS NULL ORDER BY alg`, company.Chain)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +68,7 @@ func (s TokenKeys) rotate(w *conn, company *Company, at time.Time, next map[stri
 // endCompromised declares all keys compromised whose tokens may be valid, now or later, and takes
 // their private parts out.
 func (s TokenKeys) endCompromised(w *conn, by Caller) (events []controlEvent, err error) {
-	keys, err := all(w, scanTokenKey, "SELECT "+tokenKeyColumns+` FROM token_key
+	keys, err := all(w, tokenKeys.scan, "SELECT "+tokenKeys.list("token_key")+` FROM token_key
 		WHERE company = ? AND (ended_at IS NULL OR ended_at > ?) AND compromised_at IS NULL ORDER BY kid`,
 		by.Company.Chain, chain.FormatTime(by.At.Add(-TokenLife)))
 	if err != nil || len(keys) == 0 {

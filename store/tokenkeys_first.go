@@ -166,8 +166,9 @@ func (s TokenKeys) insert(w *conn, company *Company, private *tokenkey.Private, 
 	if err != nil {
 		return e, err
 	}
-	k, from := private.Public(), chain.FormatTime(signsFrom)
-	_, err = w.exec(`INSERT INTO token_key (company, kid, alg, jwk, private, created_at, signs_from) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-		company.Chain, k.KID, k.Algorithm, k.JWK(), s.db.secrets.Keep(der, atrest.SigningTokenKeyPlace(company.Chain, k.KID)), chain.FormatTime(created), from)
-	return tokenKeyCreated(k, from), err
+	public := private.Public()
+	k := TokenKey{company: company.Chain, KID: public.KID, Algorithm: public.Algorithm, jwk: public.JWK(), stored: s.db.secrets.Keep(der, atrest.SigningTokenKeyPlace(company.Chain, public.KID)),
+		CreatedAt: chain.FormatTime(created), SignsFrom: chain.FormatTime(signsFrom)}
+	_, err = tokenKeys.insert(w, &k, "")
+	return tokenKeys.created(TokenKeyCreated, &k, nil), err
 }

@@ -113,7 +113,7 @@ func (s Webhooks) Create(ctx context.Context, by Caller, h Webhook, secret Webho
 		details := map[string]any{"webhookId": h.ID, "urlHash": hashOrNil([]byte(h.URL)), "agents": h.Agents,
 			"actions":     h.Actions,
 			"fingerprint": h.Fingerprint, "fromIndex": h.Next}
-		return []controlEvent{{WebhookCreated, subjectWebhook(h.ID), details}}, err
+		return []controlEvent{{WebhookCreated, webhookTable.about(h.ID), details}}, err
 	})
 	if err != nil {
 		return Webhook{}, fmt.Errorf("create webhook: %w", err)
@@ -199,7 +199,7 @@ func (s Webhooks) Delete(ctx context.Context, by Caller, id string) error {
 		if err == nil && n == 0 {
 			err = ErrNotFound
 		}
-		return []controlEvent{{WebhookDeleted, subjectWebhook(id), map[string]any{"webhookId": id}}}, err
+		return []controlEvent{{WebhookDeleted, webhookTable.about(id), map[string]any{"webhookId": id}}}, err
 	})
 	if err != nil {
 		return fmt.Errorf("delete webhook: %w", err)
@@ -217,7 +217,7 @@ func (s Webhooks) Disable(ctx context.Context, by Caller, id, reason string) (h 
 		}
 		h.DisabledAt, h.DisabledReason = chain.FormatTime(by.At), reason
 		err := s.db.Tables.change(w, &row, "disabled_at = ?, disabled_reason = ?", h.DisabledAt, reason)
-		return []controlEvent{{WebhookDisabled, subjectWebhook(id), map[string]any{"webhookId": id, "reason": reason}}}, err
+		return []controlEvent{{WebhookDisabled, webhookTable.about(id), map[string]any{"webhookId": id, "reason": reason}}}, err
 	})
 	if err != nil {
 		return Webhook{}, fmt.Errorf("disable webhook: %w", err)
@@ -257,7 +257,7 @@ func (s Webhooks) Enable(ctx context.Context, by Caller, id string) (h Webhook, 
 		}
 		h.DisabledAt, h.DisabledReason, h.Failed, h.RetryAt = "", "", 0, time.Time{}
 		err = s.db.Tables.change(w, &row, "disabled_at = NULL, disabled_reason = NULL, attempts = 0, retry_at = NULL, next_record = ?", h.Next)
-		return []controlEvent{{WebhookEnabled, subjectWebhook(id), details}}, err
+		return []controlEvent{{WebhookEnabled, webhookTable.about(id), details}}, err
 	})
 	if err != nil {
 		return Webhook{}, 0, fmt.Errorf("enable webhook: %w", err)
@@ -284,7 +284,7 @@ func skippedBy(c *conn, company int64, id string) (skipped int64, err error) {
 		}
 		return err
 	}, `SELECT payload FROM record WHERE id < 0 AND CASE WHEN json_valid(payload) THEN json_extract(payload, '$.payload.subject') END = ?1
-		AND id BETWEEN ?2 AND ?3 ORDER BY id`, subjectWebhook(id), recordID(control, 0), recordID(control, indexMask))
+		AND id BETWEEN ?2 AND ?3 ORDER BY id`, webhookTable.about(id), recordID(control, 0), recordID(control, indexMask))
 	return skipped, err
 }
 
@@ -308,7 +308,7 @@ func (s Webhooks) RotateSecret(
 		stored, former := s.db.secrets.KeepWebhook(company, id, secret.Bytes, current)
 		err = s.db.Tables.change(w, &row, "secret = ?, public_key = ?, fingerprint = ?, former_secret = ?, former_until = ?",
 			stored, []byte(secret.Public), secret.Fingerprint, former, until.UnixMilli())
-		return []controlEvent{{WebhookRotated, subjectWebhook(id), details}}, err
+		return []controlEvent{{WebhookRotated, webhookTable.about(id), details}}, err
 	})
 	if err != nil {
 		return Webhook{}, fmt.Errorf("rotate the secret of a webhook: %w", err)

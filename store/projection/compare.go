@@ -44,8 +44,24 @@ func (c Comparison) Company(has Company) *Difference {
 	return differs(TableCompany, "", has, c.state.Company)
 }
 
-// SigningKey takes a key by the fingerprint of its public part.
-func (c Comparison) SigningKey(fingerprint string, has SigningKey) *Difference {
+// Row takes a row of a table by its name: a value of the type that this package has for the table.
+func (c Comparison) Row(table, name string, has any) *Difference {
+	switch has := has.(type) {
+	case SigningKey:
+		return c.signingKey(name, has)
+	case Passport:
+		return c.passport(name, has)
+	}
+	for _, t := range c.state.tables() {
+		if t.name == table {
+			return t.rows.take(table, name, has)
+		}
+	}
+	return unrecorded(table, name, has)
+}
+
+// signingKey takes a key by the fingerprint of its public part.
+func (c Comparison) signingKey(fingerprint string, has SigningKey) *Difference {
 	if !c.state.Complete() {
 		delete(c.state.SigningKeys, fingerprint)
 		return unrecorded(TableSigningKey, fingerprint, has)
@@ -54,30 +70,15 @@ func (c Comparison) SigningKey(fingerprint string, has SigningKey) *Difference {
 	if want := c.state.SigningKeys[fingerprint].Row.EndedAt; c.state.endedBy[fingerprint] && has.EndedAt != "" && has.EndedAt <= want {
 		compared.EndedAt = want
 	}
-	d := taken(TableSigningKey, c.state.SigningKeys, fingerprint, compared)
+	d := c.state.SigningKeys.take(TableSigningKey, fingerprint, compared)
 	if d != nil {
 		d.Has = has
 	}
 	return d
 }
 
-// APIKey takes a key by its fingerprint.
-func (c Comparison) APIKey(fingerprint string, has Credential) *Difference {
-	return taken(TableAPIKey, c.state.APIKeys, fingerprint, has)
-}
-
-// Client takes an OAuth client by its ID.
-func (c Comparison) Client(id string, has Credential) *Difference {
-	return taken(TableClient, c.state.Clients, id, has)
-}
-
-// Agent takes an agent.
-func (c Comparison) Agent(id string, has Agent) *Difference {
-	return taken(TableAgent, c.state.Agents, id, has)
-}
-
-// Passport takes a passport.
-func (c Comparison) Passport(jti string, has Passport) *Difference {
+// passport takes a passport.
+func (c Comparison) passport(jti string, has Passport) *Difference {
 	want, orUnrevoked, is := c.state.Passport(jti)
 	if is && orUnrevoked && has.RevokedAt == "" {
 		want.Row.RevokedAt, want.Row.Reason = "", Text{}
@@ -88,52 +89,7 @@ func (c Comparison) Passport(jti string, has Passport) *Difference {
 	case c.state.adopted && has.ExpiresAt <= c.state.adoptedAt:
 		return nil // expired rows need no adoption
 	}
-	return taken(TablePassport, c.state.Passports, jti, has)
-}
-
-// Webhook takes a webhook.
-func (c Comparison) Webhook(id string, has Webhook) *Difference {
-	return taken(TableWebhook, c.state.Webhooks, id, has)
-}
-
-// AgentKey takes a key of an agent by its thumbprint.
-func (c Comparison) AgentKey(thumbprint string, has AgentKey) *Difference {
-	return taken(TableAgentKey, c.state.AgentKeys, thumbprint, has)
-}
-
-// TokenKey takes a token key by its kid.
-func (c Comparison) TokenKey(kid string, has TokenKey) *Difference {
-	return taken(TableTokenKey, c.state.TokenKeys, kid, has)
-}
-
-// Enrolment takes an enrolment by its fingerprint.
-func (c Comparison) Enrolment(fingerprint string, has Enrolment) *Difference {
-	return taken(TableEnrolment, c.state.Enrolments, fingerprint, has)
-}
-
-// Federation takes a federation by its name.
-func (c Comparison) Federation(name string, has Federation) *Difference {
-	return taken(TableFederation, c.state.Federations, name, has)
-}
-
-// Policy takes the policy of an agent, or with "" that of the company.
-func (c Comparison) Policy(agentID string, has Policy) *Difference {
-	return taken(TablePolicy, c.state.Policies, agentID, has)
-}
-
-// CompanyPolicy takes the policy of the company that is beside that of its agents.
-func (c Comparison) CompanyPolicy(has CompanyPolicy) *Difference {
-	return taken(TableCompanyPolicy, c.state.CompanyPolicies, "", has)
-}
-
-// Suspension takes the suspension of the company.
-func (c Comparison) Suspension(has Suspension) *Difference {
-	return taken(TableSuspension, c.state.Suspensions, "", has)
-}
-
-// Quota takes the quota of the company.
-func (c Comparison) Quota(has Quota) *Difference {
-	return taken(TableQuota, c.state.Quotas, "", has)
+	return c.state.Passports.take(TablePassport, jti, has)
 }
 
 // Settings takes all settings that bear on trust. A log that tells of none is of a company that has
@@ -177,13 +133,13 @@ func (c Comparison) Missing(newest time.Time) iter.Seq[*Difference] {
 	gone := PassportsGone(newest)
 	return func(yield func(*Difference) bool) {
 		maps.DeleteFunc(c.state.Passports, func(_ string, p Entry[Passport]) bool { return p.Row.ExpiresAt <= gone })
-		_ = missing(TableSigningKey, c.state.SigningKeys, yield) && missing(TableAPIKey, c.state.APIKeys, yield) &&
-			missing(TableClient, c.state.Clients, yield) && missing(TableAgent, c.state.Agents, yield) &&
-			missing(TablePassport, c.state.Passports, yield) && missing(TableWebhook, c.state.Webhooks, yield) &&
-			missing(TableAgentKey, c.state.AgentKeys, yield) && missing(TableTokenKey, c.state.TokenKeys, yield) && missing(TableEnrolment, c.state.Enrolments, yield) &&
-			missing(TableFederation, c.state.Federations, yield) && missing(TablePolicy, c.state.Policies, yield) &&
-			missing(TableCompanyPolicy, c.state.CompanyPolicies, yield) &&
-			missing(TableSuspension, c.state.Suspensions, yield) && missing(TableQuota, c.state.Quotas, yield)
+		for _, t := range c.state.tables() {
+			for name, index := range t.rows.left() {
+				if !yield(&Difference{Table: t.name, Row: name, Index: index, What: fmt.Sprintf("is missing, and control record %d tells of it", index)}) {
+					return
+				}
+			}
+		}
 	}
 }
 
@@ -191,26 +147,6 @@ func (c Comparison) Missing(newest time.Time) iter.Seq[*Difference] {
 // be gone from its table: a day before the newest record of its company. So whether a row may be
 // missing follows from the logs alone, whatever a clock says.
 func PassportsGone(newest time.Time) int64 { return newest.Add(-24 * time.Hour).Unix() }
-
-func missing[R comparable](table string, rows map[string]Entry[R], yield func(*Difference) bool) bool {
-	for _, name := range slices.Sorted(maps.Keys(rows)) {
-		index := rows[name].Index
-		if !yield(&Difference{Table: table, Row: name, Index: index, What: fmt.Sprintf("is missing, and control record %d tells of it", index)}) {
-			return false
-		}
-	}
-	return true
-}
-
-// taken compares a row with what the log says of it, and forgets that.
-func taken[R comparable](table string, rows map[string]Entry[R], name string, has R) *Difference {
-	want, is := rows[name]
-	delete(rows, name)
-	if !is {
-		return unrecorded(table, name, has)
-	}
-	return differs(table, name, has, want)
-}
 
 func unrecorded(table, name string, has any) *Difference {
 	return &Difference{Table: table, Row: name, Index: -1, What: "no control record tells of it", Has: has}

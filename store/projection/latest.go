@@ -44,17 +44,36 @@ func row[R any](l *Latest) (r R, gone, is bool, err error) {
 	return r, false, true, err
 }
 
-// Credential compares an API key or an OAuth client.
-func (l *Latest) Credential(table, name string, has Credential) *Difference {
+// against compares a row with the record: with the whole row that it holds, or with what wants says
+// of other records. gone says that the record took the row away.
+func against[R comparable](l *Latest, table, name string, has R, wants func(*details) (want R, gone bool, err error)) *Difference {
 	if l == nil {
 		return unrecorded(table, name, has)
 	}
-	want, gone, is, err := row[Credential](l)
+	want, gone, is, err := row[R](l)
 	if !is && err == nil {
-		gone = l.ActionType != "api-key.created" && l.ActionType != "oauth-client.created"
-		want, err = l.Payload.credential()
+		want, gone, err = wants(&l.Payload)
 	}
-	return l.compare(table, name, gone, err, func() *Difference { return differs(table, name, has, Entry[Credential]{want, l.Index}) })
+	return l.compare(table, name, gone, err, func() *Difference { return differs(table, name, has, Entry[R]{want, l.Index}) })
+}
+
+// againstOrNone is against for a row that may be missing, for which absent stands.
+func againstOrNone[R comparable](l *Latest, table, name string, has, absent R, wants func(*details) R) *Difference {
+	if l == nil && has == absent {
+		return nil
+	}
+	if l != nil && string(l.Payload.Row) == "null" && (l.ActionType == RowAdopted || l.ActionType == RowAccepted) {
+		return differs(table, name, has, Entry[R]{absent, l.Index})
+	}
+	return against(l, table, name, has, func(d *details) (R, bool, error) { return wants(d), false, nil })
+}
+
+// Credential compares an API key or an OAuth client.
+func (l *Latest) Credential(table, name string, has Credential) *Difference {
+	return against(l, table, name, has, func(d *details) (Credential, bool, error) {
+		want, err := d.credential()
+		return want, l.ActionType != "api-key.created" && l.ActionType != "oauth-client.created", err
+	})
 }
 
 // Agent compares whether an agent is there, and since when it is disabled: all that holds it back.
@@ -91,7 +110,7 @@ func (l *Latest) Passport(jti string, has Passport, disabled *Latest) *Differenc
 	case l.ActionType == "passport.revoked":
 		// it says no more, and nobody asks more of what is revoked
 		want = has
-		want.AgentID, want.RevokedAt, want.Reason = l.Payload.AgentID, l.Payload.RevokedAt, text(l.Payload.Reason)
+		want.AgentID, want.RevokedAt, want.Reason = l.Payload.AgentID, l.Payload.RevokedAt, TextOf(l.Payload.Reason)
 	default:
 		gone = true
 	}
@@ -106,44 +125,38 @@ func (l *Latest) Passport(jti string, has Passport, disabled *Latest) *Differenc
 	return l.compare(TablePassport, jti, gone, err, func() *Difference { return differs(TablePassport, jti, has, Entry[Passport]{want, index}) })
 }
 
-// AgentKey compares a key of an agent.
+// AgentKey compares a key of an agent. The record of a revocation says no more than that, and more
+// is asked of no key that is revoked.
 func (l *Latest) AgentKey(thumbprint string, has AgentKey) *Difference {
-	if l == nil {
-		return unrecorded(TableAgentKey, thumbprint, has)
-	}
-	want, gone, is, err := row[AgentKey](l)
-	switch {
-	case err != nil || is:
-	case l.ActionType == "agent-key.enrolled":
-		want, err = l.Payload.agentKey()
-	case l.ActionType == "agent-key.revoked":
-		// it says no more, and nobody asks more of what is revoked
-		want = has
-		want.AgentID, want.RevokedAt = l.Payload.AgentID, l.Payload.RevokedAt
-	default:
-		gone = true
-	}
-	return l.compare(TableAgentKey, thumbprint, gone, err, func() *Difference { return differs(TableAgentKey, thumbprint, has, Entry[AgentKey]{want, l.Index}) })
+	return against(l, TableAgentKey, thumbprint, has, func(d *details) (want AgentKey, gone bool, err error) {
+		switch l.ActionType {
+		case "agent-key.enrolled":
+			want, err = d.agentKey()
+		case "agent-key.revoked":
+			want = has
+			want.AgentID, want.RevokedAt = d.AgentID, d.RevokedAt
+		default:
+			gone = true
+		}
+		return want, gone, err
+	})
 }
 
 // TokenKey compares a token key. The record of its end says no more than that: its name says which
 // key it is, and when it began is compared by the replay.
 func (l *Latest) TokenKey(kid string, has TokenKey) *Difference {
-	if l == nil {
-		return unrecorded(TableTokenKey, kid, has)
-	}
-	want, gone, is, err := row[TokenKey](l)
-	switch {
-	case err != nil || is:
-	case l.ActionType == "token-key.created":
-		want, err = l.Payload.tokenKey()
-	case l.ActionType == "token-key.ended":
-		want = has
-		want.EndedAt, want.Compromised = l.Payload.EndedAt, l.Payload.Compromised
-	default:
-		gone = true
-	}
-	return l.compare(TableTokenKey, kid, gone, err, func() *Difference { return differs(TableTokenKey, kid, has, Entry[TokenKey]{want, l.Index}) })
+	return against(l, TableTokenKey, kid, has, func(d *details) (want TokenKey, gone bool, err error) {
+		switch l.ActionType {
+		case "token-key.created":
+			want, err = d.tokenKey()
+		case "token-key.ended":
+			want = has
+			want.EndedAt, want.Compromised = d.EndedAt, d.Compromised
+		default:
+			gone = true
+		}
+		return want, gone, err
+	})
 }
 
 // Enrolment compares an enrolment, all but whether it was spent: that is said by the record of the
@@ -162,58 +175,26 @@ func (l *Latest) Enrolment(fingerprint string, has Enrolment) *Difference {
 
 // Federation compares a federation.
 func (l *Latest) Federation(name string, has Federation) *Difference {
-	if l == nil {
-		return unrecorded(TableFederation, name, has)
-	}
-	want, gone, is, err := row[Federation](l)
-	if !is && err == nil {
-		gone = l.ActionType != "federation.created"
-		want, err = l.Payload.federation()
-	}
-	return l.compare(TableFederation, name, gone, err, func() *Difference { return differs(TableFederation, name, has, Entry[Federation]{want, l.Index}) })
+	return against(l, TableFederation, name, has, func(d *details) (Federation, bool, error) {
+		want, err := d.federation()
+		return want, l.ActionType != "federation.created", err
+	})
 }
 
-// Policy compares a policy; the zero one stands for a row that is not there.
+// Policy compares a policy; the zero one stands for a row that is missing.
 func (l *Latest) Policy(agentID string, has Policy) *Difference {
-	switch {
-	case l == nil && has == (Policy{}):
-		return nil
-	case l == nil:
-		return unrecorded(TablePolicy, agentID, has)
-	}
-	want, _, is, err := row[Policy](l)
-	if !is {
-		want = Policy{l.Payload.Attest}
-	}
-	return l.compare(TablePolicy, agentID, false, err, func() *Difference { return differs(TablePolicy, agentID, has, Entry[Policy]{want, l.Index}) })
+	return againstOrNone(l, TablePolicy, agentID, has, Policy{}, func(d *details) Policy { return Policy{d.Attest} })
 }
 
 // CompanyPolicy compares the policy of the company that is beside that of its agents; the zero one
-// stands for a row that is not there.
+// stands for a row that is missing.
 func (l *Latest) CompanyPolicy(has CompanyPolicy) *Difference {
-	switch {
-	case l == nil && has == (CompanyPolicy{}):
-		return nil
-	case l == nil:
-		return unrecorded(TableCompanyPolicy, "", has)
-	}
-	want, _, is, err := row[CompanyPolicy](l)
-	if !is {
-		want = l.Payload.companyPolicy()
-	}
-	return l.compare(TableCompanyPolicy, "", false, err, func() *Difference { return differs(TableCompanyPolicy, "", has, Entry[CompanyPolicy]{want, l.Index}) })
+	return againstOrNone(l, TableCompanyPolicy, "", has, CompanyPolicy{}, (*details).companyPolicy)
 }
 
-// Suspension compares a suspension; the zero one stands for a row that is not there.
+// Suspension compares a suspension; the zero one stands for a row that is missing.
 func (l *Latest) Suspension(has Suspension) *Difference {
-	switch {
-	case l == nil && has == (Suspension{}):
-		return nil
-	case l == nil:
-		return unrecorded(TableSuspension, "", has)
-	}
-	want, err := l.suspension()
-	return l.compare(TableSuspension, "", false, err, func() *Difference { return differs(TableSuspension, "", has, Entry[Suspension]{want, l.Index}) })
+	return againstOrNone(l, TableSuspension, "", has, Suspension{}, (*details).suspension)
 }
 
 func (l *Latest) suspension() (Suspension, error) {
@@ -234,17 +215,9 @@ func (l *Latest) Suspends() bool {
 	return err != nil || want.SuspendedAt != ""
 }
 
-// Quota compares a quota; the server's stands for a row that is not there.
+// Quota compares a quota; the server's stands for a row that is missing.
 func (l *Latest) Quota(has Quota) *Difference {
-	servers := Quota{ServersQuota, ServersQuota}
-	switch {
-	case l == nil && has == servers:
-		return nil
-	case l == nil:
-		return unrecorded(TableQuota, "", has)
-	}
-	want, err := l.quota()
-	return l.compare(TableQuota, "", false, err, func() *Difference { return differs(TableQuota, "", has, Entry[Quota]{want, l.Index}) })
+	return againstOrNone(l, TableQuota, "", has, Quota{ServersQuota, ServersQuota}, (*details).quota)
 }
 
 func (l *Latest) quota() (Quota, error) {

@@ -40,22 +40,22 @@ const (
 // value is not usable: see New.
 type State struct {
 	Company     Entry[Company]
-	SigningKeys map[string]Entry[SigningKey] // by the fingerprint of the whole public key
-	APIKeys     map[string]Entry[Credential]
-	Clients     map[string]Entry[Credential] // by clientId
-	Agents      map[string]Entry[Agent]
+	SigningKeys Rows[SigningKey] // by the fingerprint of the whole public key
+	APIKeys     Rows[Credential]
+	Clients     Rows[Credential] // by clientId
+	Agents      Rows[Agent]
 	// by jti, without what disabling their agents did: see Passport
-	Passports   map[string]Entry[Passport]
-	Webhooks    map[string]Entry[Webhook]
-	AgentKeys   map[string]Entry[AgentKey]   // by thumbprint
-	TokenKeys   map[string]Entry[TokenKey]   // by kid
-	Enrolments  map[string]Entry[Enrolment]  // by fingerprint
-	Federations map[string]Entry[Federation] // by name
-	Policies    map[string]Entry[Policy]     // by agentId, "" for the company's
-	Suspensions map[string]Entry[Suspension] // the company's alone, by "", as in the next two
+	Passports   Rows[Passport]
+	Webhooks    Rows[Webhook]
+	AgentKeys   Rows[AgentKey]   // by thumbprint
+	TokenKeys   Rows[TokenKey]   // by kid
+	Enrolments  Rows[Enrolment]  // by fingerprint
+	Federations Rows[Federation] // by name
+	Policies    Rows[Policy]     // by agentId, "" for the company's
+	Suspensions Rows[Suspension] // the company's alone, by "", as in the next two
 	// beside the company's in Policies
-	CompanyPolicies map[string]Entry[CompanyPolicy]
-	Quotas          map[string]Entry[Quota]
+	CompanyPolicies Rows[CompanyPolicy]
+	Quotas          Rows[Quota]
 	Settings        map[string]string // that bear on trust
 	// time of the record since which the log names the database; "" before
 	IdentifiedAt string
@@ -83,13 +83,32 @@ type disabling struct {
 // New returns the state of a company before the first record of its control log.
 func New(companyID string) *State {
 	return &State{
-		companyID: companyID, SigningKeys: map[string]Entry[SigningKey]{}, endedBy: map[string]bool{},
-		APIKeys: map[string]Entry[Credential]{}, Clients: map[string]Entry[Credential]{}, Agents: map[string]Entry[Agent]{},
-		Passports: map[string]Entry[Passport]{}, Webhooks: map[string]Entry[Webhook]{},
-		AgentKeys: map[string]Entry[AgentKey]{}, TokenKeys: map[string]Entry[TokenKey]{}, Enrolments: map[string]Entry[Enrolment]{},
-		Federations: map[string]Entry[Federation]{}, Policies: map[string]Entry[Policy]{}, Settings: map[string]string{},
-		Suspensions: map[string]Entry[Suspension]{}, CompanyPolicies: map[string]Entry[CompanyPolicy]{}, Quotas: map[string]Entry[Quota]{}, Names: map[string]bool{},
+		companyID: companyID, SigningKeys: Rows[SigningKey]{}, endedBy: map[string]bool{},
+		APIKeys: Rows[Credential]{}, Clients: Rows[Credential]{}, Agents: Rows[Agent]{},
+		Passports: Rows[Passport]{}, Webhooks: Rows[Webhook]{},
+		AgentKeys: Rows[AgentKey]{}, TokenKeys: Rows[TokenKey]{}, Enrolments: Rows[Enrolment]{},
+		Federations: Rows[Federation]{}, Policies: Rows[Policy]{}, Settings: map[string]string{},
+		Suspensions: Rows[Suspension]{}, CompanyPolicies: Rows[CompanyPolicy]{}, Quotas: Rows[Quota]{}, Names: map[string]bool{},
 		disabled: map[string][]disabling{}, texts: map[string]string{},
+	}
+}
+
+// tables are the rows of all tables but the company's own, in the order in which differences are
+// found.
+func (s *State) tables() []struct {
+	name      string
+	rows      rows
+	ofCompany bool // a row may have the name "", which stands for the company
+} {
+	return []struct {
+		name      string
+		rows      rows
+		ofCompany bool
+	}{
+		{TableSigningKey, s.SigningKeys, false}, {TableAPIKey, s.APIKeys, false}, {TableClient, s.Clients, false}, {TableAgent, s.Agents, false},
+		{TablePassport, s.Passports, false}, {TableWebhook, s.Webhooks, false}, {TableAgentKey, s.AgentKeys, false}, {TableTokenKey, s.TokenKeys, false},
+		{TableEnrolment, s.Enrolments, false}, {TableFederation, s.Federations, false}, {TablePolicy, s.Policies, true}, {TableCompanyPolicy, s.CompanyPolicies, true},
+		{TableSuspension, s.Suspensions, true}, {TableQuota, s.Quotas, true},
 	}
 }
 
@@ -158,7 +177,7 @@ func (s *State) change(index int64, timestamp, action string, d *details) (err e
 			return p, err
 		})
 	case "passport.revoked":
-		return alter(s, s.Passports, d.JTI, index, func(p *Passport) { p.RevokedAt, p.Reason = d.RevokedAt, text(d.Reason) })
+		return alter(s, s.Passports, d.JTI, index, func(p *Passport) { p.RevokedAt, p.Reason = d.RevokedAt, TextOf(d.Reason) })
 	case "webhook.created":
 		return put(s.Webhooks, d.WebhookID, index, func() (Webhook, error) {
 			return Webhook{URLHash: d.URLHash, Agents: list(d.Agents), Actions: list(d.Actions), Fingerprint: d.Fingerprint, MadeBy: d.by()}, nil
@@ -248,7 +267,7 @@ func (s *State) identified(timestamp string) {
 }
 
 // put enters a new row.
-func put[R comparable](rows map[string]Entry[R], name string, index int64, read func() (R, error)) error {
+func put[R comparable](rows Rows[R], name string, index int64, read func() (R, error)) error {
 	row, err := read()
 	if err == nil && name == "" {
 		err = fmt.Errorf("names no row")
@@ -271,7 +290,7 @@ func (s *State) spend(fingerprint, thumbprint string, index int64) error {
 
 // alter changes a row that is there. Of a company that is older than its log, the row may be one
 // that no record tells of.
-func alter[R comparable](s *State, rows map[string]Entry[R], name string, index int64, change func(*R)) error {
+func alter[R comparable](s *State, rows Rows[R], name string, index int64, change func(*R)) error {
 	e, is := rows[name]
 	if !is {
 		if !s.Complete() {

@@ -172,11 +172,12 @@ func (d *details) origins() (actions, control string, err error) {
 	return origins.Actions, origins.Control, nil
 }
 
-func text(s *string) Text {
+// TextOf is a column that is absent where s is nil.
+func TextOf(s *string) Text {
 	if s == nil {
 		return Text{}
 	}
 	return Text{Value: *s, Set: true}
 }
 
-func valueOf(s *string) string { return text(s).Value }
+func valueOf(s *string) string { return TextOf(s).Value }

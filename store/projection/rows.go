@@ -1,5 +1,64 @@
 package projection
 
+import (
+	"fmt"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/go-json-experiment/json"
+)
+
+// Rows are those of one table, by their names.
+type Rows[R comparable] map[string]Entry[R]
+
+// rows is Rows of any type.
+type rows interface {
+	set(index int64, d *details, ofCompany bool) error
+	take(table, name string, has any) *Difference
+	left() iter.Seq2[string, int64]
+}
+
+// set enters a row as a record holds it whole: null for one that is gone.
+func (rows Rows[R]) set(index int64, d *details, ofCompany bool) error {
+	if string(d.Row) == "null" {
+		delete(rows, d.Name)
+		return nil
+	}
+	var row R
+	err := json.Unmarshal(d.Row, &row)
+	if err == nil && d.Name == "" && !ofCompany {
+		err = fmt.Errorf("names no row")
+	}
+	if err == nil {
+		rows[d.Name] = Entry[R]{row, index}
+	}
+	return err
+}
+
+// take compares a row with what the log says of it, and forgets that.
+func (rows Rows[R]) take(table, name string, has any) *Difference {
+	want, is := rows[name]
+	delete(rows, name)
+	row, isRow := has.(R)
+	if !is || !isRow {
+		return unrecorded(table, name, has)
+	}
+	return differs(table, name, row, want)
+}
+
+// left are the names of the rows that were not taken, with the indexes of the newest records about
+// them.
+func (rows Rows[R]) left() iter.Seq2[string, int64] {
+	return func(yield func(string, int64) bool) {
+		for _, name := range slices.Sorted(maps.Keys(rows)) {
+			if !yield(name, rows[name].Index) {
+				return
+			}
+		}
+	}
+}
+
 // Text is a column that may be absent.
 type Text struct {
 	Value string `json:"value"`

@@ -43,31 +43,16 @@ func (t *Touched) explains(d *Difference) bool {
 	case TablePassport:
 		p, _ := d.Has.(Passport)
 		return t.subjects["passport:"+d.Row] || t.agents[p.AgentID]
-	case TableAPIKey:
-		return t.subjects["api-key:"+d.Row]
-	case TableClient:
-		return t.subjects["oauth-client:"+d.Row]
-	case TableAgent:
-		return t.subjects["agent:"+d.Row]
-	case TableWebhook:
-		return t.subjects["webhook:"+d.Row]
-	case TableAgentKey:
-		return t.subjects["agent-key:"+d.Row]
-	case TableTokenKey:
-		return t.subjects["token-key:"+d.Row]
-	case TableFederation:
-		return t.subjects["federation:"+d.Row]
 	case TableEnrolment: // which a key of its agent spends
 		e, _ := d.Has.(Enrolment)
 		return t.subjects["enrolment:"+d.Row] || t.agents[e.AgentID]
-	case TableSuspension:
-		return t.subjects["suspension"]
-	case TableQuota:
-		return t.subjects["quota"]
-	case TableCompanyPolicy:
-		return t.subjects[subjectCompanyPolicy]
-	case TablePolicy:
-		return t.subjects["policy:"+d.Row]
 	}
-	return false
+	subject, is := subjects[d.Table]
+	return is && t.subjects[subject+d.Row]
+}
+
+// subjects of control records about the rows of a table, before their names.
+var subjects = map[string]string{
+	TableAPIKey: "api-key:", TableClient: "oauth-client:", TableAgent: "agent:", TableWebhook: "webhook:", TableAgentKey: "agent-key:", TableTokenKey: "token-key:",
+	TableFederation: "federation:", TablePolicy: "policy:", TableCompanyPolicy: subjectCompanyPolicy, TableSuspension: "suspension", TableQuota: "quota",
 }
