@@ -5,7 +5,6 @@ import (
 	"iter"
 	"maps"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 )
@@ -36,14 +35,6 @@ type Comparison struct{ state *State }
 // Compare begins a comparison, which uses the state up.
 func (s *State) Compare() Comparison { return Comparison{s} }
 
-// Company takes the row of the company.
-func (c Comparison) Company(has Company) *Difference {
-	if !c.state.Complete() {
-		return unrecorded(TableCompany, "", has)
-	}
-	return differs(TableCompany, "", has, c.state.Company)
-}
-
 // Row takes a row of a table by its name: a value of the type that this package has for the table.
 func (c Comparison) Row(table, name string, has any) *Difference {
 	switch has := has.(type) {
@@ -58,73 +49,6 @@ func (c Comparison) Row(table, name string, has any) *Difference {
 		}
 	}
 	return unrecorded(table, name, has)
-}
-
-// signingKey takes a key by the fingerprint of its public part.
-func (c Comparison) signingKey(fingerprint string, has SigningKey) *Difference {
-	if !c.state.Complete() {
-		delete(c.state.SigningKeys, fingerprint)
-		return unrecorded(TableSigningKey, fingerprint, has)
-	}
-	compared := has
-	if want := c.state.SigningKeys[fingerprint].Row.EndedAt; c.state.endedBy[fingerprint] && has.EndedAt != "" && has.EndedAt <= want {
-		compared.EndedAt = want
-	}
-	d := c.state.SigningKeys.take(TableSigningKey, fingerprint, compared)
-	if d != nil {
-		d.Has = has
-	}
-	return d
-}
-
-// passport takes a passport.
-func (c Comparison) passport(jti string, has Passport) *Difference {
-	want, orUnrevoked, is := c.state.Passport(jti)
-	if is && orUnrevoked && has.RevokedAt == "" {
-		want.Row.RevokedAt, want.Row.Reason = "", Text{}
-	}
-	switch {
-	case is:
-		c.state.Passports[jti] = want
-	case c.state.adopted && has.ExpiresAt <= c.state.adoptedAt:
-		return nil // expired rows need no adoption
-	}
-	return c.state.Passports.take(TablePassport, jti, has)
-}
-
-// Settings takes all settings that bear on trust. A log that tells of none is of a company that has
-// had no start since.
-func (c Comparison) Settings(has map[string]string) *Difference {
-	for _, name := range slices.Sorted(maps.Keys(has)) {
-		if want, is := c.state.Settings[name]; is && want != has[name] {
-			return differingSetting(name, fmt.Sprintf("is %q, and the log says %q", has[name], want))
-		}
-	}
-	return nil
-}
-
-func differingSetting(name, what string) *Difference {
-	return &Difference{Table: TableSetting, Row: name, Index: -1, What: what}
-}
-
-// Fixed takes what the database itself says of the settings that never change, by their names; a
-// name that is not there is of a row that is missing, or that cannot be read.
-func (c Comparison) Fixed(has map[string]string) *Difference { return c.state.Fixed(has) }
-
-// Fixed is Comparison.Fixed, which does not use the state up.
-func (s *State) Fixed(has map[string]string) *Difference {
-	for _, name := range FixedSettings {
-		want, is := s.Settings[name]
-		value, there := has[name]
-		switch {
-		case !is || value == want:
-		case !there:
-			return differingSetting(name, fmt.Sprintf("is missing, and the log says %q", want))
-		default:
-			return differingSetting(name, fmt.Sprintf("is %q, and the log says %q", value, want))
-		}
-	}
-	return nil
 }
 
 // Missing yields what the log tells of and no row was taken for, in the order of tables and names.
@@ -142,11 +66,6 @@ func (c Comparison) Missing(newest time.Time) iter.Seq[*Difference] {
 		}
 	}
 }
-
-// PassportsGone returns the Unix time of which it is said that a passport which expired by then may
-// be gone from its table: a day before the newest record of its company. So whether a row may be
-// missing follows from the logs alone, whatever a clock says.
-func PassportsGone(newest time.Time) int64 { return newest.Add(-24 * time.Hour).Unix() }
 
 func unrecorded(table, name string, has any) *Difference {
 	return &Difference{Table: table, Row: name, Index: -1, What: "no control record tells of it", Has: has}

@@ -21,11 +21,8 @@ package projection
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/go-json-experiment/json"
-
-	"attestd/crypto/cred"
 )
 
 // Actions that only this package gives a meaning.
@@ -73,13 +70,6 @@ type State struct {
 	texts    map[string]string      // one copy of what many rows repeat
 }
 
-// disabling is when an agent was disabled.
-type disabling struct {
-	index int64
-	at    string
-	unix  int64
-}
-
 // New returns the state of a company before the first record of its control log.
 func New(companyID string) *State {
 	return &State{
@@ -93,22 +83,32 @@ func New(companyID string) *State {
 	}
 }
 
-// tables are the rows of all tables but the company's own, in the order in which differences are
-// found.
-func (s *State) tables() []struct {
-	name      string
-	rows      rows
-	ofCompany bool // a row may have the name "", which stands for the company
-} {
-	return []struct {
-		name      string
-		rows      rows
-		ofCompany bool
-	}{
-		{TableSigningKey, s.SigningKeys, false}, {TableAPIKey, s.APIKeys, false}, {TableClient, s.Clients, false}, {TableAgent, s.Agents, false},
-		{TablePassport, s.Passports, false}, {TableWebhook, s.Webhooks, false}, {TableAgentKey, s.AgentKeys, false}, {TableTokenKey, s.TokenKeys, false},
-		{TableEnrolment, s.Enrolments, false}, {TableFederation, s.Federations, false}, {TablePolicy, s.Policies, true}, {TableCompanyPolicy, s.CompanyPolicies, true},
-		{TableSuspension, s.Suspensions, true}, {TableQuota, s.Quotas, true},
+// table is the rows of one table.
+type table struct {
+	name    string
+	subject string // of control records about a row, before its name
+	rows    rows
+	// a row may have the name "", which stands for the company
+	ofCompany bool
+}
+
+// tables are all tables but the company's own, in the order in which differences are found.
+func (s *State) tables() []table {
+	return []table{
+		{TableSigningKey, "signing-key:", s.SigningKeys, false},
+		{TableAPIKey, "api-key:", s.APIKeys, false},
+		{TableClient, "oauth-client:", s.Clients, false},
+		{TableAgent, "agent:", s.Agents, false},
+		{TablePassport, "passport:", s.Passports, false},
+		{TableWebhook, "webhook:", s.Webhooks, false},
+		{TableAgentKey, "agent-key:", s.AgentKeys, false},
+		{TableTokenKey, "token-key:", s.TokenKeys, false},
+		{TableEnrolment, "enrolment:", s.Enrolments, false},
+		{TableFederation, "federation:", s.Federations, false},
+		{TablePolicy, "policy:", s.Policies, true},
+		{TableCompanyPolicy, subjectCompanyPolicy, s.CompanyPolicies, true},
+		{TableSuspension, "suspension", s.Suspensions, true},
+		{TableQuota, "quota", s.Quotas, true},
 	}
 }
 
@@ -226,165 +226,7 @@ func (s *State) change(index int64, timestamp, action string, d *details) (err e
 	return nil
 }
 
-// The settings that never change once a record has them: what the database is, and the fingerprint
-// of the key under which rows have their HMACs.
-const (
-	SettingService     = "serviceName"
-	SettingTrustDomain = "trustDomain"
-	SettingDatabaseID  = "databaseId"
-	SettingRowKey      = "rowKey"
-)
-
-// FixedSettings are their names.
-var FixedSettings = []string{SettingService, SettingTrustDomain, SettingDatabaseID, SettingRowKey}
-
-// changeSettings enters what has changed. A fixed setting has one value for good. The start of a
-// program that does not know the setting records that it has none, which changes nothing.
-func (s *State) changeSettings(timestamp string, d *details) error {
-	for _, name := range FixedSettings {
-		c, is := d.Changed[name]
-		if before, was := s.Settings[name]; is && was {
-			if c.To != nil && *c.To != before {
-				return fmt.Errorf("changes the setting %s, which is fixed", name)
-			}
-			delete(d.Changed, name)
-		}
-	}
-	for name, c := range d.Changed {
-		if delete(s.Settings, name); c.To != nil {
-			s.Settings[name] = *c.To
-		}
-	}
-	s.identified(timestamp)
-	return nil
-}
-
-// identified notes since when the log names the database.
-func (s *State) identified(timestamp string) {
-	if _, is := s.Settings[SettingDatabaseID]; is && s.IdentifiedAt == "" {
-		s.IdentifiedAt = timestamp
-	}
-}
-
-// put enters a new row.
-func put[R comparable](rows Rows[R], name string, index int64, read func() (R, error)) error {
-	row, err := read()
-	if err == nil && name == "" {
-		err = fmt.Errorf("names no row")
-	}
-	if err == nil {
-		rows[name] = Entry[R]{row, index}
-	}
-	return err
-}
-
-// spend says with which key an enrolment was spent. None is spent twice.
-func (s *State) spend(fingerprint, thumbprint string, index int64) error {
-	before := s.Enrolments[fingerprint].Row.Key
-	err := alter(s, s.Enrolments, fingerprint, index, func(e *Enrolment) { e.Key = thumbprint })
-	if err == nil && before != "" {
-		err = fmt.Errorf("spends the enrolment %q again, which was spent on the key %s", fingerprint, before)
-	}
-	return err
-}
-
-// alter changes a row that is there. Of a company that is older than its log, the row may be one
-// that no record tells of.
-func alter[R comparable](s *State, rows Rows[R], name string, index int64, change func(*R)) error {
-	e, is := rows[name]
-	if !is {
-		if !s.Complete() {
-			return nil
-		}
-		return fmt.Errorf("changes %q, which the log does not know", name)
-	}
-	change(&e.Row)
-	e.Index = index
-	rows[name] = e
-	return nil
-}
-
-func (s *State) registered(index int64, d *details) error {
-	if index != 0 {
-		return fmt.Errorf("is not the first of its log")
-	}
-	actions, control, err := d.origins()
-	if err != nil {
-		return err
-	}
-	s.whole = true
-	s.Company = Entry[Company]{Company{d.RegisteredAt, valueOf(d.MetadataHash), actions, control}, index}
-	s.SigningKeys[d.Fingerprint], s.current = Entry[SigningKey]{Index: index}, d.Fingerprint
-	for name, value := range d.Settings {
-		s.Settings[name] = value
-	}
-	s.identified(d.RegisteredAt)
-	return nil
-}
-
-// rotated ends the key before. A rotation after a theft declares those compromised too whose tokens
-// may be valid still.
-func (s *State) rotated(index int64, timestamp string, d *details) error {
-	ended := d.EndedAt
-	if ended == "" { // a record of before it said so
-		ended, s.endedBy[s.current] = timestamp, true
-	}
-	next := Entry[SigningKey]{Index: index}
-	if before, is := s.SigningKeys[s.current]; is {
-		next.Row.Generation = before.Row.Generation + 1
-		before.Row.EndedAt, before.Index = ended, index
-		s.SigningKeys[s.current] = before
-	}
-	if d.Compromised {
-		at, err := time.Parse(time.RFC3339, ended)
-		if err != nil {
-			return fmt.Errorf("has no time: %w", err)
-		}
-		oldest := at.Add(-cred.MaxPassportTTL).UTC().Format(milliseconds)
-		for name, k := range s.SigningKeys {
-			if k.Row.EndedAt > oldest && !k.Row.Compromised {
-				k.Row.Compromised, k.Index = true, index
-				s.SigningKeys[name] = k
-			}
-		}
-	}
-	s.SigningKeys[d.Fingerprint], s.current = next, d.Fingerprint
-	return nil
-}
-
 const milliseconds = "2006-01-02T15:04:05.000Z"
-
-func (s *State) agentChanged(index int64, action string, d *details) error {
-	at := d.DisabledAt // "" where the agent was enabled
-	if action == "agent.disabled" {
-		unix, err := time.Parse(time.RFC3339, at)
-		if err != nil {
-			return fmt.Errorf("has no time: %w", err)
-		}
-		id := s.shared(d.AgentID)
-		s.disabled[id] = append(s.disabled[id], disabling{index, at, unix.Unix()})
-	}
-	return alter(s, s.Agents, d.AgentID, index, func(a *Agent) { a.DisabledAt = at })
-}
-
-// DisabledReason is the reason of the revocations that come with an agent's disabling.
-const DisabledReason = "the agent was disabled"
-
-// Passport returns how a passport must stand, and says whether it may stand unrevoked as well: when
-// its agent was disabled, it had expired.
-func (s *State) Passport(jti string) (e Entry[Passport], orUnrevoked, is bool) {
-	e, is = s.Passports[jti]
-	if !is || e.Row.RevokedAt != "" {
-		return e, false, is
-	}
-	for _, d := range s.disabled[e.Row.AgentID] {
-		if d.index > e.Index {
-			e.Row.RevokedAt, e.Row.Reason, e.Index = d.at, Text{DisabledReason, true}, d.index
-			return e, e.Row.ExpiresAt <= d.unix, true
-		}
-	}
-	return e, false, true
-}
 
 // shared returns one copy of a text that many rows repeat.
 func (s *State) shared(text string) string {

@@ -1,8 +1,6 @@
 package projection
 
 import (
-	"fmt"
-
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -80,11 +78,6 @@ type details struct {
 	Row   jsontext.Value `json:"row"`
 }
 
-type settingChange struct {
-	From *string `json:"from"`
-	To   *string `json:"to"`
-}
-
 func (d *details) by() string {
 	if d.By == nil {
 		return ""
@@ -107,69 +100,6 @@ func (d *details) grantEnd() (end string, err error) {
 	}
 	err = json.Unmarshal(d.ExpiresAt, &end)
 	return end, err
-}
-
-func (d *details) credential() (Credential, error) {
-	end, err := d.grantEnd()
-	return Credential{Fingerprint: d.Fingerprint, Role: d.Role, ExpiresAt: end, MadeBy: d.by(), JWKS: string(d.JWKS), JWKSURI: d.JWKSURI}, err
-}
-
-func (d *details) passport() (p Passport, err error) {
-	p = Passport{AgentID: d.AgentID, Scopes: string(d.Scopes), IssuedAt: d.IssuedAt, JKT: d.JKT}
-	err = json.Unmarshal(d.ExpiresAt, &p.ExpiresAt)
-	return p, err
-}
-
-func (d *details) agentKey() (AgentKey, error) {
-	end, err := d.grantEnd()
-	return AgentKey{AgentID: d.AgentID, JWK: string(d.JWK), ExpiresAt: end, StatementVersion: d.Version}, err
-}
-
-func (d *details) tokenKey() (TokenKey, error) {
-	return TokenKey{Algorithm: d.Algorithm, JWK: string(d.JWK), SignsFrom: d.SignsFrom}, nil
-}
-
-func (d *details) federation() (Federation, error) {
-	return Federation{Issuer: d.Issuer, Audience: d.Audience, JWKS: list(d.JWKS), JWKSURI: d.JWKSURI, Rules: string(d.Rules)}, nil
-}
-
-// subjectCompanyPolicy is of company.policy-changed where that is about CompanyPolicy. Without it
-// the record is about a Policy.
-const subjectCompanyPolicy = "company-policy"
-
-func (d *details) companyPolicy() CompanyPolicy {
-	return CompanyPolicy{ExchangeAudiences: list(d.ExchangeAudiences)}
-}
-
-func (d *details) suspension() Suspension {
-	return Suspension{SuspendedAt: d.SuspendedAt, Reason: valueOf(d.Reason)}
-}
-
-func (d *details) quota() Quota {
-	return Quota{orServers(d.MaxRecords), orServers(d.MaxBytes)}
-}
-
-func orServers(n *int64) int64 {
-	if n == nil {
-		return ServersQuota
-	}
-	return *n
-}
-
-func (d *details) enrolment() (Enrolment, error) {
-	end, err := d.grantEnd()
-	return Enrolment{AgentID: d.AgentID, ExpiresAt: end}, err
-}
-
-func (d *details) origins() (actions, control string, err error) {
-	var origins struct {
-		Actions string `json:"actions"`
-		Control string `json:"control"`
-	}
-	if err := json.Unmarshal(d.Logs, &origins); err != nil {
-		return "", "", fmt.Errorf("logs: %w", err)
-	}
-	return origins.Actions, origins.Control, nil
 }
 
 // TextOf is a column that is absent where s is nil.

@@ -65,122 +65,6 @@ type Text struct {
 	Set   bool   `json:"set"`
 }
 
-// Company is the row of the company itself.
-type Company struct {
-	RegisteredAt string `json:"registeredAt"`
-	MetadataHash string `json:"metadataHash"` // SHA-256 in hex; "" for none
-	Actions      string `json:"actions"`      // origin of the log
-	Control      string `json:"control"`
-}
-
-// SigningKey is one of the keys that sign the company's records and tokens.
-type SigningKey struct {
-	Generation  int64  `json:"generation"`
-	EndedAt     string `json:"endedAt"` // "" while it signs
-	Compromised bool   `json:"compromised"`
-}
-
-// Credential is an API key, or an OAuth client.
-type Credential struct {
-	Fingerprint string `json:"fingerprint"`
-	Role        string `json:"role"`
-	ExpiresAt   string `json:"expiresAt"` // "" for never
-	MadeBy      string `json:"madeBy"`    // "" for the bootstrap key
-	// of an OAuth client with keys of its own: a JWK set in the form of RFC 8785, or its URL
-	JWKS    string `json:"jwks,omitempty"`
-	JWKSURI string `json:"jwksUri,omitempty"`
-}
-
-// Agent is a registered agent.
-type Agent struct {
-	RegisteredAt string `json:"registeredAt"`
-	MetadataHash string `json:"metadataHash"`
-	DisabledAt   string `json:"disabledAt"` // "" while enabled
-}
-
-// Passport is an issued passport. Times are Unix seconds.
-type Passport struct {
-	AgentID   string `json:"agentId"`
-	Scopes    string `json:"scopes"` // a JSON array
-	IssuedAt  int64  `json:"issuedAt"`
-	ExpiresAt int64  `json:"expiresAt"`
-	RevokedAt string `json:"revokedAt"` // "" while valid
-	Reason    Text   `json:"reason"`
-	JKT       string `json:"jkt,omitempty"` // thumbprint of the key that it is bound to, or ""
-}
-
-// Webhook is an endpoint to which records are sent.
-type Webhook struct {
-	URLHash     string `json:"urlHash"`
-	Agents      string `json:"agents"` // a JSON array; "" for all
-	Actions     string `json:"actions"`
-	Fingerprint string `json:"fingerprint"` // of the secret that signs
-	Disabled    string `json:"disabled"`    // the reason; "" while enabled
-	MadeBy      string `json:"madeBy"`
-}
-
-// AgentKey is a public key of an agent.
-type AgentKey struct {
-	AgentID   string `json:"agentId"`
-	JWK       string `json:"jwk"`       // in the form of RFC 7638
-	ExpiresAt string `json:"expiresAt"` // "" for never
-	RevokedAt string `json:"revokedAt"` // "" while it is not
-	// the oldest version of statements that it may make; 0 for 1, of which older records say
-	// nothing
-	StatementVersion int `json:"statementVersion,omitempty"`
-}
-
-// TokenKey is a key with which the company signs tokens for others.
-type TokenKey struct {
-	Algorithm   string `json:"alg"`
-	JWK         string `json:"jwk"` // in the form of RFC 7638
-	SignsFrom   string `json:"signsFrom"`
-	EndedAt     string `json:"endedAt"` // "" while no other follows it
-	Compromised bool   `json:"compromised"`
-}
-
-// Enrolment is a token with which an agent enrols one key.
-type Enrolment struct {
-	AgentID   string `json:"agentId"`
-	ExpiresAt string `json:"expiresAt"`
-	Key       string `json:"key"` // thumbprint of the key; "" while it is not spent
-}
-
-// Federation is another issuer whose tokens the company trusts.
-type Federation struct {
-	Issuer   string `json:"issuer"`
-	Audience string `json:"audience"`
-	JWKS     string `json:"jwks"` // canonical JSON; "" where it is fetched
-	JWKSURI  string `json:"jwksUri"`
-	Rules    string `json:"rules"` // canonical JSON
-}
-
-// Policy says what may be recorded in an agent's name.
-type Policy struct {
-	Attest string `json:"attest"` // any or key; "" for any
-}
-
-// CompanyPolicy is what the company's admins have decided for the whole company, beside Policy.
-type CompanyPolicy struct {
-	// for which tokens may be exchanged: a JSON array in the form of RFC 8785; "" for none
-	ExchangeAudiences string `json:"exchangeAudiences"`
-}
-
-// Suspension says whether an operator has suspended the company.
-type Suspension struct {
-	SuspendedAt string `json:"suspendedAt"` // "" while it is not
-	Reason      string `json:"reason"`
-}
-
-// Quota is what an operator lets each log of the company have.
-type Quota struct {
-	MaxRecords int64 `json:"maxRecords"` // 0 for no bound, ServersQuota for that of the server
-	MaxBytes   int64 `json:"maxBytes"`
-}
-
-// ServersQuota stands for the quota that a server has for companies without their own.
-const ServersQuota = -1
-
 // Entry is a row with the newest control record about it.
 type Entry[R comparable] struct {
 	Row   R
@@ -212,3 +96,52 @@ const (
 	TableToken          = "oauth_token"
 	TableFederatedToken = "federated_token"
 )
+
+// set enters a row as a record holds it whole.
+func (s *State) set(index int64, d *details) error {
+	switch d.Table {
+	case TableCompany:
+		return json.Unmarshal(d.Row, &s.Company.Row)
+	case TableSigningKey:
+		return s.setKey(index, d)
+	case TableName:
+		s.Names[d.Name] = true
+		return nil
+	case TableSession: // follows from the actions
+		return nil
+	}
+	for _, t := range s.tables() {
+		if t.name == d.Table {
+			return t.rows.set(index, d, t.ofCompany)
+		}
+	}
+	return fmt.Errorf("is about a table %q, which is unknown", d.Table)
+}
+
+// put enters a new row.
+func put[R comparable](rows Rows[R], name string, index int64, read func() (R, error)) error {
+	row, err := read()
+	if err == nil && name == "" {
+		err = fmt.Errorf("names no row")
+	}
+	if err == nil {
+		rows[name] = Entry[R]{row, index}
+	}
+	return err
+}
+
+// alter changes a row that is there. Of a company that is older than its log, the row may be one
+// that no record tells of.
+func alter[R comparable](s *State, rows Rows[R], name string, index int64, change func(*R)) error {
+	e, is := rows[name]
+	if !is {
+		if !s.Complete() {
+			return nil
+		}
+		return fmt.Errorf("changes %q, which the log does not know", name)
+	}
+	change(&e.Row)
+	e.Index = index
+	rows[name] = e
+	return nil
+}

@@ -40,19 +40,21 @@ func (t *Touched) explains(d *Difference) bool {
 		return t.subjects["database"]
 	case TableSigningKey:
 		return t.keys
-	case TablePassport:
-		p, _ := d.Has.(Passport)
-		return t.subjects["passport:"+d.Row] || t.agents[p.AgentID]
-	case TableEnrolment: // which a key of its agent spends
-		e, _ := d.Has.(Enrolment)
-		return t.subjects["enrolment:"+d.Row] || t.agents[e.AgentID]
 	}
-	subject, is := subjects[d.Table]
-	return is && t.subjects[subject+d.Row]
-}
-
-// subjects of control records about the rows of a table, before their names.
-var subjects = map[string]string{
-	TableAPIKey: "api-key:", TableClient: "oauth-client:", TableAgent: "agent:", TableWebhook: "webhook:", TableAgentKey: "agent-key:", TableTokenKey: "token-key:",
-	TableFederation: "federation:", TablePolicy: "policy:", TableCompanyPolicy: subjectCompanyPolicy, TableSuspension: "suspension", TableQuota: "quota",
+	switch has := d.Has.(type) {
+	case Passport:
+		if t.agents[has.AgentID] {
+			return true
+		}
+	case Enrolment: // which a key of its agent spends
+		if t.agents[has.AgentID] {
+			return true
+		}
+	}
+	for _, table := range new(State).tables() {
+		if table.name == d.Table {
+			return t.subjects[table.subject+d.Row]
+		}
+	}
+	return false
 }
