@@ -2,6 +2,12 @@ package projection
 
 import "fmt"
 
+// The tables as differences and records name them.
+const (
+	TableAgentKey  = "agent_key"
+	TableEnrolment = "enrolment"
+)
+
 // AgentKey is a public key of an agent.
 type AgentKey struct {
 	AgentID   string `json:"agentId"`

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// TableAgent is the table as differences and records name it.
+const TableAgent = "agent"
+
 // Agent is a registered agent.
 type Agent struct {
 	RegisteredAt string `json:"registeredAt"`

@@ -7,6 +7,9 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
+// TableCompany is the table as differences and records name it.
+const TableCompany = "company"
+
 // Company is the row of the company itself.
 type Company struct {
 	RegisteredAt string `json:"registeredAt"`

@@ -1,5 +1,11 @@
 package projection
 
+// The tables as differences and records name them.
+const (
+	TableAPIKey = "api_key"
+	TableClient = "oauth_client"
+)
+
 // Credential is an API key, or an OAuth client.
 type Credential struct {
 	Fingerprint string `json:"fingerprint"`

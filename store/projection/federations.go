@@ -1,5 +1,8 @@
 package projection
 
+// TableFederation is the table as differences and records name it.
+const TableFederation = "federation"
+
 // Federation is another issuer whose tokens the company trusts.
 type Federation struct {
 	Issuer   string `json:"issuer"`

@@ -1,5 +1,11 @@
 package projection
 
+// The tables as differences and records name them.
+const (
+	TableSuspension = "company_suspension"
+	TableQuota      = "company_quota"
+)
+
 // Suspension says whether an operator has suspended the company.
 type Suspension struct {
 	SuspendedAt string `json:"suspendedAt"` // "" while it is not

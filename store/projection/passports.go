@@ -6,6 +6,9 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
+// TablePassport is the table as differences and records name it.
+const TablePassport = "passport"
+
 // Passport is an issued passport. Times are Unix seconds.
 type Passport struct {
 	AgentID   string `json:"agentId"`

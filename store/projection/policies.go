@@ -1,5 +1,11 @@
 package projection
 
+// The tables as differences and records name them.
+const (
+	TablePolicy        = "attest_policy"
+	TableCompanyPolicy = "company_policy"
+)
+
 // Policy says what may be recorded in an agent's name.
 type Policy struct {
 	Attest string `json:"attest"` // any or key; "" for any

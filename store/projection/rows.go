@@ -71,24 +71,9 @@ type Entry[R comparable] struct {
 	Index int64 // of the record
 }
 
-// The tables, as differences and records name them.
+// Tables that no record of the control log is about, as differences name them. The others stand with
+// their rows.
 const (
-	TableCompany       = "company"
-	TableSigningKey    = "company_key"
-	TableAPIKey        = "api_key"
-	TableClient        = "oauth_client"
-	TableAgent         = "agent"
-	TablePassport      = "passport"
-	TableWebhook       = "webhook"
-	TableAgentKey      = "agent_key"
-	TableTokenKey      = "token_key"
-	TableEnrolment     = "enrolment"
-	TableFederation    = "federation"
-	TablePolicy        = "attest_policy"
-	TableCompanyPolicy = "company_policy"
-	TableSuspension    = "company_suspension"
-	TableQuota         = "company_quota"
-	TableSetting       = "setting"
 	// these follow from the records of the actions
 	TableName    = "idempotency_key"
 	TableSession = "agent_session"

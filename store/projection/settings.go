@@ -6,6 +6,9 @@ import (
 	"slices"
 )
 
+// TableSetting is the table as differences and records name it.
+const TableSetting = "setting"
+
 // The settings that never change once a record has them: what the database is, and the fingerprint
 // of the key under which rows have their HMACs.
 const (

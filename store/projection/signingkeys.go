@@ -7,6 +7,9 @@ import (
 	"attestd/crypto/cred"
 )
 
+// TableSigningKey is the table as differences and records name it.
+const TableSigningKey = "company_key"
+
 // SigningKey is one of the keys that sign the company's records and tokens.
 type SigningKey struct {
 	Generation  int64  `json:"generation"`

@@ -1,5 +1,8 @@
 package projection
 
+// TableTokenKey is the table as differences and records name it.
+const TableTokenKey = "token_key"
+
 // TokenKey is a key with which the company signs tokens for others.
 type TokenKey struct {
 	Algorithm   string `json:"alg"`

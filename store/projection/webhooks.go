@@ -1,5 +1,8 @@
 package projection
 
+// TableWebhook is the table as differences and records name it.
+const TableWebhook = "webhook"
+
 // Webhook is an endpoint to which records are sent.
 type Webhook struct {
 	URLHash     string `json:"urlHash"`
