@@ -1,6 +1,10 @@
 package tlog
 
-import "fmt"
+import (
+	"fmt"
+
+	"attestd/internal/bounded"
+)
 
 // topStored is the highest level with stored nodes.
 const topStored = 32
@@ -19,7 +23,7 @@ type Subtrees[Hash any] struct {
 	Node func(left, right *Hash) Hash // the hash of an inner node
 
 	// by level and index / 256; the first row has 256 hashes, each further one half
-	ranges map[[2]int64][][]Hash
+	ranges *bounded.Map[[2]int64, [][]Hash]
 }
 
 // maxRanges is how many ranges are cached, of at most 16 KiB each.
@@ -48,7 +52,7 @@ func (s *Subtrees[Hash]) Root(level int, index int64) (root Hash, err error) {
 // of nodes above it, up to the next stored level. At the end of the tree the range is shorter.
 func (s *Subtrees[Hash]) rangeOf(level int, index int64) ([][]Hash, error) {
 	key := [2]int64{int64(level), index / TileWidth}
-	if rows, ok := s.ranges[key]; ok {
+	if rows, ok := s.ranges.Get(key); ok {
 		return rows, nil
 	}
 	from := index &^ (TileWidth - 1)
@@ -68,9 +72,9 @@ func (s *Subtrees[Hash]) rangeOf(level int, index int64) ([][]Hash, error) {
 		}
 		row = above
 	}
-	if s.ranges == nil || len(s.ranges) >= maxRanges {
-		s.ranges = make(map[[2]int64][][]Hash)
+	if s.ranges == nil {
+		s.ranges = bounded.NewMap[[2]int64, [][]Hash](maxRanges)
 	}
-	s.ranges[key] = rows
+	s.ranges.Put(key, rows)
 	return rows, nil
 }

@@ -4,6 +4,8 @@ import (
 	"crypto/ed25519"
 	"crypto/sha256"
 	"sync"
+
+	"attestd/internal/bounded"
 )
 
 // maxVerified bounds a Verified to a few megabytes.
@@ -15,7 +17,7 @@ const maxVerified = 1 << 16
 // nothing.
 type Verified struct {
 	mu   sync.RWMutex
-	seen map[[sha256.Size]byte]struct{} // SHA-256 of key and token
+	seen *bounded.Map[[sha256.Size]byte, struct{}] // SHA-256 of key and token
 }
 
 func (v *Verified) has(id [sha256.Size]byte) bool {
@@ -24,7 +26,7 @@ func (v *Verified) has(id [sha256.Size]byte) bool {
 	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	_, ok := v.seen[id]
+	_, ok := v.seen.Get(id)
 	return ok
 }
 
@@ -35,10 +37,10 @@ func (v *Verified) add(id [sha256.Size]byte) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.seen == nil || len(v.seen) >= maxVerified {
-		v.seen = make(map[[sha256.Size]byte]struct{})
+	if v.seen == nil {
+		v.seen = bounded.NewMap[[sha256.Size]byte, struct{}](maxVerified)
 	}
-	v.seen[id] = struct{}{}
+	v.seen.Put(id, struct{}{})
 }
 
 // verifiedID is a hash of a complete compact token and its key. The key has a fixed length, so the

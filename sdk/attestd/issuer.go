@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"attestd/internal/bounded"
 )
 
 // IssuerMetadata is the metadata of a company's issuer (RFC 8414 and OpenID Connect Discovery).
@@ -157,7 +159,7 @@ func (c *Client) Token(ctx context.Context, r TokenRequest) (IssuedToken, error)
 // issuedTokens remembers tokens for others by what was asked for.
 type issuedTokens struct {
 	mu     sync.Mutex
-	byName map[string]*issuedToken
+	byName *bounded.Map[string, *issuedToken]
 }
 
 // issuedToken is one of them; turn guards it.
@@ -173,13 +175,13 @@ const maxIssuedTokens = 1000
 func (s *issuedTokens) named(name string) *issuedToken {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t, is := s.byName[name]
+	t, is := s.byName.Get(name)
 	if !is {
-		if s.byName == nil || len(s.byName) >= maxIssuedTokens {
-			s.byName = map[string]*issuedToken{}
+		if s.byName == nil {
+			s.byName = bounded.NewMap[string, *issuedToken](maxIssuedTokens)
 		}
 		t = &issuedToken{turn: make(chan struct{}, 1)}
-		s.byName[name] = t
+		s.byName.Put(name, t)
 	}
 	return t
 }

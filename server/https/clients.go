@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"attestd/internal/bounded"
+
 	"golang.org/x/crypto/cryptobyte"
 	"golang.org/x/crypto/cryptobyte/asn1"
 )
@@ -23,7 +25,7 @@ type ClientCAs struct {
 	roots reloaded[cas]
 
 	mu    sync.Mutex
-	known map[[sha256.Size]byte]verified
+	known *bounded.Map[[sha256.Size]byte, verified]
 }
 
 type cas struct {
@@ -62,7 +64,7 @@ const (
 // OpenClientCAs reads the file for the first time, and then that often. read refuses a file that
 // others can change or replace: they could add a CA, and be any agent.
 func OpenClientCAs(path string, read func(path string) ([]byte, error), every time.Duration, log *slog.Logger) (*ClientCAs, error) {
-	c := &ClientCAs{known: make(map[[sha256.Size]byte]verified)}
+	c := &ClientCAs{known: bounded.NewMap[[sha256.Size]byte, verified](maxKnown)}
 	c.roots = reloaded[cas]{what: "the file of client CAs " + path, every: every, log: log, read: func() ([]byte, cas, error) {
 		text, err := read(path)
 		var pool *x509.CertPool
@@ -139,15 +141,12 @@ func (c *ClientCAs) Identify(state *tls.ConnectionState, now time.Time) (*SVID, 
 	name := [sha256.Size]byte(h.Sum(nil))
 	roots := c.pool()
 	c.mu.Lock()
-	found, ok := c.known[name]
+	found, ok := c.known.Get(name)
 	c.mu.Unlock()
 	if !ok || found.roots != roots || found.err != nil && !now.Before(found.refusedTill) {
 		found = verify(state.PeerCertificates, roots, now)
 		c.mu.Lock()
-		if len(c.known) >= maxKnown {
-			clear(c.known)
-		}
-		c.known[name] = found
+		c.known.Put(name, found)
 		c.mu.Unlock()
 	}
 	switch {

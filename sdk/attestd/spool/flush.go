@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"attestd/crypto/statement"
+	"attestd/internal/bounded"
 	"attestd/internal/regular"
 	"attestd/sdk/attestd"
 )
@@ -88,7 +89,7 @@ func (s *Spool) Flush(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
-	f := flush{Spool: s, noted: refusals{s, map[string]*places{}}, most: attestd.MaxBatch, apart: RefusedError{Dir: s.dir}}
+	f := flush{Spool: s, noted: refusals{s, bounded.NewMap[string, *places](maxRefusalFiles)}, most: attestd.MaxBatch, apart: RefusedError{Dir: s.dir}}
 	if f.backlog, err = s.backlog(time.Now()); err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"attestd/crypto/statement"
+	"attestd/internal/bounded"
 	"attestd/internal/regular"
 	"attestd/sdk/attestd"
 )
@@ -380,23 +380,20 @@ func (s *Spool) removePlaces(name string) {
 // refusals are the refusals that the files of sessions note, as one Flush reads them.
 type refusals struct {
 	*Spool
-	files map[string]*places
+	files *bounded.Map[string, *places]
 }
 
 // of returns the noted refusal of a statement; nil where there is none.
 func (r *refusals) of(said *statement.Statement) (*place, error) {
 	path := r.placesOf(said.KeyID, said.Session)
-	p := r.files[path]
-	if p == nil {
+	p, read := r.files.Get(path)
+	if !read {
 		var err error
 		if p, err = readPlaces(path); err != nil {
 			return nil, err
 		}
 		p.lines = nil // only what was refused is asked for
-		if len(r.files) >= maxRefusalFiles {
-			maps.DeleteFunc(r.files, func(string, *places) bool { return true })
-		}
-		r.files[path] = p
+		r.files.Put(path, p)
 	}
 	if noted, ok := p.refused[spot{said.Session, said.Seq}]; ok && noted.Hash == said.Hash() {
 		return &noted, nil
