@@ -12,7 +12,9 @@ import (
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
+	"attestd/internal/sleep"
 	"attestd/store"
+	"attestd/store/names"
 )
 
 // AgentKeys are the public keys of agents.
@@ -202,4 +204,44 @@ func (a *AgentKeys) CreateEnrolment(ctx context.Context, by store.Caller, agentI
 	expires := by.At.Add(lifetime)
 	token, err := a.Store.AgentKeys.CreateEnrolment(ctx, by, agentID, label, expires)
 	return NewEnrolment{token, chain.FormatTime(expires)}, agentError(agentID, err)
+}
+
+// maxClockGap is how far the clocks of two servers may be apart for a key that one has just
+// enrolled to be used at the other.
+const maxClockGap = 10 * time.Second
+
+// live returns a key of an agent that counts now; store.ErrNotFound. Where the clock of the server
+// that has enrolled it is ahead, live waits: a checker refuses a record that is older than its key.
+func (a *AgentKeys) live(ctx context.Context, by store.Caller, agentID, thumbprint string) (k store.AgentKey, err error) {
+	if k, err = a.Store.AgentKeys.Live(ctx, by, agentID, thumbprint); err != nil {
+		return k, err
+	}
+	gap := time.Until(k.Since)
+	if gap > maxClockGap {
+		return k, fmt.Errorf("key %s was enrolled by a server whose clock is %s ahead: %w", thumbprint, gap, store.ErrUnavailable)
+	}
+	return k, sleep.For(ctx, gap)
+}
+
+// mayDoWithout refuses what no key of the agent has signed, where the policy demands that one has.
+func (a *AgentKeys) mayDoWithout(ctx context.Context, by store.Caller, agentID string) error {
+	demanded, err := a.Store.Policies.DemandsKey(ctx, by, agentID)
+	if err == nil && demanded {
+		err = &Error{Kind: Forbidden, Code: "AGENT_KEY_REQUIRED", Message: "In the name of this agent is recorded only what one of its keys has signed: send a statement"}
+	}
+	return err
+}
+
+// noteSession makes sure that the session of a statement is listed, and is of this key alone.
+func (a *AgentKeys) noteSession(ctx context.Context, by store.Caller, agentID string, s *statement.Statement) error {
+	return sessionError(a.Store.Sessions.Note(ctx, by, names.Session{AgentID: agentID, Key: s.KeyID, ID: s.Session}))
+}
+
+// sessionError is the refusal of a sid that another key of the agent has used.
+func sessionError(err error) error {
+	if errors.Is(err, store.ErrOtherKey) {
+		return &Error{Kind: Conflict, Code: statement.CodeReused, Pointer: "/statement",
+			Message: "Another key of the agent has used this sid: a run that goes on under the next key is a new session, whose first statement has continues"}
+	}
+	return err
 }

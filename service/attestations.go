@@ -1,9 +1,13 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
+	"strings"
+	"time"
 
 	"attestd/chain"
 	"attestd/crypto/jcs"
@@ -12,12 +16,6 @@ import (
 	"attestd/store"
 	"attestd/store/names"
 )
-
-// MaxDepth is how deep a caller's value may nest.
-const MaxDepth = 128
-
-// MaxItems is how many attestations are appended at once at most.
-const MaxItems = 1000
 
 // Attestation is what becomes a record. Its tags name its members in JSON, and what they must be:
 // each door reads them.
@@ -162,4 +160,295 @@ func recordPayload(company string, a *Attestation) (stored, canonical []byte, ac
 		stored = jcs.AppendString(append(stored, `,"statement":`...), a.Statement)
 	}
 	return append(stored, '}'), append(canonical, '}'), action, err
+}
+
+// derivedKey is the key of an append that the service itself derives from what a credential has
+// sent. No Idempotency-Key can be one, for it begins with a control character, nor can another
+// credential have it derived: whoever foretells what will be sent cannot take its key beforehand.
+func derivedKey(by store.Caller, key string) string {
+	if key == "" {
+		return ""
+	}
+	return "\x00" + by.Credential + "\x00" + key
+}
+
+// derivedKeyAt is derivedKey for what has a time, in nanoseconds since 1970. Such keys stand beside
+// one another on disk if their times do. The other ones have their second control character at
+// another place.
+func derivedKeyAt(by store.Caller, unixNano uint64, key string) string {
+	const digits = 15 // of 16: names.Key keeps the order of so many
+	at := strconv.FormatUint(unixNano>>4, 16)
+	return "\x00" + strings.Repeat("0", digits-len(at)) + at + by.Credential + "\x00" + key
+}
+
+// requestOf is what the key of a draft is bound to.
+func requestOf(d *chain.Draft, by store.Caller, delegation string) chain.Hash {
+	if by.Delegation == "" {
+		return names.Request(d.Canonical, delegation, "")
+	}
+	person, _ := delegationOf(by) // verify reads it again
+	return names.Request(d.Canonical, delegation, person.Subject)
+}
+
+// delegatedBy is the delegation that the record of a request has, whichever token is refused by
+// now. Who acts for a person may do so with another token of that person the next time.
+func delegatedBy(by store.Caller, token string) (d chain.Delegated) {
+	if token == "" && by.Delegation == "" {
+		return d
+	}
+	given, _ := delegationUnverified(by, token) // verify refuses what is none
+	d.TokenID = given.TokenID
+	if token == "" {
+		d.Subject = given.Subject
+	}
+	return d
+}
+
+// orRecorded returns the record that stands under the first of a draft's keys that is there;
+// refused where none is.
+func (a *Attestations) orRecorded(ctx context.Context, by store.Caller, d *chain.Draft, refused error) (*chain.Record, error) {
+	for i := range d.Keys {
+		record, err := a.Store.Recorded(ctx, by, &d.Keys[i], d)
+		if !errors.Is(err, store.ErrNotFound) {
+			return record, a.conflictError(ctx, by, err)
+		}
+	}
+	return nil, refused
+}
+
+// checkStatement requires that a statement says what its attestation does, by a key of the agent
+// that is live. action is the action_hash of the attestation.
+func (a *Attestations) checkStatement(ctx context.Context, by store.Caller, item *Attestation, action string) (*statement.Statement, error) {
+	said, err := statement.Parse(item.Statement)
+	if err != nil {
+		return nil, statementError(err)
+	}
+	if err := a.Agents.MayAct(ctx, by, item.AgentID); err != nil {
+		return nil, err // its keys do not count while it is disabled
+	}
+	key, err := a.Keys.live(ctx, by, item.AgentID, said.KeyID)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, &Error{Kind: Forbidden, Code: statement.CodeKeyUnknown,
+			Message: "The statement is signed with a key that is no live key of the agent: enrol it (POST /v1/agents/{agentId}/keys), or sign with another"}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := said.CheckVersion(key.StatementVersion); err != nil {
+		return nil, statementError(err)
+	}
+	want := statement.Expected{
+		Issuer: by.Company.Issuer.AgentID(item.AgentID), Audience: by.Company.Issuer.CompanyID(), Log: by.Company.Actions.Origin, ActionHash: action,
+	}
+	if d, ok := delegationUnverified(by, item.Delegation); ok {
+		want.TokenID, want.DelegationHash = d.TokenID, d.Hash()
+	}
+	return said, statementError(said.Check(key.Public, want, by.At))
+}
+
+// coversDelegation requires that a statement, or nil, covers the delegation that its record has,
+// which is checked by now. checkStatement has compared it with what the token said unchecked, so
+// that a retry is answered after the token has ended.
+func coversDelegation(said *statement.Statement, canonical []byte) error {
+	if said == nil || said.Version() == 1 {
+		return nil
+	}
+	hash := ""
+	if canonical != nil {
+		hash = statement.HashCanonical(canonical)
+	}
+	if said.Delegation != hash {
+		return &Error{Kind: Invalid, Code: statement.CodeMismatch, Message: "Invalid field: statement delegation is not the SHA-256 of the record's delegation"}
+	}
+	return nil
+}
+
+// statementError is the refusal of a statement.
+func statementError(err error) error {
+	var refused *statement.Error
+	if errors.As(err, &refused) {
+		return &Error{Kind: Invalid, Code: refused.Code, Message: "Invalid field: " + refused.Message}
+	}
+	return err
+}
+
+// conflictError is the refusal of what would make an agent say two things in one place, if the
+// record that is there has the name indeed.
+func (a *Attestations) conflictError(ctx context.Context, by store.Caller, err error) error {
+	if !errors.Is(err, chain.ErrTaken) {
+		return err
+	}
+	if err := a.Store.CheckTaken(ctx, by, err); err != nil {
+		return err
+	}
+	return &Error{Kind: Conflict, Code: statement.CodeReused, Pointer: "/statement",
+		Message: "Another statement of this key that is recorded has this jti, or this sid and seq"}
+}
+
+// derived is an attestation under a key that the service derives from what was sent.
+type derived struct {
+	Attestation
+	// returns the key of one whose own stands for another request's record; nil leaves it out
+	other    func() string
+	replaced bool // Key is the other one
+	place    int  // among what the caller has
+}
+
+// maxKeyRounds bounds how often the keys of items are looked up again, because others have taken
+// them meanwhile.
+const maxKeyRounds = 4
+
+// appendDerived appends the items that are not recorded yet, in one transaction. It calls refuse
+// for each item that may not be recorded, with the reason: an item of which refuse returns nil is
+// left out, and any other error is returned.
+func (a *Attestations) appendDerived(ctx context.Context, by store.Caller, items []derived, refuse func(item *derived, refused error) error) error {
+	for rounds := 0; len(items) > 0; {
+		attestations := make([]Attestation, len(items))
+		for i := range items {
+			attestations[i] = items[i].Attestation
+		}
+		_, err := a.Append(ctx, by, attestations...)
+		var item *chain.DraftError
+		if !errors.As(err, &item) {
+			return err
+		}
+		var refused *Error
+		at := &items[item.Draft]
+		switch isRefused := errors.As(item.Err, &refused); {
+		case errors.Is(item.Err, chain.ErrKeyReused) && !at.replaced && rounds < maxKeyRounds:
+			// All are looked up at once: each failed append costs as much as all items together.
+			rounds++
+			items, err = a.withFreeKeys(ctx, by, items)
+		case !isRefused:
+			return err
+		case refused.Kind == Forbidden: // it is about the agent, and perhaps about others too
+			forbidden := map[string]error{at.AgentID: item.Err}
+			if err := a.findForbidden(ctx, by, items, forbidden); err != nil {
+				return err
+			}
+			items, err = a.without(ctx, by, items, func(d *derived) error { return forbidden[d.AgentID] }, refuse)
+		default:
+			items, err = a.without(ctx, by, items, func(d *derived) error {
+				if d == at {
+					return item.Err
+				}
+				return nil
+			}, refuse)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// withFreeKeys returns the items that are not recorded yet. Those whose keys stand for something
+// else, be it for an item before them, have their other keys, or are left out.
+func (a *Attestations) withFreeKeys(ctx context.Context, by store.Caller, items []derived) ([]derived, error) {
+	free := make([]derived, 0, len(items))
+	first := make(map[string]*derived, len(items))
+	for i := range items {
+		item := &items[i]
+		there, err := a.isRecorded(ctx, by, item)
+		before := first[item.Key]
+		if errors.Is(err, chain.ErrKeyReused) || item.Key != "" && before != nil && !item.equals(before) {
+			switch {
+			case item.replaced:
+				return nil, chain.ErrKeyReused
+			case item.other == nil:
+				continue
+			}
+			item.Key, item.replaced = item.other(), true
+			there, err = a.isRecorded(ctx, by, item)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if first[item.Key] = item; !there {
+			free = append(free, *item)
+		}
+	}
+	return free, nil
+}
+
+func (d *derived) equals(other *derived) bool {
+	return d.AgentID == other.AgentID && d.ActionType == other.ActionType && bytes.Equal(d.Payload, other.Payload)
+}
+
+// findForbidden adds the agents of items that may not act, or not without a statement, with the
+// reason.
+func (a *Attestations) findForbidden(ctx context.Context, by store.Caller, items []derived, forbidden map[string]error) error {
+	checked := map[string]bool{}
+	for i := range items {
+		agent := items[i].AgentID
+		if checked[agent] || forbidden[agent] != nil {
+			continue
+		}
+		checked[agent] = true
+		err := a.Agents.MayAct(ctx, by, agent)
+		if err == nil {
+			err = a.Keys.mayDoWithout(ctx, by, agent)
+		}
+		var refused *Error
+		switch {
+		case errors.As(err, &refused):
+			forbidden[agent] = err
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// without returns the items that are not refused, and calls refuse for those that are and are not
+// recorded yet: what was recorded before it was forbidden stays so.
+func (a *Attestations) without(ctx context.Context, by store.Caller, items []derived, reason func(*derived) error, refuse func(*derived, error) error) (rest []derived, err error) {
+	rest = make([]derived, 0, len(items))
+	for i := range items {
+		item := &items[i]
+		refused := reason(item)
+		if refused == nil {
+			rest = append(rest, *item)
+			continue
+		}
+		there, err := a.isRecorded(ctx, by, item)
+		if err != nil && !errors.Is(err, chain.ErrKeyReused) {
+			return nil, err
+		}
+		if !there {
+			if err := refuse(item, refused); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return rest, nil
+}
+
+// isRecorded says whether the very same record stands under the key of an item; with
+// chain.ErrKeyReused, another one does.
+func (a *Attestations) isRecorded(ctx context.Context, by store.Caller, item *derived) (bool, error) {
+	draft, _, _ := a.draft(ctx, by, &item.Attestation) // what it refuses, the append refuses too
+	if len(draft.Keys) == 0 {
+		return false, nil
+	}
+	_, err := a.Store.Recorded(ctx, by, &draft.Keys[0], &draft)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// noteTime bounds how long the answer to an append waits for its sessions to be listed.
+const noteTime = 5 * time.Second
+
+// recordSessions makes sure that the sessions of appended records without statements are listed. It
+// comes after the append, so that nothing is stored of what was refused. The records are durable
+// whatever becomes of this: the next one of its session lists a session that this left out.
+func (a *Attestations) recordSessions(ctx context.Context, by store.Caller, sessions []names.Session) {
+	if len(sessions) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
+	defer cancel()
+	_ = a.Store.Sessions.Note(ctx, by, sessions...)
 }

@@ -3,12 +3,20 @@ package service
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"iter"
 	"slices"
 	"time"
 
+	"attestd/chain"
 	"attestd/crypto/assertion"
 	"attestd/crypto/idtoken"
+	"attestd/crypto/jcs"
+	"attestd/crypto/jose"
+	"attestd/crypto/strictjson"
+	"attestd/internal/keysets"
 	"attestd/store"
 )
 
@@ -23,14 +31,6 @@ type Presented struct {
 // ErrInvalidClient reports that what was presented is no good. Of an assertion the reason is its
 // text; see Reason.
 var ErrInvalidClient = errors.New("invalid_client")
-
-// Reason is the text beside one of the errors of Tokens, or "".
-func Reason(err, kind error) string {
-	if joined, is := err.(interface{ Unwrap() []error }); is && joined.Unwrap()[0] == kind {
-		return joined.Unwrap()[1].Error()
-	}
-	return ""
-}
 
 // Authenticate returns who presents itself, and what counts once of what it has presented: whoever
 // acts on that must use it up. An error is ErrInvalidClient or ErrKeysPending where the other side
@@ -113,6 +113,195 @@ func refusedClient(why error) error { return errors.Join(ErrInvalidClient, why) 
 func unknownAgent(err error) error {
 	if slices.ContainsFunc([]error{store.ErrNotFound, store.ErrDisabled}, func(e error) bool { return errors.Is(err, e) }) {
 		return refusedClient(errors.New("client_assertion is signed with no live key of an agent"))
+	}
+	return err
+}
+
+// maxClientKeys is how many keys an OAuth client may have: a present one and the next, for a few
+// machines.
+const maxClientKeys = 8
+
+// ParseClientKeys reads the JWK set (RFC 7517 §5) of an OAuth client and returns the one form in
+// which it is stored. A kid is taken as it is; where it is there, no two keys have the same.
+func ParseClientKeys(jwks []byte) (stored string, err error) {
+	keys, err := readClientKeys(jwks)
+	if err != nil {
+		return "", refuse(Invalid, "Invalid field: jwks "+err.Error())
+	}
+	text, err := json.Marshal(map[string]any{"keys": keys})
+	if err == nil {
+		text, err = jcs.Append(nil, text, 8)
+	}
+	return string(text), err
+}
+
+// readClientKeys returns the members of each key that are stored.
+func readClientKeys(jwks []byte) (keys []map[string]json.RawMessage, err error) {
+	var list []byte
+	if err := strictjson.EachMember(jwks, MaxDepth, func(name, value []byte) {
+		if string(name) == "keys" {
+			list = value
+		}
+	}); err != nil {
+		return nil, errors.New("is not a JSON object without duplicate members")
+	}
+	var texts []json.RawMessage
+	if err := json.Unmarshal(list, &texts); err != nil || len(texts) == 0 || len(texts) > maxClientKeys {
+		return nil, fmt.Errorf("must have keys, 1 to %d of them", maxClientKeys)
+	}
+	names := make(map[string]bool)
+	for i, text := range texts {
+		jwk, thumbprint, err := parseClientKey(text)
+		if err != nil {
+			return nil, fmt.Errorf("has a key, number %d, that %w", i, err)
+		}
+		given := []byte("null")
+		// parseClientKey has read it, so there is no error
+		_ = strictjson.EachMember(text, MaxDepth, func(name, value []byte) {
+			if string(name) == "kid" {
+				given = value
+			}
+		})
+		kid, ok := strictjson.AsString(given)
+		if string(given) != "null" && (!ok || kid == "" || len(kid) > 128) {
+			return nil, fmt.Errorf("has a key, number %d, whose kid is not a text of 1 to 128 bytes", i)
+		}
+		if names[kid] && kid != "" || names[thumbprint] {
+			return nil, fmt.Errorf("has key number %d twice, or two keys with one kid", i)
+		}
+		names[kid], names[thumbprint] = true, true
+		members := make(map[string]json.RawMessage)
+		if err := json.Unmarshal([]byte(jwk), &members); err != nil {
+			return nil, err
+		}
+		if kid != "" {
+			members["kid"] = jcs.AppendString(nil, kid)
+		}
+		keys = append(keys, members)
+	}
+	return keys, nil
+}
+
+// parseClientKey reads one key: of the kinds that agents have, or of RSA.
+func parseClientKey(text []byte) (jwk, thumbprint string, err error) {
+	if idtoken.IsRSA(text) {
+		return idtoken.ParseRSA(text, assertion.ClientAlgorithms)
+	}
+	key, err := jose.ParseKey(text)
+	if err != nil {
+		return "", "", err
+	}
+	return key.JWK(), key.Thumbprint, nil
+}
+
+// NewClient is what an OAuth client is to be: one with a secret, unless it has keys.
+type NewClient struct {
+	Grant   store.Grant
+	JWKS    json.RawMessage // nil without
+	JWKSURI *string         // nil without
+	Most    int             // of a company
+}
+
+// CreateClient creates an OAuth client, and begins to fetch its key set where it has a URL.
+func (t *Tokens) CreateClient(ctx context.Context, by store.Caller, n NewClient) (client store.OAuthClient, secret string, err error) {
+	has, err := t.checkClientKeys(n)
+	switch {
+	case err != nil:
+		return client, "", err
+	case has == store.ClientKeys{}:
+		client, secret, err = t.Store.Credentials.CreateClient(ctx, by, n.Grant, n.Most)
+	default:
+		client, err = t.Store.Credentials.CreateKeyClient(ctx, by, n.Grant, has, n.Most)
+	}
+	if errors.Is(err, store.ErrTooMany) {
+		err = TooMany("OAuth clients", n.Most)
+	}
+	if err == nil && has.JWKSURI != "" {
+		t.Sets.Prepare(by.Company.Chain, keysets.Source{URL: has.JWKSURI})
+	}
+	return client, secret, err
+}
+
+func (t *Tokens) checkClientKeys(n NewClient) (has store.ClientKeys, err error) {
+	wrong := func(what string) (store.ClientKeys, error) {
+		return store.ClientKeys{}, &Error{Kind: Invalid, Message: "Invalid field: jwksUri " + what, Pointer: "/jwksUri"}
+	}
+	switch {
+	case n.JWKS != nil && n.JWKSURI != nil:
+		return wrong("must not stand beside jwks: one of them has the keys")
+	case n.JWKS != nil:
+		has.JWKS, err = ParseClientKeys(n.JWKS)
+	case n.JWKSURI != nil:
+		if err := t.CheckURL(*n.JWKSURI); err != nil {
+			return wrong(err.Error())
+		}
+		has.JWKSURI = *n.JWKSURI
+	}
+	return has, err
+}
+
+// Client is an OAuth client as it is listed.
+type Client struct {
+	ClientID  string       `json:"clientId"`
+	CreatedAt string       `json:"createdAt"`
+	JWKSURI   string       `json:"jwksUri,omitempty"`
+	Keys      *FetchedKeys `json:"keys,omitempty"` // of a client with jwksUri
+}
+
+// Clients yields the OAuth clients of a company in the order of their creation.
+func (t *Tokens) Clients(ctx context.Context, by store.Caller) iter.Seq2[Client, error] {
+	return Map(t.Store.Credentials.Clients(ctx, by), func(c store.OAuthClient) Client {
+		shown := Client{ClientID: c.ID, CreatedAt: c.CreatedAt, JWKSURI: c.JWKSURI}
+		if c.JWKSURI != "" {
+			keys := fetchedKeys(t.Sets.State(by.Company.Chain, keysets.Source{URL: c.JWKSURI}))
+			shown.Keys = &keys
+		}
+		return shown
+	})
+}
+
+// FetchedKeys is what this server has of a key set that it fetches.
+type FetchedKeys struct {
+	Count     int     `json:"count"`             // 0 while none can be used
+	FetchedAt *string `json:"fetchedAt"`         // null for keys that were not fetched
+	Failure   string  `json:"failure,omitempty"` // of the last attempt to fetch them
+}
+
+func fetchedKeys(state keysets.State) FetchedKeys {
+	keys := FetchedKeys{Count: state.Keys, Failure: state.Failure}
+	if !state.Fetched.IsZero() {
+		at := chain.FormatTime(state.Fetched)
+		keys.FetchedAt = &at
+	}
+	return keys
+}
+
+// withClientKeys calls check with the keys of a client; see keysets.Sets.Check for those that are
+// fetched. Its error is ErrInvalidClient or ErrKeysPending where the client is at fault.
+func (t *Tokens) withClientKeys(ctx context.Context, by store.Caller, has store.ClientKeys, check func(*idtoken.KeySet) error) error {
+	if has.JWKS == "" {
+		return keysError(t.Sets.Check(ctx, by.Company.Chain, keysets.Source{URL: has.JWKSURI}, check), ErrInvalidClient, "client_assertion")
+	}
+	set, err := idtoken.ParseKeySet([]byte(has.JWKS))
+	if err != nil {
+		return err
+	}
+	return keysError(check(set), ErrInvalidClient, "client_assertion")
+}
+
+// keysError is the answer to an error of keysets.Sets.Check: that keys are on their way, or refused
+// with the reason why what was presented is not accepted, or cannot be checked.
+func keysError(err, refused error, what string) error {
+	var unavailable *keysets.Unavailable
+	var ofClient *assertion.Error
+	var ofIssuer *idtoken.Error
+	switch {
+	case errors.As(err, &unavailable) && unavailable.Soon:
+		return errors.Join(ErrKeysPending, err)
+	case errors.As(err, &unavailable):
+		return errors.Join(refused, errors.New(what+" cannot be checked: "+unavailable.Error()))
+	case errors.As(err, &ofClient), errors.As(err, &ofIssuer):
+		return errors.Join(refused, err)
 	}
 	return err
 }

@@ -186,19 +186,6 @@ func (g *gatherer) record(ctx context.Context, l store.Log, index int64) (err er
 	return err
 }
 
-// recordAt reads a record; ErrNotFound.
-func recordAt(ctx context.Context, v *store.View, l store.Log, index int64) (record chain.Record, err error) {
-	found := false
-	err = v.Records(ctx, l.Chain, index, index+1, func(r *chain.Record) error {
-		found, record = true, r.Clone()
-		return nil
-	})
-	if err == nil && !found {
-		err = fmt.Errorf("log %s: record %d is missing on disk: %w", l.ID, index, store.ErrNotFound)
-	}
-	return record, err
-}
-
 // signedTree is a tree with its signed checkpoint, and the cosignatures that are known of it.
 type signedTree struct {
 	tree       tlog.Tree

@@ -8,7 +8,12 @@
 // that it is about.
 package service
 
-import "errors"
+import (
+	"errors"
+	"iter"
+
+	"attestd/store"
+)
 
 // Kind is why a request is refused.
 type Kind int
@@ -44,4 +49,42 @@ func at(err error, pointer string) error {
 		refused.Pointer = pointer
 	}
 	return err
+}
+
+// Reason is the text beside one of the errors of Tokens, or "".
+func Reason(err, kind error) string {
+	if joined, is := err.(interface{ Unwrap() []error }); is && joined.Unwrap()[0] == kind {
+		return joined.Unwrap()[1].Error()
+	}
+	return ""
+}
+
+// MaxDepth is how deep a caller's value may nest.
+const MaxDepth = 128
+
+// MaxItems is how many attestations are appended at once at most.
+const MaxItems = 1000
+
+// mayActAs refuses what an agent that has signed in does in the name of another.
+func mayActAs(by store.Caller, agentID string) error {
+	if by.Agent != "" && by.Agent != agentID {
+		return &Error{Kind: Forbidden, Code: "FORBIDDEN_AGENT", Message: "The credential is the agent " + by.Agent + "'s own, and acts for no other"}
+	}
+	return nil
+}
+
+// Map turns what the store yields into what the API shows.
+func Map[S, T any](items iter.Seq2[S, error], show func(S) T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for item, err := range items {
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			if !yield(show(item), nil) {
+				return
+			}
+		}
+	}
 }

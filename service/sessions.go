@@ -80,11 +80,6 @@ const (
 	placesOfEnds = 50
 )
 
-// noteSession makes sure that the session of a statement is listed, and is of this key alone.
-func (a *AgentKeys) noteSession(ctx context.Context, by store.Caller, agentID string, s *statement.Statement) error {
-	return sessionError(a.Store.Sessions.Note(ctx, by, names.Session{AgentID: agentID, Key: s.KeyID, ID: s.Session}))
-}
-
 // SessionQuery narrows a list of sessions. What is "" narrows nothing.
 type SessionQuery struct {
 	AgentID, SID, Kind string
@@ -153,9 +148,6 @@ func keyOfKind(kind string) (key string, signed bool, err error) {
 	}
 	return kind, false, nil
 }
-
-// place is a record of a session.
-type place struct{ number, index int64 } // seq or, without statements, index
 
 // places yields the places of a session from a number on, in the order of their numbers.
 func places(ctx context.Context, v *store.View, by store.Caller, of store.Session, from int64) iter.Seq2[place, error] {
@@ -379,18 +371,6 @@ func readSaid(ctx context.Context, v *store.View, by store.Caller, index int64) 
 	return s, nil
 }
 
-// statementOf reads the statement of a record; nil where it has none.
-func statementOf(r *chain.Record) (said *statement.Statement, err error) {
-	var payload struct{ Statement string }
-	if err = json.Unmarshal(r.Payload, &payload); err == nil && payload.Statement != "" {
-		said, err = statement.Parse(payload.Statement)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: the statement of record %d: %w", store.ErrCorrupt, r.Index, err)
-	}
-	return said, nil
-}
-
 // SessionRecords calls yield for at most limit records of a session in the order of the log, from
 // an index on. next is where the next page begins; 0 at the end.
 func (e *Evidence) SessionRecords(ctx context.Context, by store.Caller, of store.Session, from int64, limit int, yield func(*chain.Record) error) (next int64, err error) {
@@ -428,4 +408,37 @@ func (e *Evidence) SessionRecords(ctx context.Context, by store.Caller, of store
 		indexes = indexes[len(records):]
 	}
 	return next, nil
+}
+
+// The kinds of sessions. Those of statements can be proven complete; the others are the records in
+// whose payload a caller names one session, of which nothing shows that one is missing.
+const (
+	SessionOfStatements = "statement"
+	SessionOfHooks      = names.Hooks
+	SessionOfMCP        = names.MCP
+	SessionOfRun        = names.Run
+	SessionOfTelemetry  = names.Telemetry
+)
+
+// SessionKinds are all kinds of sessions.
+var SessionKinds = []string{SessionOfStatements, SessionOfHooks, SessionOfMCP, SessionOfRun, SessionOfTelemetry}
+
+// kindOf is the kind of a session in a store, where Key is the kind of those without statements.
+func kindOf(of store.Session) string {
+	if of.IsSigned() {
+		return SessionOfStatements
+	}
+	return of.Key
+}
+
+// maxSessionID is the maximum size in bytes of the source of a session.
+const maxSessionID = 256
+
+// SeriesOfNamed names the records of a session without statements. ok is false for one of
+// statements, whose places are never free again.
+func SeriesOfNamed(of store.Session) (series chain.Series, ok bool) {
+	if of.IsSigned() {
+		return chain.Series{}, false
+	}
+	return of.Series(), true
 }

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -55,12 +54,8 @@ type Token struct {
 	Ends  time.Time
 }
 
-var (
-	// ErrInvalidProof reports that a DPoP proof is none; the reason is its text.
-	ErrInvalidProof = errors.New("invalid_dpop_proof")
-	// ErrInvalidScope reports that more was asked for than there is, or what nobody knows.
-	ErrInvalidScope = errors.New("invalid_scope")
-)
+// ErrInvalidScope reports that more was asked for than there is, or an unknown scope.
+var ErrInvalidScope = errors.New("invalid_scope")
 
 // lifetimeOfToken is how long an access token counts at most.
 const lifetimeOfToken = time.Hour
@@ -123,8 +118,6 @@ func usedBefore(err error, once []store.UsedProof, other error) error {
 	}
 	return errProofUsed
 }
-
-var errProofUsed = errors.Join(ErrInvalidProof, errors.New("DPoP proof was used before: make one for each request"))
 
 // ActiveToken is what is known of an access token that counts.
 type ActiveToken struct {
@@ -206,12 +199,4 @@ func (t *Tokens) Use(ctx context.Context, once store.UsedProof, now time.Time) e
 		err = refusedClient(errors.New("client_assertion was used before"))
 	}
 	return err
-}
-
-// UsedProof names a DPoP proof for as long as it would be accepted.
-func UsedProof(p *dpop.Proof) store.UsedProof {
-	return store.UsedProof{
-		Name: sha256.Sum256([]byte("DPoP\n" + p.Key.Thumbprint + "\n" + p.ID)),
-		Ends: p.IssuedAt.Add(dpop.Window + time.Second),
-	}
 }

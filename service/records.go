@@ -2,9 +2,11 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"attestd/chain"
+	"attestd/crypto/statement"
 	"attestd/store"
 )
 
@@ -31,4 +33,29 @@ func PrunedError(ctx context.Context, v *store.View, c *store.Company, r *chain.
 	}
 	return &Error{Kind: Gone, Code: "PAYLOAD_PRUNED", Message: fmt.Sprintf(
 		"The payload of record %d was pruned: the archive with the SHA-256 %s has it", r.Index, p.Archive)}
+}
+
+// recordAt reads a record; ErrNotFound.
+func recordAt(ctx context.Context, v *store.View, l store.Log, index int64) (record chain.Record, err error) {
+	found := false
+	err = v.Records(ctx, l.Chain, index, index+1, func(r *chain.Record) error {
+		found, record = true, r.Clone()
+		return nil
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("log %s: record %d is missing on disk: %w", l.ID, index, store.ErrNotFound)
+	}
+	return record, err
+}
+
+// statementOf reads the statement of a record; nil where it has none.
+func statementOf(r *chain.Record) (said *statement.Statement, err error) {
+	var payload struct{ Statement string }
+	if err = json.Unmarshal(r.Payload, &payload); err == nil && payload.Statement != "" {
+		said, err = statement.Parse(payload.Statement)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: the statement of record %d: %w", store.ErrCorrupt, r.Index, err)
+	}
+	return said, nil
 }

@@ -93,3 +93,16 @@ func makeNonce(key []byte, window int64) string {
 	mac.Write(number)
 	return base64.RawURLEncoding.EncodeToString(append(number[4:], mac.Sum(nil)[:20]...))
 }
+
+// UsedProof names a DPoP proof for as long as it would be accepted.
+func UsedProof(p *dpop.Proof) store.UsedProof {
+	return store.UsedProof{
+		Name: sha256.Sum256([]byte("DPoP\n" + p.Key.Thumbprint + "\n" + p.ID)),
+		Ends: p.IssuedAt.Add(dpop.Window + time.Second),
+	}
+}
+
+// ErrInvalidProof reports that a DPoP proof is invalid; the reason is its text.
+var ErrInvalidProof = errors.New("invalid_dpop_proof")
+
+var errProofUsed = errors.Join(ErrInvalidProof, errors.New("DPoP proof was used before: make one for each request"))

@@ -168,3 +168,6 @@ func lastStatement(payload []byte) (compact string, ok bool) {
 	}
 	return string(payload[at+len(before):]), true
 }
+
+// place is a record of a session.
+type place struct{ number, index int64 } // seq or, without statements, index
