@@ -16,28 +16,6 @@ import (
 	"attestd/store"
 )
 
-// readSettings sets the flags that are absent from the command line: to the value of an environment
-// variable, and for a command with a configuration file, to what that says.
-func readSettings(cmd *cobra.Command) error {
-	if err := cli.FromEnvironment(cmd.Flags()); err != nil {
-		return err
-	}
-	if cmd.Flag("config") != nil {
-		if err := fromFile(cmd.Flags()); err != nil {
-			return err
-		}
-	}
-	if db := cmd.Flag("db"); db != nil {
-		if err := checkDatabase("--db", db.Value.String()); err != nil {
-			return err
-		}
-	}
-	if cmd.Annotations[readsNoPipes] != "" {
-		return refusePipes(cmd.Flags())
-	}
-	return nil
-}
-
 // readsNoPipes annotates a command that looks at the settings of serve. To read a pipe it would
 // wait for who writes it, and take from the server what is in it.
 const readsNoPipes = "reads-no-pipes"
@@ -159,4 +137,18 @@ func parseProxies(list []string) ([]netip.Prefix, error) {
 		proxies = append(proxies, prefix)
 	}
 	return proxies, nil
+}
+
+// checkBelongs refuses a flag with a prefix that has another value than its default while the one
+// to which it belongs is not set: nothing would be done, and nothing would say so.
+func checkBelongs(flags *pflag.FlagSet, prefix, to string) (err error) {
+	if flags.Lookup(to).Value.String() != "" {
+		return nil
+	}
+	flags.Visit(func(f *pflag.Flag) {
+		if err == nil && f.Name != to && strings.HasPrefix(f.Name, prefix) && f.Value.String() != f.DefValue {
+			err = cli.Usagef("--%s does nothing without --%s", f.Name, to)
+		}
+	})
+	return err
 }

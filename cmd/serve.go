@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"syscall"
@@ -22,7 +24,9 @@ import (
 	"attestd/crypto/cred"
 	"attestd/internal/printable"
 	"attestd/server"
+	"attestd/server/local"
 	"attestd/store"
+	"attestd/store/sqlite"
 )
 
 // serveFlags are the flags of `attestd serve` as typed.
@@ -341,4 +345,40 @@ func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, ke
 				f.registrationHeader())
 		}
 	}
+}
+
+// openLocal opens the socket for commands on this machine, beside a database file. Without it, the
+// service runs all the same.
+func openLocal(s *store.Store, db string, log *slog.Logger) *local.Server {
+	if store.IsPostgres(db) {
+		return nil
+	}
+	l := &local.Server{Operations: local.Operations{Store: s}, Log: log}
+	if err := l.Listen(db); err != nil {
+		log.Warn("commands beside this server, such as attestd company, will not work: its local socket cannot be opened", "error", err)
+	}
+	return l
+}
+
+// checkFileSystem refuses a network file system under a database file, and returns a warning about
+// one that may not hold it; see sqlite.CheckFileSystem.
+func checkFileSystem(db string, allowNetwork bool) (warning string, err error) {
+	if store.IsPostgres(db) {
+		return "", nil
+	}
+	return sqlite.CheckFileSystem(db, allowNetwork)
+}
+
+// makeFolder creates the folder of a database file, for its owner alone, where only that folder is
+// missing. The root of a volume of Kubernetes may be written by a group, so that a database there
+// needs a folder of its own, and the container has no shell to make one.
+func makeFolder(db string) error {
+	if store.IsPostgres(db) {
+		return nil
+	}
+	err := os.Mkdir(filepath.Dir(db), 0o700)
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
+		return nil // Open says what is wrong with a path of which more is missing
+	}
+	return err
 }

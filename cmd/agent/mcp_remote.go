@@ -1,10 +1,17 @@
 package agent
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
@@ -12,6 +19,7 @@ import (
 
 	"attestd/agent/localhttp"
 	"attestd/agent/mcpproxy"
+	"attestd/agent/setup"
 	"attestd/cmd/cli"
 )
 
@@ -157,4 +165,91 @@ func (f *remoteFlags) listenAndServe(cmd *cobra.Command, config mcpproxy.Config,
 		err := gateway.Close()
 		return errors.Join(err, server.Close())
 	})
+}
+
+// signInOf returns a sign-in for an MCP server, whose tokens are stored in a file of its own.
+func signInOf(server *url.URL) (*mcpproxy.SignIn, error) {
+	tokens, err := cli.ConfigFile("tokens")
+	if err != nil {
+		return nil, errors.New("no configuration folder for --sign-in: set HOME")
+	}
+	sum := sha256.Sum256([]byte(server.String()))
+	path := filepath.Join(tokens, strings.ReplaceAll(server.Hostname(), ":", "_")+"-"+hex.EncodeToString(sum[:8])+".json")
+	load := func() (string, error) {
+		text, err := cli.ReadPrivate(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", nil
+		}
+		return text, err
+	}
+	save := func(text string) error { return setup.WritePrivate(path, text) }
+	return mcpproxy.NewSignIn(load, save, func(address string) {
+		cli.PrintError("attestd: sign in to %s with your browser: %s\n", server.Host, address)
+		_ = browse(address) // whoever has no browser here opens the address elsewhere
+	}), nil
+}
+
+// browse opens the user's browser.
+func browse(address string) error {
+	name, args := "xdg-open", []string{address}
+	switch runtime.GOOS {
+	case "darwin":
+		name = "open"
+	case "windows":
+		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", address}
+	}
+	cmd := exec.Command(name, args...)
+	cmd.Env = withoutCredential(cmd.Environ())
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	go func() { _ = cmd.Wait() }()
+	return nil
+}
+
+// oauthClientFlags name a client that is registered with the authorization server of an upstream.
+type oauthClientFlags struct {
+	id, secretFile, issuer, redirect string
+}
+
+func (f *oauthClientFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.id, "client-id", "", "with --sign-in: `ID` of an OAuth client that is registered with the authorization server, or the URL of a client ID metadata document")
+	cmd.Flags().StringVar(&f.secretFile, "client-secret-file", "", "`file` with the secret of that client, private to the user; needs --issuer")
+	cmd.Flags().StringVar(&f.issuer, "issuer", "", "`URL` of the only authorization server to sign in at as that client")
+	cmd.Flags().StringVar(&f.redirect, "redirect-url", "", "redirect `URL` that is registered for that client, without a port for each port (default http://127.0.0.1/callback)")
+}
+
+// client returns the client; the zero value for none.
+func (f *oauthClientFlags) client() (c mcpproxy.OAuthClient, err error) {
+	switch {
+	case *f == oauthClientFlags{}:
+		return c, nil
+	case f.id == "":
+		return c, cli.Usagef("--client-secret-file, --issuer and --redirect-url need --client-id")
+	case f.secretFile != "" && f.issuer == "":
+		return c, cli.Usagef("--client-secret-file needs --issuer, because the upstream names its authorization server: without it the secret could go to any")
+	}
+	c.ID = f.id
+	if f.issuer != "" {
+		c.Issuer = strings.TrimSuffix(f.issuer, "/")
+		if err := checkIssuer(c.Issuer); err != nil {
+			return c, err
+		}
+	}
+	if f.redirect != "" {
+		if c.Redirect, err = mcpproxy.ParseRedirect(f.redirect); err != nil {
+			return c, cli.Usagef("--redirect-url %v", err)
+		}
+	}
+	if f.secretFile == "" {
+		return c, nil
+	}
+	text, err := cli.ReadPrivate(f.secretFile)
+	if err != nil {
+		return c, fmt.Errorf("--client-secret-file: %w", err)
+	}
+	if c.Secret = strings.TrimSpace(text); c.Secret == "" {
+		return c, fmt.Errorf("--client-secret-file: %s is empty", f.secretFile)
+	}
+	return c, nil
 }

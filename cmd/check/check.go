@@ -10,6 +10,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -259,4 +260,89 @@ func HasValues(cmd *cobra.Command) (err error) {
 		}
 	})
 	return err
+}
+
+// checkArchive checks an archive, which src reads from f.
+func checkArchive(out io.Writer, f *watchedReader, src io.Reader, trust evidence.Trust, asJSON bool) error {
+	about, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	report, finish := cli.Progress()
+	if report != nil && about.Mode().IsRegular() { // a pipe has no length
+		f.report = func(done int64) { report("check", done, about.Size()) }
+	}
+	v, err := lines.CheckArchive(src, lines.Options{Trust: trust})
+	finish()
+	if err != nil {
+		return err
+	}
+	return printLines(out, f.Name(), v, asJSON)
+}
+
+// printLines prints the verdict on lines, and returns the error for it.
+func printLines(out io.Writer, path string, v lines.Verdict, asJSON bool) error {
+	if asJSON {
+		_ = printable.JSON(out, v) // a closed pipe shows in the exit status of whoever closed it
+	} else {
+		printFindings(out, evidence.Words(v.Outcome, v.Code, v.Reason), v.Summary, v.Checked, v.NotProven)
+	}
+	return Outcome(path, evidence.Verdict{Outcome: v.Outcome, Code: v.Code, Reason: v.Reason})
+}
+
+// watchedReader reports how far a file was read.
+type watchedReader struct {
+	*os.File
+	done   int64
+	report func(done int64) // may be nil
+}
+
+func (r *watchedReader) Read(p []byte) (int, error) {
+	n, err := r.File.Read(p)
+	if r.done += int64(n); r.report != nil {
+		r.report(r.done)
+	}
+	return n, err
+}
+
+// linesFlags are the flags of `attestd check --lines`.
+type linesFlags struct {
+	isSet   bool
+	company string
+}
+
+func (f *linesFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.isSet, "lines", false, "the files have exported lines")
+	cmd.Flags().StringVar(&f.company, "company", "", "`ID` of the company whose lines are checked, when there are several (with --lines)")
+}
+
+// check checks files of exported lines, in their order.
+func (f linesFlags) check(out io.Writer, paths []string, trust evidence.Trust, asJSON bool) error {
+	var files []lines.File
+	for _, path := range paths {
+		// before it is opened, which would wait for who writes into a pipe
+		if about, err := os.Stat(path); err == nil && !about.Mode().IsRegular() {
+			return cli.Usagef("%s is no regular file: --lines reads a file twice", path)
+		}
+		opened, err := cli.OpenNamed(path)
+		if err != nil {
+			return err
+		}
+		defer opened.Close()
+		if err := MustBe(path, evidence.Reader(opened), filekind.Lines); err != nil {
+			return err
+		}
+		if _, err := opened.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		files = append(files, lines.File{Name: path, ReadSeeker: opened})
+	}
+	v, err := lines.Check(files, lines.Options{Trust: trust, CompanyID: f.company})
+	if errors.Is(err, lines.ErrCompanies) {
+		return cli.Usagef("%v: name one with --company", err)
+	}
+	if err != nil {
+		return err
+	}
+	return printLines(out, strings.Join(paths, " "), v, asJSON)
 }
