@@ -1,9 +1,6 @@
 package chain
 
 import (
-	"runtime"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"attestd/chain/tlog"
@@ -116,21 +113,4 @@ func (e *Extension) bytes() int64 {
 		n += int64(len(e.Records[i].Payload) + len(e.Records[i].Delegation))
 	}
 	return n
-}
-
-// parallel calls work for each i in [0, n) and returns when all calls have returned. It uses one
-// goroutine for few calls.
-func parallel(n int, work func(i int)) {
-	var next atomic.Int64
-	run := func() {
-		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
-			work(int(i))
-		}
-	}
-	var helpers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), n/2) - 1 {
-		helpers.Go(run)
-	}
-	run()
-	helpers.Wait()
 }

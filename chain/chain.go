@@ -47,6 +47,9 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"attestd/chain/tlog"
@@ -217,4 +220,79 @@ type Reader interface {
 	// index in [from, to), ascending, in a slice that the caller may change. If one is missing, the
 	// error MUST wrap ErrMissing, which distinguishes a damaged chain from a read error.
 	Hashes(ctx context.Context, chain int64, level int, from, to int64) ([]Hash, error)
+}
+
+// RecordKey is a key of a record.
+type RecordKey struct {
+	Key
+	Index int64 // of the record
+}
+
+// KeyEntry is the stored entry of an idempotency key.
+type KeyEntry struct {
+	Request Hash
+	Index   int64 // of the record
+	Expired bool  // the key counts no more; one that is Unique never expires
+}
+
+// Delegated names a delegation. The zero value is of none, or of the one in Draft.Delegation.
+type Delegated struct {
+	TokenID string // of its token, be that one refused by now
+	// Where it is set, another token of the same subject makes the same request.
+	Subject string
+}
+
+// Key makes an append idempotent. Of all drafts of a chain that have a key of the same Name, only
+// the first becomes a record. The others return that record, as long as the storage has the key.
+type Key struct {
+	Name    Hash // hash of what the caller calls the key
+	Request Hash // hash of the request; another request with the same name is refused
+	// Unique is for a name that no other request may ever have. The storage MUST keep it for good.
+	Unique bool
+	// Since is the time before which no record can have been made that has the name of a Unique
+	// key; zero if it is not known.
+	Since time.Time
+}
+
+// errContradiction means that stored data is inconsistent.
+var errContradiction = errors.New("stored data is inconsistent")
+
+// parallel calls work for each i in [0, n) and returns when all calls have returned. It uses one
+// goroutine for few calls.
+func parallel(n int, work func(i int)) {
+	var next atomic.Int64
+	run := func() {
+		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+			work(int(i))
+		}
+	}
+	var helpers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), n/2) - 1 {
+		helpers.Go(run)
+	}
+	run()
+	helpers.Wait()
+}
+
+// cachePut puts v into a map of at most limit chains, and evicts an arbitrary one when it is full.
+func cachePut[V any](m map[int64]V, limit int, chain int64, v V) {
+	if _, known := m[chain]; !known && len(m) >= limit {
+		for other := range m {
+			delete(m, other)
+			break
+		}
+	}
+	m[chain] = v
+}
+
+// Limit bounds a chain. The zero value bounds nothing.
+type Limit struct {
+	Records, Bytes int64 // as many as the chain may have; 0 for no bound
+	Closed         bool  // nothing may be appended
+}
+
+// Room is how much may be added to all chains together. The zero value bounds nothing.
+type Room struct {
+	Bounded        bool
+	Records, Bytes int64 // what is left; of what is not bounded, more than any batch has
 }

@@ -6,23 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	"attestd/crypto/jcs"
 	"attestd/crypto/strictjson"
 )
-
-// Key makes an append idempotent. Of all drafts of a chain that have a key of the same Name, only
-// the first becomes a record. The others return that record, as long as the storage has the key.
-type Key struct {
-	Name    Hash // hash of what the caller calls the key
-	Request Hash // hash of the request; another request with the same name is refused
-	// Unique is for a name that no other request may ever have. The storage MUST keep it for good.
-	Unique bool
-	// Since is the time before which no record can have been made that has the name of a Unique
-	// key; zero if it is not known.
-	Since time.Time
-}
 
 // reused is the error of a draft whose key is another request's.
 func (k *Key) reused() error {
@@ -30,26 +17,6 @@ func (k *Key) reused() error {
 		return ErrTaken
 	}
 	return ErrKeyReused
-}
-
-// RecordKey is a key of a record.
-type RecordKey struct {
-	Key
-	Index int64 // of the record
-}
-
-// KeyEntry is the stored entry of an idempotency key.
-type KeyEntry struct {
-	Request Hash
-	Index   int64 // of the record
-	Expired bool  // the key counts no more; one that is Unique never expires
-}
-
-// Delegated names a delegation. The zero value is of none, or of the one in Draft.Delegation.
-type Delegated struct {
-	TokenID string // of its token, be that one refused by now
-	// Where it is set, another token of the same subject makes the same request.
-	Subject string
 }
 
 // Matches reports whether r is the record of the request that d makes: of the same payload and

@@ -5,18 +5,6 @@ import (
 	"fmt"
 )
 
-// Limit bounds a chain. The zero value bounds nothing.
-type Limit struct {
-	Records, Bytes int64 // as many as the chain may have; 0 for no bound
-	Closed         bool  // nothing may be appended
-}
-
-// Room is how much may be added to all chains together. The zero value bounds nothing.
-type Room struct {
-	Bounded        bool
-	Records, Bytes int64 // what is left; of what is not bounded, more than any batch has
-}
-
 // The reasons for which a storage refuses records; each wraps no other.
 var (
 	// ErrClosedChain reports that the Limit of the chain says Closed.

@@ -4,8 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"attestd/chain/tlog"
+	"attestd/internal/sleep"
 )
 
 // Verdict is the result of a verification.
@@ -213,3 +222,274 @@ func (v *verifyRun) compareHead(head Head, next int64) error {
 	}
 	return nil
 }
+
+// Prefix says that the first Length records of a chain were verified. It holds for exactly the
+// bytes of its Digest under exactly its Terms, whoever reads them, at any time: it says nothing of
+// what stands on disk now.
+type Prefix struct {
+	Length int64
+	Terms  Hash // of what the records were checked against: their owner and their keys
+	// over the encodings of the records (see rowRange.add) and the stored nodes that they complete
+	Digest Hash
+	Log    tlog.Frontier // frontier of the log tree
+}
+
+// Prefixes returns what the verifier remembers, by chain, and a number that grows with each change
+// of it.
+func (v *Verifier) Prefixes() (known map[int64]Prefix, version int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return maps.Clone(v.verified), v.remembered
+}
+
+// Version returns the number of Prefixes alone.
+func (v *Verifier) Version() int64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.remembered
+}
+
+// Recall makes the verifier remember what another one has verified. The caller MUST know that a
+// Verifier of the same program returned it: signatures over the same bytes are not checked again.
+func (v *Verifier) Recall(known map[int64]Prefix) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for chain, p := range known {
+		if _, is := v.verified[chain]; !is {
+			cachePut(v.verified, maxVerified, chain, p)
+		}
+	}
+}
+
+func (v *Verifier) recall(chain int64) (Prefix, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	known, ok := v.verified[chain]
+	return known, ok
+}
+
+func (v *Verifier) remember(chain int64, known Prefix) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.put(chain, known)
+}
+
+// rememberProgress remembers how far a run has come, unless more of the chain is known.
+func (v *Verifier) rememberProgress(run *verifyRun) {
+	known, ok := run.known()
+	if !ok || known.Length == 0 {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.verified[run.chain].Length < known.Length {
+		v.put(run.chain, known)
+	}
+}
+
+func (v *Verifier) put(chain int64, known Prefix) {
+	if was, is := v.verified[chain]; is && was.Digest == known.Digest && was.Terms == known.Terms {
+		return
+	}
+	cachePut(v.verified, maxVerified, chain, known)
+	v.remembered++
+}
+
+// known returns what the run has verified so far, unless it ended inside a range.
+func (v *verifyRun) known() (Prefix, bool) {
+	length := v.tree.length
+	if v.log.Size != length {
+		return Prefix{}, false
+	}
+	return Prefix{length, v.terms(length), v.digestSoFar(), tlog.Frontier{Size: length, Roots: slices.Clone(v.log.Roots)}}, true
+}
+
+func (v *verifyRun) terms(length int64) Hash { return v.keys.terms(length, v.owner, v.hasLog) }
+
+const (
+	// turnTime is the duration of a run's turn while another run waits.
+	turnTime = 10 * time.Millisecond
+
+	// quietTime is the time after an append in which a run uses at most one core.
+	quietTime = 100 * time.Millisecond
+
+	// restShare is the ratio of rest to work of a run during appends, which leaves it a fifth of a
+	// core.
+	restShare = 4
+
+	// maxRest bounds a rest, because the run keeps its turn meanwhile. A range that took longer
+	// than a fraction of this has waited for the disk.
+	maxRest = 40 * time.Millisecond
+)
+
+// effort is the share of the machine that a run uses.
+type effort struct {
+	workers     int
+	ranges      int   // in progress at the same time
+	checkedRows int64 // in a range to be checked
+	trustedRows int64 // in a range that is only read
+	givesWay    bool  // rests after each range
+}
+
+// full uses all workers. A range is about 5 ms of work, so that short chains are divided too.
+func full(workers int) effort {
+	return effort{workers: workers, ranges: 2*workers + 1, checkedRows: 128, trustedRows: 1024}
+}
+
+// modest uses at most one core: with one range, reader, worker and fold run in turn. A range is
+// about 1 ms of work.
+var modest = effort{workers: 1, ranges: 1, checkedRows: 24, trustedRows: 256, givesWay: true}
+
+// turns shares the processors among the runs of a Verifier, and between them and appends.
+//
+// One run works at a time and uses all allowed processors. Two at once would not end sooner, and
+// would need twice the memory. After turnTime a run goes to the end of the queue of waiting runs.
+// So each of n runs gets an n-th of the time, and a run over a short chain ends after n turns,
+// regardless of the length of other chains.
+//
+// While records are appended, all runs together use a fifth of a core; otherwise they use all.
+type turns struct {
+	turn    *semaphore.Weighted // of 1; first come, first served
+	waiting atomic.Int64        // runs that wait for their turn
+	asked   atomic.Int64        // runs that are not of the lowest priority
+	start   time.Time           // creation time, the zero of appended
+	// when records were last appended, in nanoseconds after start; 0 for never
+	appended atomic.Int64
+}
+
+func newTurns() *turns { return &turns{turn: semaphore.NewWeighted(1), start: time.Now()} }
+
+// acquire waits for the turn of a run and returns ctx.Err() if the context ends first.
+func (t *turns) acquire(ctx context.Context) error {
+	t.waiting.Add(1)
+	defer t.waiting.Add(-1)
+	return t.turn.Acquire(ctx, 1)
+}
+
+func (t *turns) release() { t.turn.Release(1) }
+
+func (t *turns) appendedNow() { t.appended.Store(max(1, int64(time.Since(t.start)))) }
+
+// appendsSince reports whether records have been appended after a moment.
+func (t *turns) appendsSince(moment time.Time) bool {
+	last := t.appended.Load()
+	return last > 0 && last > int64(moment.Sub(t.start))
+}
+
+// pacer makes room for appends and other goroutines. It detects others by the time that it takes to
+// get a processor back after yielding.
+type pacer struct {
+	turns     *turns
+	lastCheck time.Time // time of the last check for appends
+	resumed   time.Time // start of the current work
+}
+
+// rest is called after each range of rows. It ends early when ctx is done.
+func (p *pacer) rest(ctx context.Context) {
+	stopped := time.Now()
+	appends := p.turns.appendsSince(p.lastCheck)
+	runtime.Gosched()
+	if appends || time.Since(stopped) > 20*time.Microsecond {
+		_ = sleep.For(ctx, min(restShare*stopped.Sub(p.resumed), maxRest))
+	}
+	p.lastCheck, p.resumed = stopped, time.Now()
+}
+
+const (
+	// pacedShare is the ratio of rest to work of a paced run on an idle machine, half of a core.
+	pacedShare = 1
+
+	// pacedShareBusy is the same while records are appended or others want the processor.
+	pacedShareBusy = 60
+
+	// pacedBytes is the largest number of bytes that a paced run reads in a second, so that it
+	// leaves others the disk.
+	pacedBytes = 32 << 20
+
+	// pacedRest bounds a rest. A range that took longer than a fraction of this has waited for the
+	// disk.
+	pacedRest = time.Second
+
+	// pacedYield bounds the time for which a paced run lets others verify before its next range, so
+	// that it ends however many they are.
+	pacedYield = time.Second
+)
+
+// VerifyPaced is Verify at the lowest priority: it reads one short range at a time, lets other
+// verifications go first, and rests in between. What it has verified when ctx ends is remembered,
+// so that the next run goes on from there.
+func (v *Verifier) VerifyPaced(ctx context.Context, chain int64) (Verdict, error) {
+	run := v.newRun(chain)
+	run.inBackground, run.pace = true, &pace{verifier: v}
+	began := time.Now()
+	verdict, err := v.verify(ctx, run)
+	if err != nil {
+		return verdict, err
+	}
+	return verdict, v.Rest(ctx, time.Since(began)-run.pace.accounted)
+}
+
+// Rest makes a pause in proportion to work of the lowest priority that took some time.
+func (v *Verifier) Rest(ctx context.Context, worked time.Duration) error {
+	return v.turns.rest(ctx, worked, 0)
+}
+
+func (t *turns) rest(ctx context.Context, worked time.Duration, bytes int) error {
+	stopped := time.Now()
+	appends := t.appendsSince(stopped.Add(-quietTime))
+	runtime.Gosched()
+	pause := pacedShare * worked
+	if appends || time.Since(stopped) > 20*time.Microsecond {
+		pause = pacedShareBusy * worked
+	}
+	return sleep.For(ctx, min(max(pause, time.Duration(bytes)*time.Second/pacedBytes), pacedRest))
+}
+
+// pace is the state of a paced run. Its methods do nothing on nil.
+type pace struct {
+	verifier  *Verifier
+	began     time.Time // of the current range
+	bytes     int       // of that range
+	accounted time.Duration
+}
+
+// yield waits while other verifications run.
+func (p *pace) yield(ctx context.Context) error {
+	if p == nil {
+		return nil
+	}
+	p.began = time.Now()
+	for p.verifier.turns.asked.Load() > 0 && time.Since(p.began) < pacedYield {
+		if err := sleep.For(ctx, turnTime); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// begin is called when the run has its turn.
+func (p *pace) begin() {
+	if p != nil {
+		p.accounted += time.Since(p.began)
+		p.began, p.bytes = time.Now(), 0
+	}
+}
+
+// read counts the bytes of a range.
+func (p *pace) read(bytes int) {
+	if p != nil {
+		p.bytes += bytes
+	}
+}
+
+// rest is called when the turn has ended.
+func (p *pace) rest(ctx context.Context) error {
+	if p == nil {
+		return nil
+	}
+	err := p.verifier.turns.rest(ctx, time.Since(p.began), p.bytes)
+	p.accounted += time.Since(p.began)
+	return err
+}
+
+var errGap = errors.New("record is missing")

@@ -2,7 +2,9 @@ package chain
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash"
@@ -10,15 +12,8 @@ import (
 	"time"
 
 	"attestd/chain/tlog"
+	"attestd/crypto/jcs"
 )
-
-// failure is the error of a run on an invalid chain.
-type failure struct {
-	index  int64
-	reason string
-}
-
-func (f *failure) Error() string { return fmt.Sprintf("record %d: %s", f.index, f.reason) }
 
 // verifyRun is one verification of one chain. It reads the chain once, in order:
 //
@@ -281,4 +276,218 @@ func (v *verifyRun) compareNode(ctx context.Context, n Node, checked bool) error
 	}
 	v.digest.Write(stored.LogHash[:])
 	return nil
+}
+
+// verifyNext reads and verifies the records of a chain after a tree, up to an index, or fewer if
+// they are large. It returns them with the extended tree. It checks each record as Verify does, and
+// the tree against a head of the same length, but not stored nodes and the log tree. An error for
+// which contradicts is true means that they are wrong; other errors are read errors.
+func (v *Verifier) verifyNext(ctx context.Context, chain int64, t tree, to int64) ([]Record, tree, error) {
+	head, _, err := v.reader.Tip(ctx, chain)
+	if err != nil {
+		return nil, t, err
+	}
+	var records []Record
+	var size int
+	err = v.reader.Records(ctx, chain, t.length, to, func(r *Record) error {
+		records = append(records, r.Clone())
+		if size += len(r.Payload) + len(r.Delegation); size >= rangeBytes {
+			return errFull
+		}
+		return nil
+	})
+	isWhole := err == nil
+	if err != nil && !errors.Is(err, errFull) {
+		return nil, t, err
+	}
+	if t, err = v.verifyRecords(ctx, chain, t, records); err != nil {
+		return nil, t, err
+	}
+	switch {
+	case isWhole && t.length < to:
+		err = &failure{t.length, "the record is missing"}
+	case t.length > head.Length:
+		err = &failure{head.Length, "the record stands beyond the stored head"}
+	case t.length == head.Length && (!t.is(head) || t.root() != head.Root):
+		err = &failure{max(0, t.length-1), "the stored head is not that of the records"}
+	}
+	return records, t, err
+}
+
+// verifyRecords verifies the records of a chain after a tree, and returns the extended tree.
+func (v *Verifier) verifyRecords(ctx context.Context, chain int64, t tree, records []Record) (tree, error) {
+	if len(records) == 0 {
+		return t, nil
+	}
+	keys, err := v.reader.KeySet(ctx, chain) // after the records
+	if err != nil {
+		return t, err
+	}
+	owner, err := v.reader.Owner(ctx, chain)
+	if err != nil {
+		return t, err
+	}
+	var timestamp string // of the previous record
+	err = v.reader.Records(ctx, chain, t.length-1, t.length, func(r *Record) error {
+		timestamp = r.Timestamp
+		return nil
+	})
+	if err != nil {
+		return t, err
+	}
+	reasons := make([]string, len(records))
+	parallel(len(records), func(i int) {
+		c := checker{owner: owner}
+		reasons[i] = c.reasonAgainst(&records[i], keys.At(records[i].Index))
+	})
+	for i := range records {
+		r := &records[i]
+		switch {
+		case r.Index != t.length:
+			return t, &failure{t.length, "the record is missing"}
+		case reasons[i] != "":
+			return t, &failure{r.Index, reasons[i]}
+		case r.Timestamp < timestamp:
+			return t, &failure{r.Index, "the timestamp is earlier than that of the record before"}
+		}
+		timestamp = r.Timestamp
+		t.append(r.Hash, nil)
+	}
+	return t, nil
+}
+
+// contradicts reports whether an error means that stored data is inconsistent or missing. Other
+// errors are read errors.
+func contradicts(err error) bool {
+	wrong := (*failure)(nil)
+	return errors.As(err, &wrong) || errors.Is(err, ErrMissing) || errors.Is(err, errContradiction) || errors.Is(err, errGap)
+}
+
+// rangeBytes is the size that ends a range, with the row that exceeds it.
+const rangeBytes = 1 << 20
+
+// rowRange is a range of rows during a verification. It owns the memory of its rows.
+type rowRange struct {
+	rows    []row
+	memory  []byte
+	to      int64         // no further rows exist before this index
+	bad     int           // first wrong row; -1 for none
+	reason  string        // what is wrong with it
+	leaves  []tlog.Hash   // log tree leaves of the rows that passed the check
+	checked chan struct{} // gets a token from the worker
+}
+
+type row struct {
+	Record
+	encoding []byte // the encoded record
+}
+
+var errFull = errors.New("range is full")
+
+// fill reads the rows in [from, to), or fewer if they are large.
+func (g *rowRange) fill(ctx context.Context, r Reader, chain, from, to int64) error {
+	g.rows, g.memory, g.leaves, g.to, g.bad = g.rows[:0], g.memory[:0], g.leaves[:0], to, -1
+	err := r.Records(ctx, chain, from, to, func(r *Record) error {
+		g.add(r)
+		if len(g.memory) < rangeBytes {
+			return nil
+		}
+		g.to = r.Index + 1
+		return errFull
+	})
+	if errors.Is(err, errFull) {
+		return nil
+	}
+	return err
+}
+
+// add copies a row. Its encoding is, in this order and all lengths and the index as 8 bytes,
+// big-endian: index; lengths of timestamp, payload and delegation; hash; signature; timestamp;
+// payload; delegation. So no two rows have one encoding, and no two sequences of rows give the same
+// bytes.
+func (g *rowRange) add(r *Record) {
+	start := len(g.memory)
+	m := g.memory
+	m = binary.BigEndian.AppendUint64(m, uint64(r.Index))
+	m = binary.BigEndian.AppendUint64(m, uint64(len(r.Timestamp)))
+	m = binary.BigEndian.AppendUint64(m, uint64(len(r.Payload)))
+	m = binary.BigEndian.AppendUint64(m, uint64(len(r.Delegation)))
+	m = append(m, r.Hash[:]...)
+	m = append(m, r.Signature[:]...)
+	m = append(m, r.Timestamp...)
+	payload := len(m)
+	m = append(m, r.Payload...)
+	delegation := len(m)
+	m = append(m, r.Delegation...)
+	// after a reallocation, earlier rows keep the old memory alive until the next fill
+	g.memory = m
+
+	kept := row{Record: *r, encoding: m[start:]}
+	kept.Payload, kept.Delegation = m[payload:delegation], m[delegation:]
+	g.rows = append(g.rows, kept)
+}
+
+// checker checks single rows; fold checks their order.
+type checker struct {
+	leaves    Leaves
+	owner     Owner
+	canonical []byte
+	preimage  []byte
+	// A missing payload is no reason, because the fold says whether it was pruned.
+	foldsPruned bool
+}
+
+// check finds the first bad row of a range. It stops early when ctx ends, because the result is
+// then unused.
+func (c *checker) check(ctx context.Context, g *rowRange) {
+	for i := range g.rows {
+		if ctx.Err() != nil {
+			return
+		}
+		r := &g.rows[i].Record
+		if reason := c.reasonAgainst(r, c.leaves.Keys.At(r.Index)); reason != "" {
+			g.bad, g.reason = i, reason
+			return
+		}
+		leaf := c.leaves.Of(r)
+		g.leaves = append(g.leaves, leaf.Hash())
+	}
+}
+
+// reasonAgainst returns what is wrong with a record signed by a key, or "".
+func (c *checker) reasonAgainst(r *Record, key KeyRange) string {
+	if !IsTimestamp(r.Timestamp) {
+		return "the timestamp is not in the form of a timestamp"
+	}
+	if reason := c.reasonAgainstContent(r); reason != "" {
+		return reason
+	}
+	switch {
+	case key.Flaw != "":
+		return key.Flaw
+	case len(key.Key) != ed25519.PublicKeySize:
+		return "no key is known that signs this record"
+	case !ed25519.Verify(key.Key, r.Hash[:], r.Signature[:]):
+		return "the signature does not verify under the company's key"
+	}
+	return ""
+}
+
+// reasonAgainstContent returns why a record does not have the hash that it says, or "".
+func (c *checker) reasonAgainstContent(r *Record) string {
+	if r.IsPruned() {
+		if c.foldsPruned {
+			return ""
+		}
+		return "the payload is missing"
+	}
+	var err error
+	if c.canonical, err = jcs.Append(c.canonical[:0], r.Payload, payloadDepth); err != nil {
+		return fmt.Sprintf("the payload has no canonical form: %v", err)
+	}
+	c.preimage = r.appendPreimage(c.preimage[:0], c.canonical)
+	if sha256.Sum256(c.preimage) != r.Hash {
+		return "the hash is not that of the record"
+	}
+	return c.owner.wrong(c.canonical)
 }

@@ -389,7 +389,7 @@ func FuzzConfigurationFile(f *testing.F) {
 			return
 		}
 		cmd := serveCommand("", "")
-		info, err := os.Stat("config_file_test.go")
+		info, err := os.Stat("config_test.go")
 		must(t, err)
 		lines := strings.Count(string(text), "\n") + 1
 		names := settingNames(cmd.Flags())

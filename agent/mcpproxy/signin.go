@@ -1,15 +1,21 @@
 package mcpproxy
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"math"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -284,4 +290,149 @@ func (c *callback) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	_, _ = fmt.Fprintln(w, text)
+}
+
+// tokenAnswers is the transport for requests of tokens. It refuses tokens of a type that the proxy
+// does not send, and makes lifetimes whole seconds, as the library needs them.
+type tokenAnswers struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t tokenAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := t.RoundTripper.RoundTrip(r)
+	if err != nil || resp.StatusCode/100 != 2 {
+		return resp, err
+	}
+	text, err := readAll(resp.Body, maxDocument, nil)
+	resp.Body.Close()
+	if err == nil {
+		text, err = readTokenAnswer(text, mediaType(resp.Header))
+	}
+	if err != nil {
+		return nil, err
+	}
+	resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	return resp, nil
+}
+
+// readTokenAnswer checks the answer of a token endpoint (RFC 6749 section 5.1), and returns it in
+// the form that the library reads.
+func readTokenAnswer(text []byte, kind string) ([]byte, error) {
+	if kind == "application/x-www-form-urlencoded" || kind == "text/plain" {
+		values, err := url.ParseQuery(string(text))
+		if err != nil {
+			return text, nil // the library says what is wrong
+		}
+		return text, checkTokenType(values.Get("token_type"))
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(text, &members) != nil {
+		return text, nil // as above
+	}
+	var tokenType string
+	if _ = json.Unmarshal(members["token_type"], &tokenType); tokenType != "" {
+		if err := checkTokenType(tokenType); err != nil {
+			return nil, err
+		}
+	}
+	life, has := members["expires_in"]
+	if !has {
+		return text, nil
+	}
+	seconds, err := strconv.ParseFloat(strings.Trim(string(life), `"`), 64)
+	if err != nil || math.IsNaN(seconds) { // the server refuses the token when it has ended
+		delete(members, "expires_in")
+	} else {
+		// 0 would be a token without an end
+		members["expires_in"] = strconv.AppendInt(nil, int64(max(1, min(math.Floor(seconds), math.MaxInt32))), 10)
+	}
+	return json.Marshal(members)
+}
+
+// checkTokenType refuses a token that is used otherwise than as a bearer token (RFC 6749 section
+// 7.1): one that is bound to a key would be refused at each request.
+func checkTokenType(name string) error {
+	if name == "" || strings.EqualFold(name, "Bearer") {
+		return nil
+	}
+	return fmt.Errorf("the authorization server gave a token of the type %.40q, and attestd mcp sends bearer tokens alone: "+
+		"have it issue bearer tokens for this client", name)
+}
+
+// OAuthClient is a client that somebody has registered with the authorization server. The zero
+// value is none: the proxy then registers one itself (RFC 7591).
+type OAuthClient struct {
+	// ID is what the authorization server has given, or the URL of a client ID metadata document.
+	ID     string
+	Secret string // "" for a public client
+	// Issuer is the authorization server. It is required with Secret: the upstream names its
+	// authorization server, so a secret could go to any.
+	Issuer   string
+	Redirect *url.URL // the registered one, by ParseRedirect; nil for a free port and /callback
+}
+
+// ParseRedirect parses a redirect URI of this machine. Without a port it stands for each port, as
+// in RFC 8252 §7.3.
+func ParseRedirect(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" || !localhttp.IsLoopback(u.Hostname()) || u.User != nil || u.Opaque != "" || strings.ContainsAny(text, "?#") {
+		return nil, errors.New("must be an http URL of this machine without a query, such as http://127.0.0.1:8765/callback")
+	}
+	return u, nil
+}
+
+// listen listens for the browser, and returns the address to which it is redirected.
+func (c OAuthClient) listen() (net.Listener, *url.URL, error) {
+	redirect := url.URL{Scheme: "http", Host: "127.0.0.1", Path: "/callback"}
+	if c.Redirect != nil {
+		redirect = *c.Redirect
+	}
+	host, port := redirect.Hostname(), redirect.Port()
+	at := host
+	if at == "localhost" {
+		at = "127.0.0.1"
+	}
+	listener, err := net.Listen("tcp", net.JoinHostPort(at, port))
+	if err == nil && (port == "" || port == "0") {
+		_, port, _ = net.SplitHostPort(listener.Addr().String())
+		redirect.Host = net.JoinHostPort(host, port)
+	}
+	return listener, &redirect, err
+}
+
+// configure returns how a client identifies itself to the authorization server. Without a
+// registered one it registers one.
+func (c OAuthClient) configure(ctx context.Context, d *discovery, s serverMetadata, redirect string) (*oauth2.Config, error) {
+	config := &oauth2.Config{
+		ClientID: c.ID, ClientSecret: c.Secret, RedirectURL: redirect,
+		// a client without a secret names itself in the body
+		Endpoint: oauth2.Endpoint{AuthURL: s.AuthorizationEndpoint, TokenURL: s.TokenEndpoint, AuthStyle: oauth2.AuthStyleInParams},
+	}
+	switch {
+	case c.Issuer != "" && !sameIssuer(c.Issuer, s.Issuer):
+		return nil, fmt.Errorf("authorization server issuer %q does not match pre-registered credentials issuer %q", s.Issuer, c.Issuer)
+	case c.ID != "":
+		if c.Secret != "" && !slices.Contains(s.AuthMethods, "client_secret_post") {
+			config.Endpoint.AuthStyle = oauth2.AuthStyleAutoDetect
+			if slices.Contains(s.AuthMethods, "client_secret_basic") {
+				config.Endpoint.AuthStyle = oauth2.AuthStyleInHeader
+			}
+		}
+		return config, nil
+	case s.RegistrationEndpoint == "":
+		return nil, errors.New("the authorization server registers no clients by itself: register one and name it with --client-id")
+	}
+	got, err := d.register(ctx, s.RegistrationEndpoint, redirect)
+	if err != nil {
+		return nil, fmt.Errorf("%w (where clients cannot register themselves, register one and name it with --client-id)", err)
+	}
+	config.ClientID, config.ClientSecret = got.ClientID, got.ClientSecret
+	if got.ClientSecret != "" && got.AuthMethod != "client_secret_post" && got.AuthMethod != "none" {
+		config.Endpoint.AuthStyle = oauth2.AuthStyleInHeader // the default of RFC 7591 section 2
+	}
+	return config, nil
+}
+
+// owns reports whether a grant was given to this client, by its authorization server.
+func (c OAuthClient) owns(g grant) bool {
+	return c.ID == "" && g.Issuer == "" || c.ID == g.ClientID && c.Issuer == g.Issuer
 }

@@ -1,10 +1,12 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"attestd/sdk/attestd"
 )
@@ -135,4 +137,137 @@ type foundRecords struct {
 	Next    int64   `json:"next,omitempty"` // value of before for the next search
 	// records that may match, and were passed over because their payload was pruned
 	Pruned int64 `json:"pruned,omitempty"`
+}
+
+const (
+	searchWindow = 500       // records in a request to attestd
+	searchMost   = 10_000    // records that a search reads; a further search continues
+	foundMost    = 100       // records in an answer
+	payloadMost  = 16 << 10  // bytes of a payload in an answer
+	answerMost   = 256 << 10 // bytes of payloads in an answer
+)
+
+// searchRecords reads the log backwards.
+func (t tools) searchRecords(ctx context.Context, in searchInput) (any, error) {
+	agent, err := t.agent(in.AgentID)
+	if err != nil {
+		return nil, err
+	}
+	limit := in.Limit
+	switch {
+	case limit == 0:
+		limit = 20
+	case limit < 0 || limit > foundMost:
+		return nil, errors.New("limit must be 1 to 100")
+	}
+	end, err := t.length(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if in.Before > 0 {
+		end = min(end, in.Before)
+	}
+	answer := foundRecords{Records: []found{}}
+	size := 0
+	for last := max(0, end-searchMost); end > last; {
+		from := max(last, end-searchWindow)
+		var window []attestd.Record
+		for r, err := range t.client.Records(ctx, attestd.Range{From: from, Limit: end - from}) {
+			if err != nil {
+				return nil, err
+			}
+			if r.Pruned {
+				answer.Pruned++ // nothing says whose it is
+				continue
+			}
+			a := r.Payload
+			if a.AgentID == agent && (in.ActionType == "" || a.ActionType == in.ActionType) && bytes.Contains(a.Payload, []byte(in.Contains)) {
+				window = append(window, r)
+			}
+		}
+		for _, r := range slices.Backward(window) {
+			f := found{r.Index, r.Timestamp, r.Payload.ActionType, r.Payload.Payload, len(r.Payload.Payload)}
+			if f.Bytes > payloadMost {
+				f.Payload = nil
+			}
+			if size += len(f.Payload); len(answer.Records) == limit || size > answerMost {
+				return answer, nil
+			}
+			answer.Records, answer.Next = append(answer.Records, f), r.Index
+		}
+		end, answer.Next = from, from
+	}
+	return answer, nil
+}
+
+// length returns the number of records in the log.
+func (t tools) length(ctx context.Context) (int64, error) {
+	logs, err := t.client.Logs(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, l := range logs {
+		if l.Log == attestd.Actions {
+			return l.Size, nil
+		}
+	}
+	return 0, nil
+}
+
+// rights are what a request may do with the client of its tools. The zero value is all that the
+// client's credential may do, which the service decides.
+type rights struct {
+	limited bool
+	scopes  []string // of the access token
+	agent   string   // the agent that the token is of, or ""
+	jkt     string   // thumbprint of the key without whose proofs the token is worth nothing, or ""
+}
+
+// The scopes of an access token; admin covers writer, and writer covers reader. agent is that of an
+// agent, which attests in its own name and does nothing else.
+const (
+	scopeAdmin  = "admin"
+	scopeWriter = "writer"
+	scopeReader = "reader"
+	scopeAgent  = "agent"
+)
+
+// scopeOf is the least scope with which a tool may be called.
+var scopeOf = map[string]string{
+	"attest": scopeWriter, "check_passport": scopeWriter, "verify": scopeReader, "prove": scopeReader, "search_records": scopeReader,
+}
+
+// lacks returns the scope that is needed to call a tool and that a token does not have, "" for
+// none.
+func (r rights) lacks(tool string) string {
+	needs := scopeOf[tool]
+	switch {
+	case !r.limited, r.has(scopeAdmin), r.has(scopeWriter):
+		return ""
+	case needs == scopeReader && r.has(scopeReader), tool == "attest" && r.isAgent():
+		return ""
+	case needs == "": // a tool that is unknown, as the answer will say
+		return ""
+	}
+	return needs
+}
+
+func (r rights) has(scope string) bool { return slices.Contains(r.scopes, scope) }
+
+// isAgent reports whether a token is of an agent, and so good for what it does in its own name.
+func (r rights) isAgent() bool {
+	return r.limited && r.has(scopeAgent) && r.agent != "" && !r.has(scopeWriter) && !r.has(scopeAdmin)
+}
+
+// none reports whether a token has no scope with which anything can be done.
+func (r rights) none() bool {
+	return r.limited && !r.has(scopeAdmin) && !r.has(scopeWriter) && !r.has(scopeReader) && !r.isAgent()
+}
+
+// check requires that a tool may be called.
+func (r rights) check(tool string) error {
+	if scope := r.lacks(tool); scope != "" {
+		return fmt.Errorf("the scope of the access token does not allow %s, for which %s is needed", tool, scope)
+	}
+	return nil
 }

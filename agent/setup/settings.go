@@ -7,13 +7,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"attestd/chain/action/hookevent"
 	"attestd/crypto/strictjson"
 	"attestd/internal/lazyregexp"
+	"attestd/internal/wholefile"
 )
 
 // Hooks are the hooks of a coding agent that report its tool calls to attestd.
@@ -287,4 +291,131 @@ func asOurs(text []byte) (h hook, is bool) {
 	}
 	address, err := url.Parse(h.URL)
 	return h, err == nil && strings.HasSuffix(address.Path, hookPath) || ourCommand().MatchString(shownCommand(h.Command))
+}
+
+// Write merges the hooks into a settings file and creates a missing one. It does not change a file
+// that already has the hooks or cannot be parsed.
+func (h Hooks) Write(file string) (changed bool, err error) {
+	path, mode := followed(file)
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	merged, err := h.Merge(old)
+	if err != nil {
+		return false, fmt.Errorf("%s was not changed: %w", file, err)
+	}
+	if bytes.Equal(merged, old) {
+		return false, nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return false, err
+	}
+	return true, wholefile.Replace(path, merged, mode)
+}
+
+// RemoveFrom removes attestd's hooks from a settings file. It deletes a file that has nothing else,
+// and then its folder if that is empty.
+func RemoveFrom(file string) (found bool, err error) {
+	path, mode := followed(file)
+	old, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	rest, found, err := Remove(old)
+	if err != nil {
+		return false, fmt.Errorf("%s was not changed: %w", file, err)
+	}
+	if !found {
+		return false, nil
+	}
+	if string(rest) == "{}\n" && path == filepath.Clean(file) {
+		err := os.Remove(path)
+		_ = os.Remove(filepath.Dir(path)) // fails unless the folder is empty
+		return true, err
+	}
+	return true, wholefile.Replace(path, rest, mode)
+}
+
+// followed resolves a symbolic link, so that a write does not replace the link, and returns the
+// file's mode.
+func followed(file string) (path string, mode fs.FileMode) {
+	path, mode = filepath.Clean(file), 0o644
+	if real, err := filepath.EvalSymlinks(file); err == nil {
+		if info, err := os.Lstat(file); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			path = real
+		}
+	}
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	return path, mode
+}
+
+// WritePrivate writes a file that only its owner can read, in a folder with the same restriction.
+func WritePrivate(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return wholefile.Replace(path, []byte(text), 0o600)
+}
+
+// maxDepth is the maximum nesting depth of settings.
+const maxDepth = 64
+
+// object is a JSON object that preserves the order and spelling of its members.
+type object struct{ members []member }
+
+type member struct {
+	name  string
+	value []byte
+}
+
+func parse(text []byte) (o object, err error) {
+	err = strictjson.EachMember(text, maxDepth, func(name, value []byte) { o.members = append(o.members, member{string(name), value}) })
+	if errors.Is(err, strictjson.ErrKind) {
+		err = errors.New("not a JSON object")
+	}
+	return o, err
+}
+
+func (o *object) get(name, absent string) []byte {
+	for _, m := range o.members {
+		if m.name == name {
+			return m.value
+		}
+	}
+	return []byte(absent)
+}
+
+func (o *object) set(name string, value []byte) {
+	for i := range o.members {
+		if o.members[i].name == name {
+			o.members[i].value = value
+			return
+		}
+	}
+	o.members = append(o.members, member{name, value})
+}
+
+func (o *object) remove(name string) {
+	o.members = slices.DeleteFunc(o.members, func(m member) bool { return m.name == name })
+}
+
+func (o *object) bytes() []byte {
+	text := []byte{'{'}
+	for i, m := range o.members {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = append(append(append(text, marshal(m.name)...), ':'), m.value...)
+	}
+	return append(text, '}')
+}
+
+func array(elements [][]byte) []byte {
+	return append(append([]byte{'['}, bytes.Join(elements, []byte(","))...), ']')
 }

@@ -83,3 +83,90 @@ func Read(agentID, actionType string, payload []byte) (c Call, ok bool) {
 	})
 	return c, err == nil && ok && hasSource && c.ID != "" && len(c.ID) < maxName && !strings.Contains(c.ID, mask.InID)
 }
+
+// Disobeyed is a call that was refused and ran all the same.
+type Disobeyed struct {
+	Refused int64  `json:"refused"` // index of the last record that refused it
+	Done    int64  `json:"done"`    // index of the first outcome
+	Tool    string `json:"tool"`    // "" where no record says it
+}
+
+// State is what the records of one call have said so far. The zero State is that of a call without
+// records.
+type State struct {
+	Requests, Refusals int64
+	Refused            int64 // index of the last refusal
+	Done               int64 // index of the first outcome, where HasOutcome
+	HasOutcome         bool
+	Tool               string
+	Found              bool // it has disobeyed
+}
+
+// Add adds the next record of the call. It returns true once: with the record that shows that the
+// call disobeyed.
+func (s *State) Add(index int64, c *Call) bool {
+	switch c.Kind {
+	case Request:
+		s.Requests++
+	case Refusal:
+		s.Refusals++
+		s.Refused = index
+	case Outcome:
+		if !s.HasOutcome {
+			s.Done, s.HasOutcome = index, true
+		}
+	}
+	if s.Tool == "" {
+		s.Tool = c.Tool
+	}
+	if s.Found || s.Refusals == 0 || !s.HasOutcome || s.Requests > s.Refusals {
+		return false
+	}
+	s.Found = true
+	return true
+}
+
+// Disobeyed is the finding of a call that has disobeyed.
+func (s *State) Disobeyed() Disobeyed { return Disobeyed{s.Refused, s.Done, s.Tool} }
+
+// MaxCalls is how many calls a Tracker remembers: those whose first record came last.
+const MaxCalls = 10_000
+
+// Tracker finds the calls that disobeyed a refusal among the records that it is given. Its memory
+// is bounded: of MaxCalls calls. The zero Tracker is ready to use.
+type Tracker struct {
+	calls map[string]*State
+	order []string // keys, in the order of their first records, from next on
+	next  int
+}
+
+// Add adds the next record. ok is true for the one that shows that a call disobeyed, once a call.
+func (t *Tracker) Add(index int64, c *Call) (d Disobeyed, ok bool) {
+	if t.calls == nil {
+		t.calls = make(map[string]*State)
+	}
+	key := c.Key()
+	s := t.calls[key]
+	if s == nil {
+		if len(t.calls) == MaxCalls {
+			t.forgetFirst()
+		}
+		s = new(State)
+		t.calls[key] = s
+		t.order = append(t.order, key)
+	}
+	if !s.Add(index, c) {
+		return d, false
+	}
+	return s.Disobeyed(), true
+}
+
+// forgetFirst forgets the call whose first record came first.
+func (t *Tracker) forgetFirst() {
+	delete(t.calls, t.order[t.next])
+	t.order[t.next] = ""
+	if t.next++; t.next == MaxCalls { // so that order does not grow
+		t.order = append(t.order[:0], t.order[t.next:]...)
+		t.next = 0
+	}
+}

@@ -12,6 +12,7 @@ import (
 
 	"attestd/chain/action/mask"
 	"attestd/crypto/jcs"
+	"attestd/crypto/strictjson"
 )
 
 // Event is one event of a tool call or of a session. Source and Type are required.
@@ -259,4 +260,115 @@ func writeParts(w io.Writer, parts []string) {
 	for _, part := range parts {
 		fmt.Fprintf(w, "%d:%s", len(part), part)
 	}
+}
+
+// maxHead is the maximum size in bytes of a recorded beginning.
+const maxHead = 1 << 10
+
+// value returns the recorded form of a JSON value, or nil for an absent one.
+func (p Policy) value(raw json.RawMessage, hashed bool) []byte {
+	if len(raw) == 0 {
+		return nil
+	}
+	canonical, err := jcs.Append(nil, p.Mask.JSON(raw), mask.MaxDepth)
+	if err != nil { // it is not JSON, or has no canonical form
+		return p.text(string(raw), hashed)
+	}
+	return p.bound(canonical, hashed)
+}
+
+// text returns the recorded form of a text, or nil for an empty one.
+func (p Policy) text(s string, hashed bool) []byte {
+	if s == "" {
+		return nil
+	}
+	return p.bound(appendText(nil, p.Mask.Text(s)), hashed)
+}
+
+// Member returns the recorded form of a JSON value, of which everything is masked if it is below
+// the name of a secret. With hashed it is its hash and size.
+func (p Policy) Member(raw json.RawMessage, secret, hashed bool) []byte {
+	if !secret {
+		return p.value(raw, hashed)
+	}
+	canonical, err := jcs.Append(nil, p.Mask.SecretJSON(raw), mask.MaxDepth)
+	if err != nil {
+		return appendText(nil, p.Mask.Whole(string(raw)))
+	}
+	return p.bound(canonical, hashed)
+}
+
+// MemberText is Member for a text.
+func (p Policy) MemberText(s string, secret, hashed bool) []byte {
+	switch {
+	case s == "":
+		return []byte(`""`)
+	case secret:
+		return appendText(nil, p.Mask.SecretText(s))
+	}
+	return p.text(s, hashed)
+}
+
+// bound returns the canonical value, or its hash and size if it is too long or redacted.
+func (p Policy) bound(canonical []byte, hashed bool) []byte {
+	limit := p.Limit
+	if limit == 0 {
+		limit = DefaultLimit
+	}
+	if !hashed && len(canonical) <= limit {
+		return canonical
+	}
+	sum := sha256.Sum256(canonical)
+	short := []byte(`{"sha256":"` + hex.EncodeToString(sum[:]) + `","bytes":` + strconv.Itoa(len(canonical)))
+	if !hashed {
+		head, isText := strictjson.AsString(canonical)
+		if !isText {
+			head = string(canonical)
+		}
+		short = appendText(append(short, `,"head":`...), cut(head, min(maxHead, limit)))
+	}
+	return append(short, '}')
+}
+
+// Message is what passed between an MCP client and a server beside the calls of tools.
+type Message struct {
+	Server, SessionID string
+	From              string // client or server: who sent it, or asked for what was answered
+	Method            string
+	Name              string // what was read: the URI of a resource, or the name of a prompt
+	RequestID         string
+	Count             int    // how many messages the record stands for, if more than one
+	Content           []byte // made by Policy.Hash
+	Error             string
+}
+
+// Hash returns the recorded form of content that is not recorded itself: {"sha256":"…","bytes":N},
+// of its canonical form after masking.
+func (p Policy) Hash(content []byte) []byte { return p.value(content, true) }
+
+// Message makes the record of a message. It has no key, because messages of a session may be equal.
+//
+//	{"source":"mcp","server":"…","sessionId":"…","from":"server","method":"sampling/createMessage",
+//	 "name":"…","requestId":"…","messages":12,"content":{"sha256":"…","bytes":N},"error":…}
+//
+// Of several messages, sha256 is that of their hashes in hexadecimal, each with a line feed.
+func (p Policy) Message(m Message) Record {
+	payload := []byte(`{"source":"mcp"`)
+	member := func(name string, value []byte) { payload = appendMember(payload, name, value) }
+	member("server", optional(RecordedName(m.Server)))
+	member("sessionId", optional(RecordedID(m.SessionID)))
+	member("from", optional(m.From))
+	member("method", optional(RecordedName(m.Method)))
+	name := RecordedID(m.Name)
+	if !strings.EqualFold(m.Method, "prompts/get") { // it is a URI
+		name = RecordedName(p.Mask.URI(m.Name))
+	}
+	member("name", optional(name))
+	member("requestId", optional(RecordedID(m.RequestID)))
+	if m.Count > 1 {
+		member("messages", strconv.AppendInt(nil, int64(m.Count), 10))
+	}
+	member("content", m.Content)
+	member("error", p.text(m.Error, p.HashOutput))
+	return Record{ActionType: string(MCPMessage), Payload: append(payload, '}')}
 }

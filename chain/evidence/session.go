@@ -432,3 +432,139 @@ func sessionNotProven() []string {
 		notOwnKey,
 	}
 }
+
+// SessionFile is the header of a file of a session.
+type SessionFile struct {
+	AgentID, KeyID, ID string
+	Records            int64
+	Checkpoint         string // of actions, signed
+	File               *File  // CompanyID, Logs, Keys, Witnesses and AgentKey
+}
+
+// SessionWriter writes a file of a session, one record at a time.
+type SessionWriter struct {
+	dst  *bufio.Writer
+	line writer
+	left int64
+}
+
+// NewSessionWriter writes the header. It sets notProven.
+func NewSessionWriter(dst io.Writer, s *SessionFile) (*SessionWriter, error) {
+	w := &SessionWriter{dst: bufio.NewWriterSize(dst, 64<<10), left: s.Records}
+	s.File.bothLogs = true
+	w.line.object(func(m *members) {
+		m.text("format", SessionFormat)
+		m.text("companyId", s.File.CompanyID)
+		m.text("agentId", s.AgentID)
+		m.text("kid", s.KeyID)
+		m.text("sid", s.ID)
+		m.number("records", s.Records)
+		m.text("checkpoint", s.Checkpoint)
+		m.list("logs", s.File.writeLogs)
+		m.list("keys", s.File.writeKeys)
+		m.texts("witnesses", s.File.Witnesses)
+		m.object("agentKey", func(m *members) { m.entries(s.File.AgentKey.Entries) })
+		m.texts("notProven", sessionNotProven())
+	})
+	for i, b := range w.line { // between tokens, which no hash covers
+		if b == '\n' || b == '\r' {
+			w.line[i] = ' '
+		}
+	}
+	return w, w.end()
+}
+
+// Write writes a record with its inclusion proof in the tree of the checkpoint. Records MUST come
+// in the order of seq.
+func (w *SessionWriter) Write(r *chain.Record, proof []tlog.Hash) error {
+	if w.left--; w.left < 0 {
+		return errors.New("more records than the header of the session says")
+	}
+	w.line = append(r.AppendLine(append(w.line, `{"record":`...)), `,"proof":[`...)
+	for i, h := range proof {
+		if i > 0 {
+			w.line = append(w.line, ',')
+		}
+		w.line = append(append(append(w.line, '"'), h.String()...), '"')
+	}
+	w.line = append(w.line, "]}"...)
+	return w.end()
+}
+
+// end writes the line.
+func (w *SessionWriter) end() error {
+	w.line = append(w.line, '\n')
+	if len(w.line) > maxLine {
+		return fmt.Errorf("a line of the session is longer than %d bytes", maxLine)
+	}
+	_, err := w.dst.Write(w.line)
+	w.line = w.line[:0]
+	return err
+}
+
+// Close writes what is left to write. It does not close the writer below.
+func (w *SessionWriter) Close() error {
+	if w.left != 0 {
+		return fmt.Errorf("%d records of the session are missing", w.left)
+	}
+	return w.dst.Flush()
+}
+
+const (
+	maxDisobeyed   = 100 // calls in a verdict
+	namedDisobeyed = 10  // calls in a sentence
+)
+
+// disobeyed finds the calls in a file that were refused and ran all the same; see package action.
+// The file holds all the same: that a refusal was not obeyed is what its records say.
+type disobeyed struct {
+	tracker action.Tracker
+	calls   []action.Disobeyed // the first ones
+	count   int
+}
+
+// add adds the next record of actions, whose hash was checked.
+func (d *disobeyed) add(r *chain.Record, in *content) {
+	call, ok := action.Read(in.agentID, in.actionType, in.payload)
+	if !ok {
+		return
+	}
+	found, ok := d.tracker.Add(r.Index, &call)
+	if !ok {
+		return
+	}
+	if d.count++; d.count <= maxDisobeyed {
+		d.calls = append(d.calls, found)
+	}
+}
+
+// String says which calls disobeyed: refused at record 17, done at record 19.
+func (d *disobeyed) String() string {
+	said := make([]string, 0, namedDisobeyed)
+	for _, call := range d.calls[:min(len(d.calls), namedDisobeyed)] {
+		said = append(said, fmt.Sprintf("refused at record %d, done at record %d", call.Refused, call.Done))
+	}
+	text := strings.Join(said, "; ")
+	if more := d.count - len(said); more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}
+
+// sayDisobeyed says which calls of a report disobeyed, if any.
+func (c *checker) sayDisobeyed() {
+	switch c.disobeyed.count {
+	case 0:
+	case 1:
+		c.say("a call that was refused ran all the same: %s", &c.disobeyed)
+	default:
+		c.say("%d calls that were refused ran all the same: %s", c.disobeyed.count, &c.disobeyed)
+	}
+}
+
+// disobey gives a session whose calls disobeyed that state, before every other.
+func (s *Session) disobey(d *disobeyed) {
+	if d.count > 0 {
+		s.Completeness, s.State, s.Disobeyed, s.says = s.State, Disobeyed, d.calls, d.String()
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -172,4 +173,77 @@ func appendActors(chain []string, act []byte, isActor func(string) bool) ([]stri
 		chain, act = append(chain, id), inner
 	}
 	return chain, nil
+}
+
+// RFC 8693 §4.1 nests the other way than the delegation tokens of this package: its outermost act
+// is the current actor, and the ones before stand inside. What has that nesting has another typ and
+// another issuer, so that neither is read as the other. A Delegation knows one nesting alone, that
+// of this package: whoever reads the other one turns it round.
+
+// StandardAct returns the act claim of RFC 8693 of a chain, which is the subject and then each
+// actor. Where the chain is the subject alone, that acts for itself: an exchange always says who
+// acts, so that nobody takes its token for one of its subject's own.
+func StandardAct(chain []string) []byte {
+	if len(chain) < 2 {
+		return appendAct(nil, chain)
+	}
+	actors := slices.Clone(chain[1:])
+	slices.Reverse(actors)
+	return appendAct(nil, actors)
+}
+
+// Standard returns the delegation of a subject and an act claim of RFC 8693, which is nil where
+// nobody acts. The subject that acts for itself first is no second party of the chain. The subject
+// is the caller's to check. The error is an *Error.
+func (d Domain) Standard(subject string, act []byte, tokenID, scope string) (Delegation, error) {
+	chain, err := d.appendActors([]string{subject}, act)
+	if err != nil {
+		return Delegation{}, err
+	}
+	slices.Reverse(chain[1:])
+	if len(chain) > 1 && chain[1] == subject {
+		chain = slices.Delete(chain, 1, 2)
+	}
+	return NewDelegation(chain, tokenID, scope), nil
+}
+
+// NewDelegation returns the delegation of a chain of at least the subject.
+func NewDelegation(chain []string, tokenID, scope string) Delegation {
+	d := Delegation{Subject: chain[0], Chain: chain, TokenID: tokenID, Scope: scope}
+	if len(chain) > 1 {
+		d.Act = appendAct(nil, chain[1:])
+	}
+	return d
+}
+
+// TypeAccessToken is the typ of access tokens in the form of a JWT (RFC 9068), whose act has the
+// nesting of RFC 8693.
+const TypeAccessToken = "at+jwt"
+
+// ReadDelegation reads a token that an action is done with: an SVID or delegation token, or an
+// access token, told apart by typ. It makes of it the DelegationInfo that the record will have, and
+// verifies nothing: that is the service's to do. An agent needs it for what it signs beside the
+// token. The error is an *Error.
+func ReadDelegation(compact string) (Delegation, error) {
+	t, err := parse(compact, "")
+	if err != nil {
+		return Delegation{}, err
+	}
+	if t.Header.Type != TypeJWT && t.Header.Type != TypeAccessToken {
+		return Delegation{}, refuse(CodeWrongTokenType, "token type is neither JWT nor at+jwt: with such a token no action is done")
+	}
+	sub, ok1 := strictjson.AsString(t.claims.sub)
+	id, ok2 := strictjson.AsString(t.claims.jti)
+	if !ok1 || !ok2 {
+		return Delegation{}, refuse(CodeMalformedClaims, "token must have sub and jti")
+	}
+	chain, err := appendActors([]string{sub}, t.claims.act, func(string) bool { return true })
+	if err != nil {
+		return Delegation{}, err
+	}
+	if t.Header.Type == TypeAccessToken {
+		slices.Reverse(chain[1:])
+		return NewDelegation(chain, id, ""), nil
+	}
+	return Delegation{Subject: sub, Chain: chain, Act: t.claims.act, TokenID: id}, nil
 }

@@ -40,13 +40,16 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
 	"attestd/crypto/jcs"
 	"attestd/crypto/jose"
+	"attestd/crypto/strictjson"
 )
 
 const (
@@ -169,4 +172,151 @@ func Make(ctx context.Context, s jose.Signer, r Request, now time.Time) (string,
 		payload = jcs.AppendString(append(payload, `,"nonce":`...), r.Nonce)
 	}
 	return jose.SignWithJWK(ctx, s, Type, append(payload, '}'))
+}
+
+// claims are those of a proof that are read.
+type claims struct {
+	id, method, url, ath, nonce string
+	iat                         int64
+	exp, nbf                    *int64
+}
+
+func readClaims(payload []byte) (claims, error) {
+	var jti, htm, htu, iat, ath, exp, nbf, nonce []byte
+	err := strictjson.EachMember(payload, maxDepth, func(name, value []byte) {
+		switch string(name) {
+		case "jti":
+			jti = value
+		case "htm":
+			htm = value
+		case "htu":
+			htu = value
+		case "iat":
+			iat = value
+		case "ath":
+			ath = value
+		case "exp":
+			exp = value
+		case "nbf":
+			nbf = value
+		case "nonce":
+			nonce = value
+		}
+	})
+	if err != nil {
+		return claims{}, refuse("claims are not a JSON object without duplicate members")
+	}
+	var c claims
+	var ok [8]bool
+	c.id, ok[0] = strictjson.AsString(jti)
+	c.method, ok[1] = strictjson.AsString(htm)
+	c.url, ok[2] = strictjson.AsString(htu)
+	c.iat, ok[3] = jose.NumericDate(iat)
+	c.ath, ok[4] = strictjson.AsString(ath)
+	c.exp, ok[5] = asTimeOrNone(exp)
+	c.nbf, ok[6] = asTimeOrNone(nbf)
+	c.nonce, ok[7] = strictjson.AsString(nonce)
+	switch {
+	case !ok[0] || !jose.IsID(c.id):
+		return claims{}, refuse("has no jti of 1 to 128 visible ASCII characters")
+	case !ok[1] || c.method == "":
+		return claims{}, refuse("has no htm, the method of the request")
+	case !ok[2]:
+		return claims{}, refuse("has no htu, the URL of the request")
+	case !ok[3]:
+		return claims{}, refuse("has no iat in Unix seconds")
+	case ath != nil && !ok[4]:
+		return claims{}, refuse("has an ath that is no string")
+	case !ok[5] || !ok[6]:
+		return claims{}, refuse("has an exp or nbf that is no number of Unix seconds")
+	case nonce != nil && (!ok[7] || len(c.nonce) > MaxNonce):
+		return claims{}, refuse("has a nonce that is no string of at most 256 bytes")
+	}
+	return c, nil
+}
+
+func asTimeOrNone(value []byte) (*int64, bool) {
+	if value == nil {
+		return nil, true
+	}
+	seconds, ok := jose.NumericDate(value)
+	return &seconds, ok
+}
+
+// normalize returns the normal form of an absolute URL of http or https, without query and
+// fragment.
+func normalize(raw string) (string, bool) {
+	if len(raw) > MaxURL {
+		return "", false
+	}
+	raw, ok := normalizeEscapes(raw)
+	if !ok {
+		return "", false
+	}
+	u, err := url.Parse(raw)
+	if err != nil || u.Opaque != "" || u.User != nil || u.Hostname() == "" || !isPlain(u.Host) {
+		return "", false
+	}
+	standard := map[string]uint64{"http": 80, "https": 443}[u.Scheme] // Parse made it lower case
+	if standard == 0 {
+		return "", false
+	}
+	host := strings.ToLower(u.Host)
+	if port := u.Port(); port != "" {
+		n, err := strconv.ParseUint(port, 10, 16)
+		if err != nil {
+			return "", false
+		}
+		host = strings.TrimSuffix(host, ":"+port)
+		if n != standard {
+			host += ":" + strconv.FormatUint(n, 10)
+		}
+	}
+	host = strings.TrimSuffix(host, ":") // of an empty port
+	// A reference with a scheme stands for itself, with its dot segments removed (RFC 3986 §5.2.4).
+	path := u.ResolveReference(u).EscapedPath()
+	if path == "" {
+		path = "/"
+	}
+	return u.Scheme + "://" + host + path, true
+}
+
+// normalizeEscapes decodes the escapes of unreserved characters and writes the others in upper
+// case. An unreserved character separates nothing, so this changes no other part of a URL. It
+// refuses what is not visible ASCII and what is no escape.
+func normalizeEscapes(raw string) (string, bool) {
+	var b strings.Builder
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case c <= ' ' || c > '~' || c == '\\':
+			return "", false
+		case c != '%':
+			b.WriteByte(c)
+		case i+2 >= len(raw):
+			return "", false
+		default:
+			n, err := strconv.ParseUint(raw[i+1:i+3], 16, 8)
+			if err != nil {
+				return "", false
+			}
+			if decoded := byte(n); isUnreserved(decoded) {
+				b.WriteByte(decoded)
+			} else {
+				b.WriteString(strings.ToUpper(raw[i : i+3]))
+			}
+			i += 2
+		}
+	}
+	return b.String(), true
+}
+
+// isPlain reports whether a host, as Parse decodes it, was visible ASCII without escapes. (No name
+// needs them, and the zone of an IPv6 address means something on one machine alone.)
+func isPlain(host string) bool {
+	return strings.IndexFunc(host, func(r rune) bool { return r <= ' ' || r > '~' || r == '%' }) < 0
+}
+
+// isUnreserved is that of RFC 3986 §2.3.
+func isUnreserved(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.IndexByte("-._~", c) >= 0
 }

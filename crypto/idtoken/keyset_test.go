@@ -9,6 +9,8 @@ import (
 	josev4 "github.com/go-jose/go-jose/v4"
 
 	"attestd/crypto/idtoken"
+	"attestd/crypto/jose"
+	"attestd/crypto/jose/josetest"
 )
 
 // Which keys of a set count, and which sets are refused.
@@ -72,6 +74,163 @@ func TestClaims(t *testing.T) {
 	} {
 		if got, is := claims.At(name); string(got) != want || is != (want != "") {
 			t.Errorf("%q: %s, %v", name, got, is)
+		}
+	}
+}
+
+var clientAlgorithms = []string{"ES256", "RS256", "PS256", "EdDSA", "Ed25519"}
+
+// A signature counts with the key that kid names, by its own kid or its thumbprint, with an
+// algorithm of the list that is that key's, and otherwise never.
+func TestVerifiesWithNamedKey(t *testing.T) {
+	t.Parallel()
+	thumbprint := func(kind string) string {
+		_, thumbprint, err := idtoken.ParseRSA(josetest.Marshal(t, jwk(t, kind, nil)), clientAlgorithms)
+		must(t, err)
+		return thumbprint
+	}
+	set := keySet(t, jwk(t, "rsa", object{"kid": "r"}), jwk(t, "other", object{"kid": "ps", "alg": "PS256"}), jwk(t, "p256", object{"kid": "e"}),
+		jwk(t, "p384", object{"kid": "e384"}), jwk(t, "ed25519", object{"kid": "ed"}), jwk(t, "weak", object{"kid": "weak"}))
+	for _, test := range []struct {
+		kind, alg string // the key that signs, and how
+		header    object
+		want      bool
+	}{
+		{"rsa", "RS256", object{"alg": "RS256", "kid": "r"}, true},
+		{"rsa", "PS256", object{"alg": "PS256", "kid": "r"}, true},
+		{"rsa", "RS256", object{"alg": "RS256"}, true},
+		{"rsa", "RS256", object{"alg": "RS256", "kid": thumbprint("rsa")}, true},
+		{"other", "PS256", object{"alg": "PS256", "kid": "ps"}, true},
+		{"other", "PS256", object{"alg": "PS256"}, true},
+		{"p256", "ES256", object{"alg": "ES256", "kid": "e"}, true},
+		{"ed25519", "EdDSA", object{"alg": "EdDSA", "kid": "ed"}, true},
+		{"ed25519", "EdDSA", object{"alg": "Ed25519", "kid": "ed"}, true},
+
+		{"other", "RS256", object{"alg": "RS256", "kid": "ps"}, false},
+		{"rsa", "RS256", object{"alg": "PS256", "kid": "r"}, false},
+		{"rsa", "PS256", object{"alg": "RS256", "kid": "r"}, false},
+		{"rsa", "RS384", object{"alg": "RS384", "kid": "r"}, false},
+		{"rsa", "RS512", object{"alg": "RS512", "kid": "r"}, false},
+		{"rsa", "PS384", object{"alg": "PS384", "kid": "r"}, false},
+		{"rsa", "PS512", object{"alg": "PS512", "kid": "r"}, false},
+		{"rsa", "RS384", object{"alg": "RS256", "kid": "r"}, false},
+		{"p384", "ES384", object{"alg": "ES384", "kid": "e384"}, false},
+		{"rsa", "RS256", object{"alg": "rs256", "kid": "r"}, false},
+		{"rsa", "RS256", object{"alg": "RSA1_5", "kid": "r"}, false},
+		{"rsa", "RS256", object{"alg": "HS256", "kid": "r"}, false},
+		{"rsa", "RS256", object{"alg": "none", "kid": "r"}, false},
+		{"rsa", "RS256", object{"kid": "r"}, false},
+		{"rsa", "RS256", object{"alg": "RS256", "kid": "ps"}, false},
+		{"rsa", "RS256", object{"alg": "RS256", "kid": "e"}, false},
+		{"rsa", "RS256", object{"alg": "ES256", "kid": "r"}, false},
+		{"rsa", "RS256", object{"alg": "EdDSA", "kid": "r"}, false},
+		{"rsa", "RS256", object{"alg": "RS256", "kid": "R"}, false},
+		{"rsa", "RS256", object{"alg": "RS256", "kid": thumbprint("other")}, false},
+		{"rsa", "RS256", object{"alg": "RS256", "kid": thumbprint("rsa") + "="}, false},
+		{"other", "RS256", object{"alg": "RS256"}, false},
+		{"weak", "RS256", object{"alg": "RS256", "kid": "weak"}, false},
+		{"weak", "RS256", object{"alg": "RS256"}, false},
+	} {
+		token, err := jose.Parse(forge(t, test.kind, test.alg, josetest.Marshal(t, test.header), []byte("{}")), 4096)
+		must(t, err)
+		if got := set.Verify(token, clientAlgorithms); got != test.want {
+			t.Errorf("%s signs %s, header %v: %v", test.kind, test.alg, test.header, got)
+		}
+		if !test.want {
+			continue
+		}
+		for _, spoil := range []func(jose.Token) jose.Token{
+			func(t jose.Token) jose.Token { t.Signed += "A"; return t },
+			func(t jose.Token) jose.Token { t.Signature = t.Signature[1:]; return t },
+			func(t jose.Token) jose.Token { t.Signature = append(t.Signature, 0); return t },
+			func(t jose.Token) jose.Token { t.Signature = nil; return t },
+			func(t jose.Token) jose.Token { t.Signature = make([]byte, len(t.Signature)); return t },
+		} {
+			if set.Verify(spoil(token), clientAlgorithms) {
+				t.Errorf("%s signs %s: another signature or text counts", test.kind, test.alg)
+			}
+		}
+	}
+}
+
+// Without a kid a bounded number of keys is tried.
+func TestBoundedTries(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]bool{8: true, 9: false} {
+		var keys []object
+		for i := range n - 1 {
+			keys = append(keys, jwk(t, "other", object{"kid": fmt.Sprint(i)}))
+		}
+		set := keySet(t, append(keys, jwk(t, "rsa", object{"kid": "r"}))...)
+		for _, header := range []object{{"alg": "RS256"}, {"alg": "RS256", "kid": "r"}} {
+			token, err := jose.Parse(forge(t, "rsa", "RS256", josetest.Marshal(t, header), []byte("{}")), 4096)
+			must(t, err)
+			if got := set.Verify(token, clientAlgorithms); got != (want || header["kid"] != nil) {
+				t.Errorf("%d keys, header %v: %v", n, header, got)
+			}
+		}
+	}
+}
+
+// An RSA key is stored in one form, with the algorithm that it is for.
+func TestRSAKeyHasOneForm(t *testing.T) {
+	t.Parallel()
+	good := jwk(t, "rsa", nil)
+	plain := fmt.Sprintf(`{"e":"AQAB","kty":"RSA","n":%q}`, good["n"])
+	for want, more := range map[string]object{
+		plain: {"kid": "x", "use": "sig", "key_ops": []string{"verify"}, "x5c": []string{"x"}, "other": object{"d": 1}},
+		strings.Replace(plain, "{", `{"alg":"RS256",`, 1): {"alg": "RS256"},
+		strings.Replace(plain, "{", `{"alg":"PS256",`, 1): {"alg": "PS256", "kid": "x"},
+	} {
+		stored, thumbprint, err := idtoken.ParseRSA(josetest.Marshal(t, jwk(t, "rsa", more)), clientAlgorithms)
+		must(t, err)
+		again, same, err := idtoken.ParseRSA([]byte(stored), clientAlgorithms)
+		must(t, err)
+		if stored != want || again != stored || same != thumbprint || !jose.IsThumbprint(thumbprint) {
+			t.Errorf("%s, want %s", stored, want)
+		}
+	}
+	n := good["n"].(string)
+	for name, more := range map[string]object{
+		"alg of another length": {"alg": "RS384"},
+		"alg of another kind":   {"alg": "ES256"},
+		"alg HS256":             {"alg": "HS256"},
+		"alg none":              {"alg": "none"},
+		"alg a number":          {"alg": 1},
+		"alg for encryption":    {"alg": "RSA-OAEP"},
+		"use":                   {"use": "enc"},
+		"key_ops":               {"key_ops": []string{"encrypt"}},
+		"weak":                  jwk(t, "weak", nil),
+		"private":               {"d": "AQAB"},
+		"private, in primes":    {"p": "AQAB"},
+		"a secret":              {"k": "AQAB"},
+		"another kind's":        {"crv": "P-256"},
+		"no n":                  {"n": nil},
+		"n a list":              {"n": []string{n}},
+		"n padded":              {"n": n + "=="},
+		"n with leading zeros":  {"n": "AAAA" + n},
+		"n even":                {"n": n[:len(n)-2] + "AA"},
+		"n of 8200 bits":        {"n": strings.Repeat("_", 1366) + "_w"},
+		"e 1":                   {"e": "AQ"},
+		"e 2":                   {"e": "Ag"},
+		"e 0":                   {"e": "AA"},
+		"e even":                {"e": "AQAC"},
+		"e with leading zeros":  {"e": "AAEAAQ"},
+		"e of eight bytes":      {"e": "AQAAAAAAAAE"},
+		"e absent":              {"e": nil},
+		"kty in another case":   {"kty": "rsa"},
+	} {
+		text, err := json.Marshal(jwk(t, "rsa", more))
+		must(t, err)
+		if stored, _, err := idtoken.ParseRSA(text, clientAlgorithms); err == nil {
+			t.Errorf("%s is accepted as %s", name, stored)
+		} else if strings.Contains(err.Error(), n[:8]) {
+			t.Errorf("%s: the error has the key: %v", name, err)
+		}
+	}
+	for _, text := range []string{"", "null", "[]", plain + "x", strings.Replace(plain, "{", `{"e":"AQAB",`, 1)} {
+		if _, _, err := idtoken.ParseRSA([]byte(text), clientAlgorithms); err == nil {
+			t.Errorf("%s is accepted", text)
 		}
 	}
 }

@@ -1,16 +1,21 @@
 package jose
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 
 	"filippo.io/edwards25519"
 	josev4 "github.com/go-jose/go-jose/v4"
 	"github.com/golang-jwt/jwt/v5"
+
+	"attestd/crypto/strictjson"
 )
 
 const (
@@ -136,4 +141,236 @@ func (k *Key) accepts(algorithm string) bool {
 func IsThumbprint(s string) bool {
 	b, ok := decode(s)
 	return ok && len(b) == crypto.SHA256.Size()
+}
+
+// members are those of a JWK that are read, as they are spelt; nil where absent.
+type members struct {
+	kty, crv, x, y, d []byte
+	alg, use, ops     []byte
+	private           bool // it has members of another kind of private or secret key
+	other             bool // it has public members of another kind of key
+}
+
+// readMembers never says what it read: the errors of the parser hold text, which may be secret.
+func readMembers(jwk []byte) (members, error) {
+	var m members
+	if len(jwk) > maxJWK {
+		return m, errors.New("is longer than 4096 bytes")
+	}
+	err := strictjson.EachMember(jwk, maxDepth, func(name, value []byte) {
+		switch string(name) {
+		case "kty":
+			m.kty = value
+		case "crv":
+			m.crv = value
+		case "x":
+			m.x = value
+		case "y":
+			m.y = value
+		case "alg":
+			m.alg = value
+		case "use":
+			m.use = value
+		case "key_ops":
+			m.ops = value
+		case "d":
+			m.d = value
+		case "p", "q", "dp", "dq", "qi", "oth", "k":
+			m.private = true
+		case "n", "e":
+			m.other = true
+		}
+	})
+	if err != nil {
+		return m, errors.New("is not a JSON object without duplicate members")
+	}
+	return m, nil
+}
+
+// key makes the public key and checks what the JWK says about its use. operation is the member of
+// key_ops that must be there.
+func (m members) key(operation string) (*Key, error) {
+	var k *Key
+	kty, _ := strictjson.AsString(m.kty)
+	crv, _ := strictjson.AsString(m.crv)
+	x, okX := coordinate(m.x)
+	y, okY := coordinate(m.y)
+	var err error
+	switch {
+	case kty == "OKP" && crv == "Ed25519":
+		if m.y != nil || m.other || m.private {
+			return nil, errors.New("has members of another kind of key")
+		}
+		if !okX {
+			return nil, errors.New("x must be 32 bytes in base64url without padding")
+		}
+		k, err = newEd25519(x)
+	case kty == "EC" && crv == "P-256":
+		if m.other || m.private {
+			return nil, errors.New("has members of another kind of key")
+		}
+		if !okX || !okY {
+			return nil, errors.New("x and y must be 32 bytes each in base64url without padding")
+		}
+		k, err = newP256(slices.Concat([]byte{4}, x, y))
+	default:
+		return nil, errors.New(`must be of kty "OKP" with crv "Ed25519", or of kty "EC" with crv "P-256"`)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return k, m.fits(k, operation)
+}
+
+// fits checks alg, use and key_ops where they are there.
+func (m members) fits(k *Key, operation string) error {
+	if alg, ok := strictjson.AsString(m.alg); m.alg != nil && (!ok || !k.accepts(alg)) {
+		return errors.New("alg is not that of the key")
+	}
+	if use, ok := strictjson.AsString(m.use); m.use != nil && (!ok || use != "sig") {
+		return errors.New(`use must be "sig"`)
+	}
+	if m.ops == nil {
+		return nil
+	}
+	ops, ok := strictjson.AsStrings(m.ops)
+	slices.Sort(ops)
+	if !ok || !slices.Contains(ops, operation) || len(slices.Compact(slices.Clone(ops))) != len(ops) {
+		return errors.New("key_ops must be distinct and include " + operation)
+	}
+	return nil
+}
+
+// coordinate reads 32 bytes in base64url.
+func coordinate(value []byte) ([]byte, bool) {
+	text, ok := strictjson.AsString(value)
+	if !ok {
+		return nil, false
+	}
+	b, ok := decode(text)
+	return b, ok && len(b) == size
+}
+
+// PrivateKey is a key pair in memory. It is immutable and safe for concurrent use. What prints it
+// prints the thumbprint, and it cannot be marshaled; [PrivateKey.JWK] alone discloses the secret.
+type PrivateKey struct {
+	public *Key
+	secret func() secret // fmt prints no function, also where Format is out of its reach
+}
+
+// secret has one of the two.
+type secret struct {
+	ed25519 ed25519.PrivateKey
+	p256    *ecdsa.PrivateKey
+}
+
+// GenerateKey makes a key pair for an algorithm, EdDSA or ES256.
+func GenerateKey(algorithm string) (*PrivateKey, error) {
+	switch algorithm {
+	case EdDSA:
+		_, private, err := ed25519.GenerateKey(rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		return newPrivate(secret{ed25519: private})
+	case ES256:
+		private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			return nil, err
+		}
+		return newPrivate(secret{p256: private})
+	}
+	return nil, errors.New("the algorithm of a key must be EdDSA or ES256")
+}
+
+// ParsePrivateKey reads the JWK of a private key, as [PrivateKey.JWK] or another library writes it.
+// Its errors read well after the word key and contain nothing of it.
+func ParsePrivateKey(jwk []byte) (*PrivateKey, error) {
+	m, err := readMembers(jwk)
+	if err != nil {
+		return nil, err
+	}
+	if m.d == nil {
+		return nil, errors.New("has no member d: it is no private key")
+	}
+	said, err := m.key("sign")
+	if err != nil {
+		return nil, err
+	}
+	d, ok := coordinate(m.d)
+	if !ok {
+		return nil, errors.New("d must be 32 bytes in base64url without padding")
+	}
+	var p *PrivateKey
+	if said.Algorithm == EdDSA {
+		p, err = newPrivate(secret{ed25519: ed25519.NewKeyFromSeed(d)})
+	} else {
+		private, parseErr := ecdsa.ParseRawPrivateKey(elliptic.P256(), d)
+		if parseErr != nil {
+			return nil, errors.New("d is no private key of P-256")
+		}
+		p, err = newPrivate(secret{p256: private})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if p.public.Thumbprint != said.Thumbprint {
+		return nil, errors.New("has public members that are not those of d")
+	}
+	return p, nil
+}
+
+func newPrivate(s secret) (*PrivateKey, error) {
+	p := &PrivateKey{secret: func() secret { return s }}
+	var err error
+	if s.ed25519 != nil {
+		p.public, err = NewKey(s.ed25519.Public())
+	} else {
+		p.public, err = NewKey(&s.p256.PublicKey)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// JWK returns the private form, one line that ends in a newline. Whoever reads it can sign as the
+// agent: a file with it MUST be readable by its owner alone (0600).
+func (p *PrivateKey) JWK() []byte {
+	var d []byte
+	if p.secret().ed25519 != nil {
+		d = p.secret().ed25519.Seed()
+	} else {
+		var err error
+		if d, err = p.secret().p256.Bytes(); err != nil {
+			panic("jose: " + err.Error()) // a PrivateKey is valid once it is made
+		}
+	}
+	public := p.public.jwk
+	return fmt.Appendf(nil, `%s,"alg":"%s","kid":"%s","d":"%s"}`+"\n",
+		public[:len(public)-1], p.public.Algorithm, p.public.Thumbprint, base64url.EncodeToString(d))
+}
+
+// Key is the public key.
+func (p *PrivateKey) Key() *Key { return p.public }
+
+// Sign implements [Signer]. It does not wait, so it ignores ctx.
+func (p *PrivateKey) Sign(_ context.Context, input string) ([]byte, error) {
+	if p.secret().ed25519 != nil {
+		return jwt.SigningMethodEdDSA.Sign(input, p.secret().ed25519)
+	}
+	return jwt.SigningMethodES256.Sign(input, p.secret().p256)
+}
+
+// Format prints the thumbprint, whatever the verb. Its receiver is no pointer, so that a copy of a
+// key is not printed either.
+func (p PrivateKey) Format(f fmt.State, _ rune) {
+	if p.public != nil {
+		fmt.Fprint(f, "private key ", p.public.Thumbprint)
+	}
+}
+
+// MarshalJSON refuses: no secret gets into a log or an answer by being a part of it.
+func (p PrivateKey) MarshalJSON() ([]byte, error) {
+	return nil, errors.New("jose: a private key is not marshaled")
 }

@@ -3,8 +3,13 @@
 package outbound
 
 import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"net/netip"
 	"net/url"
 	"syscall"
@@ -92,4 +97,47 @@ func (g Guard) CheckURL(text string) error {
 // IsProhibited reports whether a guard has refused the connection that err is about.
 func IsProhibited(err error) bool {
 	return errors.Is(err, ssrf.ErrProhibitedIP) || errors.Is(err, ssrf.ErrProhibitedNetwork) || errors.Is(err, ssrf.ErrInvalidHostPort)
+}
+
+// Options are those of a client that connects to what tenants name.
+type Options struct {
+	AllowPrivate bool           // allow private networks, this machine, and http
+	UserAgent    string         // header of requests
+	Resolver     *net.Resolver  // nil for the system's
+	Roots        *x509.CertPool // nil for the system's
+}
+
+const maxHeader = 16 << 10
+
+// NewClient returns a client that uses no proxy and follows no redirect, and its transport, in
+// which the caller sets how connections are kept. The dialer's Control MUST be a guard's.
+func NewClient(o Options, dialer *net.Dialer) (*http.Client, *http.Transport) {
+	transport := &http.Transport{
+		DialContext:            dialer.DialContext,
+		TLSClientConfig:        &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12},
+		ForceAttemptHTTP2:      true,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxHeader,
+	}
+	return &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport:     transport,
+	}, transport
+}
+
+// pageStart is how much of an answer IsPage needs.
+const pageStart = 512
+
+// IsPage reports whether the body of an answer is an HTML page, which programs do not send to
+// programs. With a status of success it is the sign-in page of a gateway or captive portal, which
+// has not handed the request on. The Content-Type decides nothing: frameworks send an "ok" as
+// text/html.
+func IsPage(body []byte) bool {
+	start := bytes.TrimLeft(bytes.TrimPrefix(body[:min(len(body), pageStart)], []byte("\xef\xbb\xbf")), " \t\r\n")
+	for _, tag := range []string{"<!doctype html", "<html"} {
+		if len(start) > len(tag) && bytes.EqualFold(start[:len(tag)], []byte(tag)) && bytes.IndexByte([]byte(" \t\r\n>"), start[len(tag)]) >= 0 {
+			return true
+		}
+	}
+	return false
 }

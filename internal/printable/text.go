@@ -13,6 +13,10 @@
 package printable
 
 import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -96,4 +100,63 @@ func Error(err error) string {
 		text = after
 	}
 	return b.String() + Text(text)
+}
+
+// Count returns a number with the name of what is counted, in the plural unless it is one.
+func Count[N ~int | ~int64](n N, name string) string {
+	if n != 1 {
+		if stem, ok := strings.CutSuffix(name, "y"); ok {
+			name = stem + "ie"
+		}
+		name += "s"
+	}
+	return fmt.Sprintf("%d %s", n, name)
+}
+
+// JSON writes a value as one line of JSON, with < and > unescaped. Unprintable characters occur
+// only in strings, where their escapes have the same value.
+func JSON(w io.Writer, value any) error {
+	var line bytes.Buffer
+	e := json.NewEncoder(&line)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(value); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, Text(string(bytes.TrimSuffix(line.Bytes(), []byte("\n"))))+"\n")
+	return err
+}
+
+// CopyTable copies comma-separated values (RFC 4180) and escapes unprintable characters in cells.
+// Only ends of rows remain line ends.
+func CopyTable(w io.Writer, table io.Reader) error {
+	in, out := bufio.NewReader(table), bufio.NewWriter(w)
+	quoted := false
+	for {
+		r, _, err := in.ReadRune()
+		if errors.Is(err, io.EOF) {
+			return out.Flush()
+		}
+		if err != nil {
+			return errors.Join(err, out.Flush()) // complete rows are written
+		}
+		switch {
+		case r == '"':
+			quoted = !quoted
+			_ = out.WriteByte('"')
+		case !quoted && (r == '\r' && next(in) == '\n' || r == '\n'):
+			_ = out.WriteByte(byte(r))
+		case hidden(r):
+			fmt.Fprintf(out, `\u%04x`, r)
+		default:
+			_, _ = out.WriteRune(r) // U+FFFD for a byte that is not UTF-8
+		}
+	}
+}
+
+// next peeks at the next byte; 0 at the end.
+func next(in *bufio.Reader) byte {
+	if b, err := in.Peek(1); err == nil {
+		return b[0]
+	}
+	return 0
 }

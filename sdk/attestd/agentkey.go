@@ -5,9 +5,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 
 	"attestd/crypto/jose"
+	"attestd/internal/regular"
+	"attestd/internal/wholefile"
+	"attestd/sdk/attestd/private"
 )
 
 // Signer has the private key of an agent, which may be elsewhere: in a TPM, a keychain or a KMS.
@@ -101,4 +109,129 @@ func (e elsewhere) Key() *jose.Key { return e.key }
 
 func (e elsewhere) Sign(ctx context.Context, input string) ([]byte, error) {
 	return e.signer.Sign(ctx, []byte(input))
+}
+
+// AgentFile is what a file with an agent's key says: the private JWK (RFC 7517), with the members
+// agent, url, log and known beside it. Whoever reads the file can sign as the agent, so it is
+// readable by its owner alone (0600).
+type AgentFile struct {
+	Key      *AgentKey
+	SPIFFEID string   // member agent; "" in a JWK of another program
+	URL      string   // member url: the service that enrolled the key
+	Log      string   // member log: for [IdentityConfig].Log; "" in files of before November 2026
+	Known    []string // member known: thumbprints of further keys of the agent
+}
+
+// maxAgentFile is the largest number of bytes read of a file with an agent's key.
+const maxAgentFile = 64 << 10
+
+// ReadAgentFile reads a file with an agent's key. It refuses one that others can read or replace.
+func ReadAgentFile(path string) (AgentFile, error) {
+	f, err := regular.Open(path, os.O_RDONLY, 0)
+	if err != nil {
+		return AgentFile{}, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return AgentFile{}, err
+	}
+	if mode := info.Mode(); runtime.GOOS != "windows" && mode.Perm()&0o077 != 0 {
+		return AgentFile{}, fmt.Errorf("%s: group or others may read the agent's key (mode %o): revoke it and enrol another", path, mode.Perm())
+	}
+	if err := private.Check(path); err != nil {
+		return AgentFile{}, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, maxAgentFile+1))
+	if err != nil {
+		return AgentFile{}, err
+	}
+	var beside struct {
+		Agent, URL, Log string
+		Known           []string
+	}
+	if len(text) > maxAgentFile || json.Unmarshal(text, &beside) != nil {
+		return AgentFile{}, fmt.Errorf("%s has no agent key: it must be the JWK of a private key", path)
+	}
+	key, err := ParseAgentKey(jwkOf(text))
+	if err != nil {
+		return AgentFile{}, fmt.Errorf("%s: %w", path, err)
+	}
+	if beside.Log != "" && !isLog(beside.Log) {
+		return AgentFile{}, fmt.Errorf("%s: the member log: %w", path, errNoLog)
+	}
+	return AgentFile{key, beside.Agent, beside.URL, beside.Log, beside.Known}, nil
+}
+
+// jwkOf returns a file's text without the members beside the JWK, whose number is not limited. What
+// cannot be read is left as it is, so that ParseAgentKey says why.
+func jwkOf(text []byte) []byte {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(text, &members) != nil || len(members["known"]) == 0 {
+		return text
+	}
+	delete(members, "known")
+	rest, err := json.Marshal(members)
+	if err != nil {
+		return text
+	}
+	return rest
+}
+
+// Identity is the configuration of an identity with what the file says.
+func (a AgentFile) Identity() IdentityConfig {
+	return IdentityConfig{Key: a.Key, SPIFFEID: a.SPIFFEID, Log: a.Log, Known: a.Known}
+}
+
+// Create writes a new file. It is fs.ErrExist where there is one.
+func (a AgentFile) Create(path string) error { return a.put(path, wholefile.Create) }
+
+// Write writes a file in place of the one that is there.
+func (a AgentFile) Write(path string) error {
+	return a.put(path, func(path string, text []byte) error { return wholefile.Replace(path, text, 0o600) })
+}
+
+func (a AgentFile) put(path string, write func(path string, text []byte) error) error {
+	text, err := a.text()
+	if err != nil {
+		return err
+	}
+	folder := filepath.Dir(path)
+	if err := private.Check(folder); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	if err := private.Check(path); err != nil {
+		return err
+	}
+	if err := write(path, text); errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%s: there is a key already: %w", path, fs.ErrExist)
+	} else if err != nil {
+		return err
+	}
+	return wholefile.SyncFolder(folder)
+}
+
+// text is the private JWK with the members beside it, on one line.
+func (a AgentFile) text() ([]byte, error) {
+	jwk, err := a.Key.PrivateJWK()
+	if err != nil {
+		return nil, err
+	}
+	beside, err := json.Marshal(struct {
+		Agent string   `json:"agent,omitempty"`
+		URL   string   `json:"url,omitempty"`
+		Log   string   `json:"log,omitempty"`
+		Known []string `json:"known,omitempty"`
+	}{a.SPIFFEID, a.URL, a.Log, a.Known})
+	if err != nil {
+		return nil, err
+	}
+	if len(beside) == len("{}") {
+		return jwk, nil
+	}
+	const end = "}\n"
+	return slices.Concat(jwk[:len(jwk)-len(end)], []byte(","), beside[1:], []byte("\n")), nil
 }

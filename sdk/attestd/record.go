@@ -2,8 +2,17 @@ package attestd
 
 import (
 	"bytes"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"attestd/chain"
+	"attestd/crypto/cred"
+	"attestd/crypto/jcs"
 )
 
 // Record is an entry of the chain. It keeps the bytes that the service has sent, and is marshalled
@@ -74,4 +83,121 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		return nil, errors.New("a record that no service has sent")
 	}
 	return r.raw, nil
+}
+
+// RecordMismatchError reports that the service has answered an append with a record of something
+// else. Whether what was sent is recorded is unknown: sent again with the same idempotency key or
+// statement, it makes one record at most.
+type RecordMismatchError struct {
+	// Differs names the member of the record that is not what was sent, by the place of the
+	// attestation among those that were sent.
+	Differs map[int]string
+}
+
+func (e *RecordMismatchError) Error() string {
+	first := slices.Min(slices.Collect(maps.Keys(e.Differs)))
+	return fmt.Sprintf("ALARM: the service answered with a record whose %s is not what was sent (attestation %d of those that were sent; %d differ): do not take it for recorded",
+		e.Differs[first], first, len(e.Differs))
+}
+
+// compare requires that records are those of what was sent.
+func (c *Client) compare(records []Record, sent []Attestation) error {
+	differs := map[int]string{}
+	for i := range records {
+		if what := c.differs(&records[i], &sent[i]); what != "" {
+			differs[i] = what
+		}
+	}
+	if len(differs) > 0 {
+		return &RecordMismatchError{differs}
+	}
+	return nil
+}
+
+// payloadDepth is how deep a record nests at most.
+const payloadDepth = 160
+
+// differs returns which member of a record is not what was sent, or "". Of a record whose payload
+// was pruned since, the hash is compared in place of the payload.
+func (c *Client) differs(r *Record, sent *Attestation) string {
+	identity, signs := c.credential.(*Identity)
+	delegation, ok := r.delegationHash()
+	wants := ""
+	if sent.Delegation != "" {
+		d, err := cred.ReadDelegation(sent.Delegation)
+		ok = ok && err == nil // no record can be of another token
+		wants = d.Hash()
+	}
+	// An access token may be of an agent that has signed in for a person, whom its records name.
+	forPerson := sent.Delegation == "" && !signs && r.Delegation != nil && strings.Contains(r.Delegation.Subject, "#")
+	if !ok || delegation != wants && !forPerson {
+		return "delegation"
+	}
+	payload := sent.Payload.(json.RawMessage)
+	is := r.Payload
+	switch {
+	case r.Pruned:
+		if !signs || !r.isOf(identity.company, sent, payload) { // the hash covers the company, too
+			return "hash"
+		}
+	case is.AgentID != sent.AgentID:
+		return "agentId"
+	case is.ActionType != sent.ActionType:
+		return "actionType"
+	case is.Statement != sent.Statement:
+		return "statement"
+	case !sameJSON(is.Payload, payload):
+		return "payload"
+	case signs && is.CompanyID != identity.company:
+		return "companyId"
+	}
+	return ""
+}
+
+// delegationHash is the hash of the record's delegation, "" without one.
+func (r *Record) delegationHash() (hash string, ok bool) {
+	if r.Delegation == nil {
+		return "", true
+	}
+	var is struct{ Delegation json.RawMessage }
+	if json.Unmarshal(r.raw, &is) != nil {
+		return "", false
+	}
+	hash, err := cred.HashInfo(is.Delegation)
+	return hash, err == nil
+}
+
+// isOf reports whether a record without its payload has the hash of what was sent.
+func (r *Record) isOf(company string, sent *Attestation, payload []byte) bool {
+	action := map[string]any{"agentId": sent.AgentID, "companyId": company, "actionType": sent.ActionType, "payload": json.RawMessage(payload)}
+	if sent.Statement != "" {
+		action["statement"] = sent.Statement
+	}
+	text, err := json.Marshal(action)
+	if err != nil {
+		return false
+	}
+	var is struct{ Delegation json.RawMessage }
+	canonical, err := jcs.Append(nil, text, payloadDepth)
+	if err != nil || json.Unmarshal(r.raw, &is) != nil {
+		return false
+	}
+	stored := chain.Record{Index: r.Index, Timestamp: r.Timestamp}
+	if r.Delegation != nil {
+		if stored.Delegation, err = jcs.Append(nil, is.Delegation, payloadDepth); err != nil {
+			return false
+		}
+	}
+	hash := stored.ComputeHash(canonical)
+	return hex.EncodeToString(hash[:]) == r.Hash
+}
+
+// sameJSON reports whether two JSON texts have one canonical form.
+func sameJSON(a, b []byte) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	first, err1 := jcs.Append(nil, a, payloadDepth)
+	second, err2 := jcs.Append(nil, b, payloadDepth)
+	return err1 == nil && err2 == nil && bytes.Equal(first, second)
 }
