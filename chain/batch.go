@@ -50,9 +50,10 @@ func (w *writer) write(batch []*waiter) {
 }
 
 // transact commits a batch and answers its waiters. It returns the waiters to retry: those whose
-// chains another process has extended meanwhile. On an error it answers nobody; the error applies
-// to all waiters but those in retry, and ErrAgain to none. An error that ends the transaction
-// applies even to a waiter with an error of its own, which another lost change may have caused.
+// chains another process has extended meanwhile. On an error it answers no waiter; the error
+// applies to all waiters but those in retry, and ErrAgain to none. An error that ends the
+// transaction applies even to a waiter with an error of its own, which another lost change may have
+// caused.
 func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 	o := observation{to: w.observe, began: time.Now()}
 	now := w.now()

@@ -64,8 +64,8 @@ func TestVouchReturnsRootsAtAppend(t *testing.T) {
 	})
 }
 
-// A change that nobody has heard of yet is heard of at the next write; from then on no record of
-// the chain, old or new, is called valid.
+// A change that no reader has noticed is noticed at the next write; from then on no record of the
+// chain, old or new, is called valid.
 func TestVouchForAChangedChain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1, 2)
@@ -130,8 +130,8 @@ func TestVouchWhileTheDiskChanges(t *testing.T) {
 	}
 }
 
-// A disk that cannot be read is an error, and nothing is said; a verification that one has given up
-// is made by the next who waits for it.
+// A disk that cannot be read is an error, and no verdict; a verification that one has given up is
+// made by the next who waits for it.
 func TestVouchThatFails(t *testing.T) {
 	for _, step := range []string{"keys", "tip", "records", "hashes"} {
 		t.Run(step, func(t *testing.T) {
@@ -190,8 +190,8 @@ func TestVouchThatFails(t *testing.T) {
 	})
 }
 
-// A reader that is in use learns of a change that nobody has reported as a write, once the chain
-// was verified elsewhere and its verdict discarded.
+// A reader that is in use notices a change that was not reported as a write, once the chain was
+// verified elsewhere and its verdict discarded.
 func TestVoucherLearnsOfAnInvalidatedChain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)

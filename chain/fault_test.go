@@ -161,7 +161,7 @@ func TestInvalidChainFailsAlone(t *testing.T) {
 					}
 				}
 				if r, err := good(); err != nil || r.Index != 1 {
-					t.Errorf("the chain beside it: index %d, %v", r.Index, err)
+					t.Errorf("the other chain: index %d, %v", r.Index, err)
 				}
 				stop()
 				if !slices.Equal(d.batches, []int{1, 1}) {

@@ -150,7 +150,7 @@ func TestIdempotencyKeyReadErrors(t *testing.T) {
 				t.Errorf("keyed: %v", got)
 			}
 			if _, got := plain(); errors.Is(got, err) != (err == errLost) {
-				t.Errorf("beside it: %v", got)
+				t.Errorf("in the other chain: %v", got)
 			}
 		})
 	}

@@ -17,12 +17,13 @@ const (
 	maxBatchBytes = 16 << 20 // payload bytes in one transaction, except those of the last change
 )
 
-// Log is the single writer of all chains and of the rows beside them. Append and Write add a change
-// to its queue. Run commits all queued changes in one transaction and answers their callers. The
-// next batch forms while one syncs, so batches grow with the load, and a lone change never waits.
+// Log is the single writer of all chains and of the rows that change with them. Append and Write
+// add a change to its queue. Run commits all queued changes in one transaction and answers their
+// callers. The next batch forms while one syncs, so batches grow with the load, and a lone change
+// never waits.
 type Log struct {
 	storage Storage
-	observe func(Transacted) // nil for nobody; see Observe
+	observe func(Transacted) // nil for none; see Observe
 	wake    wake.Signal      // set when there may be something to do
 	ended   chan struct{}    // closed when Run has returned
 
@@ -228,7 +229,7 @@ func (l *Log) isClosed() bool {
 	return l.closed
 }
 
-// Transacted describes one transaction of a Log, for whoever measures it.
+// Transacted describes one transaction of a Log, for measurements.
 type Transacted struct {
 	Changes int // calls of Append, AppendAll and Write that it has
 	Records int // that it has added; 0 if it failed

@@ -12,7 +12,7 @@ import (
 const (
 	// largest number of chains without pending records whose state is cached, 1 KiB each at most
 	maxWatched = 4096
-	// bytes of committed records kept in memory until they are delivered
+	// bytes of committed records in memory that wait for delivery
 	maxHeld       = 16 << 20
 	deliverAtOnce = 256         // records read back from disk before other chains get a turn
 	retryAfter    = time.Second // after a chain could not be read
@@ -141,7 +141,7 @@ func (m *Monitor) Grown(chain, from, to int64) {
 	}
 }
 
-// follow updates the state of a chain from its head, without hashing, while nobody listens.
+// follow updates the state of a chain from its head, without hashing, while there is no listener.
 func (m *Monitor) follow(e *Extension) {
 	w := m.watched[e.Chain]
 	switch {

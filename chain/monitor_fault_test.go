@@ -248,7 +248,7 @@ func TestMonitorManyChains(t *testing.T) {
 			}
 		}
 		if tips := d.count("tip"); tips <= chains || tips >= 2*chains {
-			t.Errorf("%d verifications of %d chains twice: states are not bounded, or not kept", tips, chains)
+			t.Errorf("%d verifications of %d chains twice: states are not bounded, or not cached", tips, chains)
 		}
 	})
 }

@@ -292,7 +292,7 @@ func TestSharedMonitorInAnyOrder(t *testing.T) {
 						if listening {
 							w.want(t, w.events(), 1, since, heard, valid)
 						} else if len(w.events()) > 0 {
-							t.Fatal("events, and nobody listens")
+							t.Fatal("events without a listener")
 						}
 						listening, since = !listening, heard
 						w.Listen(listening)

@@ -265,7 +265,7 @@ func TestMonitorListen(t *testing.T) {
 		appendAll(t, w.Log, 1, 100, 110)
 		w.want(t, w.events(), 1, 100, 110, valid)
 		if d.count("tip") != reads {
-			t.Error("a state that could have been kept was found out again")
+			t.Error("a state that could have been cached was computed again")
 		}
 		appendAll(t, w.Log, 2, 100, 110) // never known
 		w.want(t, w.events(), 2, 100, 110, valid)

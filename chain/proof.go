@@ -256,15 +256,15 @@ func (s *subtrees) proof(from, low, high int64) ([]Hash, error) {
 		return []Hash{root}, err
 	}
 	middle := low + 1<<(bits.Len64(uint64(high-low-1))-1)
-	within, beside := [2]int64{low, middle}, [2]int64{middle, high}
+	within, other := [2]int64{low, middle}, [2]int64{middle, high}
 	if from > middle {
-		within, beside = beside, within
+		within, other = other, within
 	}
 	proof, err := s.proof(from, within[0], within[1])
 	if err != nil {
 		return nil, err
 	}
-	root, err := s.root(beside[0], beside[1])
+	root, err := s.root(other[0], other[1])
 	return append(proof, root), err
 }
 
@@ -274,15 +274,15 @@ func (s *subtrees) path(index, low, high int64) (Proof, error) {
 		return nil, nil
 	}
 	middle := low + 1<<(bits.Len64(uint64(high-low-1))-1)
-	within, beside := [2]int64{low, middle}, [2]int64{middle, high}
+	within, other := [2]int64{low, middle}, [2]int64{middle, high}
 	if index >= middle {
-		within, beside = beside, within
+		within, other = other, within
 	}
 	proof, err := s.path(index, within[0], within[1])
 	if err != nil {
 		return nil, err
 	}
-	root, err := s.root(beside[0], beside[1])
+	root, err := s.root(other[0], other[1])
 	return append(proof, Step{Sibling: root, Left: index >= middle}), err
 }
 

@@ -188,7 +188,7 @@ func (r *Record) AppendSkeleton(dst []byte) []byte {
 }
 
 // Series is the hash of a name under which records of a chain are found together, by their keys:
-// the keys of a series stand beside one another, in the order of their numbers.
+// the keys of a series are adjacent, in the order of their numbers.
 type Series Hash
 
 // At returns the name of the key with a number, which MUST NOT be negative: half of the hash, the

@@ -36,7 +36,7 @@ const maxVerified = 1 << 15
 //
 // It remembers of each chain how many records it has verified, under which keys, and one SHA-256
 // over all that it read of them. When it reads the same bytes again their signatures need no second
-// check; the rows are read and the tree is built anew all the same.
+// check; the rows are read and the tree is rebuilt all the same.
 type Verifier struct {
 	reader  Reader
 	workers int
@@ -224,8 +224,8 @@ func (v *verifyRun) compareHead(head Head, next int64) error {
 }
 
 // Prefix says that the first Length records of a chain were verified. It holds for exactly the
-// bytes of its Digest under exactly its Terms, whoever reads them, at any time: it says nothing of
-// what stands on disk now.
+// bytes of its Digest under exactly its Terms, for any reader at any time: it says nothing of what
+// is on disk now.
 type Prefix struct {
 	Length int64
 	Terms  Hash // of what the records were checked against: their owner and their keys

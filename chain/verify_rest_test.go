@@ -30,7 +30,7 @@ func TestVerificationPauseIsBoundedAndCancelable(t *testing.T) {
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		if d := rests(gone, time.Minute); d != 0 {
-			t.Errorf("for nobody it rests %v", d)
+			t.Errorf("without a waiter it rests %v", d)
 		}
 	})
 }

@@ -422,9 +422,9 @@ func (g *rowRange) add(r *Record) {
 	// after a reallocation, earlier rows keep the old memory alive until the next fill
 	g.memory = m
 
-	kept := row{Record: *r, encoding: m[start:]}
-	kept.Payload, kept.Delegation = m[payload:delegation], m[delegation:]
-	g.rows = append(g.rows, kept)
+	added := row{Record: *r, encoding: m[start:]}
+	added.Payload, added.Delegation = m[payload:delegation], m[delegation:]
+	g.rows = append(g.rows, added)
 }
 
 // checker checks single rows; fold checks their order.

@@ -335,7 +335,7 @@ func TestMonitorOfPruned(t *testing.T) {
 	}
 }
 
-// A paced run takes half of the time on an idle machine, and a sixtieth beside appends.
+// A paced run takes half of the time on an idle machine, and a sixtieth while appends run.
 func TestPacedVerifyRests(t *testing.T) {
 	t.Parallel()
 	original := slowDisk(t, 600)
@@ -361,8 +361,8 @@ func TestPacedVerifyRests(t *testing.T) {
 	}
 }
 
-// A verification that somebody has asked for takes as long beside a paced one as alone, but for the
-// range that is being read. Many of them delay the paced one and do not stop it.
+// A requested verification takes as long during a paced one as alone, but for the range that is
+// being read. Many of them delay the paced one and do not stop it.
 func TestPacedVerifyGivesWay(t *testing.T) {
 	t.Parallel()
 	d := slowDisk(t, 96, 600)
@@ -387,7 +387,7 @@ func TestPacedVerifyGivesWay(t *testing.T) {
 		start := time.Now()
 		mustVerify(t, verifier, 2)
 		if beside := time.Since(start); beside > took+30*time.Millisecond {
-			t.Errorf("a verification took %v beside a paced one, %v alone", beside, took)
+			t.Errorf("a verification took %v during a paced one, %v alone", beside, took)
 		}
 		all.Go(func() {
 			for ctx.Err() == nil {
@@ -397,7 +397,7 @@ func TestPacedVerifyGivesWay(t *testing.T) {
 		select {
 		case <-ended:
 		case <-time.After(5 * time.Minute):
-			t.Error("the paced verification does not end beside others")
+			t.Error("the paced verification does not end while others run")
 		}
 		cancel()
 		all.Wait()

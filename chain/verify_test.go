@@ -465,7 +465,7 @@ func TestVerifyTakesTurns(t *testing.T) {
 		// a turn ends after the range that is being read
 		const turn = 10*time.Millisecond + 5*time.Millisecond
 		if took[4] > 4*turn {
-			t.Errorf("the short chain took %v beside three long ones", took[4])
+			t.Errorf("the short chain took %v together with three long ones", took[4])
 		}
 		const work = 10 * 5 * time.Millisecond // of a long chain, read in ranges of 128
 		for _, long := range took[1:4] {
@@ -494,7 +494,7 @@ func TestVerifyGivesWayToAppends(t *testing.T) {
 			all.Wait()
 			took, reading := time.Since(start), time.Duration(d.reads())*time.Millisecond
 			if took < 5*(reading-time.Millisecond) {
-				t.Errorf("%d runs read for %v of %v beside appends", runs, reading, took)
+				t.Errorf("%d runs read for %v of %v during appends", runs, reading, took)
 			}
 		})
 	}

@@ -162,7 +162,7 @@ func TestLostTransactionFailsWholeBatch(t *testing.T) {
 	}
 }
 
-// A panic in one change costs that change, not the log and not what waits beside it.
+// A panic in one change costs that change, not the log and not the other waiters.
 func TestPanicFailsOnlyItsRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

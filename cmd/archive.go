@@ -38,8 +38,8 @@ The file gets its name, with mode 0600, after it was synced, read back and check
 SHA-256 and the fingerprint of the key: store both elsewhere. The database is not changed, except
 that the checkpoint is stored as published. TIME is in RFC 3339, or relative to now, as in 90d.
 
-While a server has the database file open, the server signs, over the socket beside the file,
-which only the server's user and root can use; the records are read beside it.
+While a server has the database file open, the server signs, over the socket next to the file,
+which only the server's user and root can use. The command reads the records itself.
 
 With --prune, the payloads of the actions in the archive are then deleted from the database, which
 nothing but the archive brings back. Their records stay, with their times, hashes, signatures and
@@ -111,7 +111,7 @@ type archived struct {
 	Pruned *int64 `json:"pruned,omitempty"`
 }
 
-// archive makes an archive, beside a server or without one.
+// archive makes an archive, with or without a running server.
 func (f *operatorFlags) archive(ctx context.Context, a local.Archive, out string, force bool) (made archived, err error) {
 	// before anything is signed
 	if err := f.mayArchiveTo(ctx, a.CompanyID, out, force); err != nil {
@@ -166,9 +166,9 @@ func (f *operatorFlags) mayArchiveTo(ctx context.Context, company, out string, f
 	return admin.MayArchiveTo(ctx, s, company, out, true)
 }
 
-// prune has payloads pruned, beside a server or without one, until none is left: those of the
-// actions in an archive, whose file whoever has the database reads first, or without one those of
-// which that was begun.
+// prune has payloads pruned, with or without a running server, until none is left: those of the
+// actions in an archive, whose file the process with the database reads first, or without one those
+// of which that was begun.
 func (f *operatorFlags) prune(ctx context.Context, company, archive string) (done local.Pruned, err error) {
 	report, finish := cli.Progress()
 	defer finish()

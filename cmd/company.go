@@ -23,7 +23,7 @@ func companyCommand(schema string) *cobra.Command {
 control log records permanently.
 
 While a server has the database file open, these commands change it through the server, over
-the socket beside the file (attestd.db.sock), which only the server's user and root can use.
+the socket next to the file (attestd.db.sock), which only the server's user and root can use.
 For PostgreSQL, they change the database themselves, and all servers follow at once.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		Args: cobra.NoArgs,
@@ -174,7 +174,7 @@ a revocation, is always possible.`,
 	return cmd
 }
 
-// ofServer stands for the quota of the server.
+// ofServer means the quota of the server.
 const ofServer = "server"
 
 func parseQuota(flag, text string, parse func(flag, text string) (int64, error)) (*int64, error) {

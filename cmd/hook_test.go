@@ -9,7 +9,7 @@ import (
 )
 
 // No variable sets a flag of hook, whichever flag it gets, but for how the server is reached: a
-// project's settings may set variables for the hooks of whoever opens it.
+// project's settings may set variables for the hooks of every user who opens it.
 func TestNoVariableDecidesWhatAHookRecords(t *testing.T) {
 	reaches := map[string]bool{"url": true, "ca-file": true}
 	cmd, _, err := Commands().Find([]string{"hook"})

@@ -47,7 +47,7 @@ func startLog(out io.Writer, notice func(dropped int) string) *logBuffer {
 }
 
 // Write queues one or more lines. It never blocks and never fails, since an error of the log could
-// be reported to nobody.
+// be reported to no one.
 func (b *logBuffer) Write(line []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -117,7 +117,7 @@ func masterKeyCommand() *cobra.Command {
 		Use:   "new FILE",
 		Short: "Create a master key",
 		Long: `Write a master key, 32 random bytes, into a new file that only its owner can read. Store a copy
-apart from the database and its backups: without the master key, nobody can unseal the keys.`,
+apart from the database and its backups: without the master key, the keys cannot be unsealed.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			master := seal.NewMaster()

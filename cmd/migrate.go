@@ -25,7 +25,7 @@ meanwhile; replace them afterwards, one by one.
 
 Each step is a transaction, and concurrent migrations apply it once. A database that is not an
 attestd database, has a newer schema, or is not UTF8 is left unchanged (exit statuses 8 and 5).
-After an upgrade to schema 21 it counts the bytes of all logs again, beside the servers; if it
+After an upgrade to schema 21 it counts the bytes of all logs again, while the servers run; if it
 ends before that is done, run it again.
 A database file needs no migration: attestd serve upgrades it.
 

@@ -41,7 +41,7 @@ func (f *operatorFlags) add(cmd *cobra.Command) {
 	f.master.add(cmd, "", masterKeyUse)
 }
 
-// read calls fn with what reads the database, beside a server or without one.
+// read calls fn with a reader of the database, with or without a running server.
 func (f *operatorFlags) read(ctx context.Context, fn func(operations) error) error {
 	s, err := store.OpenReadOnly(ctx, f.db)
 	if err != nil {

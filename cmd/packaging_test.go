@@ -31,7 +31,7 @@ func packaged(t *testing.T, name string) string {
 	return string(text)
 }
 
-// accepts fails the test unless the command line, without the program, is one of ours.
+// accepts fails the test unless the command line, without the program, is one of attestd.
 func accepts(t *testing.T, where string, args []string) {
 	t.Helper()
 	if len(args) == 0 {

@@ -20,8 +20,8 @@ func TestVerdictCountsPrunedRecords(t *testing.T) {
 		t.Error(text.String())
 	}
 	printVerdictJSON(&line, v, "")
-	var said struct{ Records, Pruned int64 }
-	if err := json.Unmarshal([]byte(line.String()), &said); err != nil || said.Records != 5 || said.Pruned != 3 {
+	var verdict struct{ Records, Pruned int64 }
+	if err := json.Unmarshal([]byte(line.String()), &verdict); err != nil || verdict.Records != 5 || verdict.Pruned != 3 {
 		t.Error(line.String(), err)
 	}
 	v.Pruned = 0

@@ -117,7 +117,7 @@ func serverKey(t *testing.T) string {
 	return string(key) + string(cert)
 }
 
-// certificateOf puts the certificate in the text of serverKey where nobody else can write.
+// certificateOf puts the certificate in the text of serverKey where no other user can write.
 func certificateOf(t *testing.T, keyPath string) string {
 	text, err := os.ReadFile(keyPath)
 	must(t, err)

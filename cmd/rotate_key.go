@@ -26,7 +26,7 @@ With --company @installation, the key of the log of the companies changes. Witne
 its new line, which attestd company-log prints.
 
 While a server has the database file open, it rotates the key itself; this command asks it over
-the socket beside the file, which only the server's user and root can use.`,
+the socket next to the file, which only the server's user and root can use.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if r.CompanyID == "" {

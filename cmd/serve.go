@@ -116,7 +116,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 		"allow webhooks to private and loopback addresses, and over http")
 	flags.BoolVar(&f.federationAllowPrivate, "federation-allow-private", false,
 		"fetch key sets of other issuers and of OAuth clients from private and loopback addresses too, and over http")
-	flags.BoolVar(&f.dpopNonce, "dpop-nonce", false, "demand a nonce of this service in each DPoP proof: beside a token, for one, and of a key that is enrolled")
+	flags.BoolVar(&f.dpopNonce, "dpop-nonce", false, "demand a nonce of this service in each DPoP proof: with a token, for one, and of a key that is enrolled")
 	flags.StringVar(&f.cosignFor, "cosign-for", "", "cosign the logs listed in this policy `file`")
 	flags.StringVar(&f.witnessName, "witness-name", "",
 		"`name` of this witness; fixed at its first start (default: host of --base-url, or trust domain, then /witness)")
@@ -347,7 +347,7 @@ func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, ke
 	}
 }
 
-// openLocal opens the socket for commands on this machine, beside a database file. Without it, the
+// openLocal opens the socket for commands on this machine, next to a database file. Without it, the
 // service runs all the same.
 func openLocal(s *store.Store, db string, log *slog.Logger) *local.Server {
 	if store.IsPostgres(db) {
@@ -355,7 +355,7 @@ func openLocal(s *store.Store, db string, log *slog.Logger) *local.Server {
 	}
 	l := &local.Server{Operations: local.Operations{Store: s}, Log: log}
 	if err := l.Listen(db); err != nil {
-		log.Warn("commands beside this server, such as attestd company, will not work: its local socket cannot be opened", "error", err)
+		log.Warn("commands on this machine, such as attestd company, will not work: the server's local socket cannot be opened", "error", err)
 	}
 	return l
 }

@@ -107,8 +107,8 @@ func (f serveBackupFlags) run(ctx context.Context, db, heads string) (made backu
 		if ctx.Err() != nil {
 			return made, ctx.Err()
 		}
-		if said := strings.TrimPrefix(strings.TrimSpace(stderr.String()), "attestd: "); said != "" {
-			err = fmt.Errorf("%s (%w)", strings.ReplaceAll(said, "\n", "; "), err)
+		if output := strings.TrimPrefix(strings.TrimSpace(stderr.String()), "attestd: "); output != "" {
+			err = fmt.Errorf("%s (%w)", strings.ReplaceAll(output, "\n", "; "), err)
 		}
 		return made, err
 	}

@@ -80,7 +80,7 @@ func (f metricsFlags) config() error {
 	return cli.CheckListen("metrics-listen", f.address)
 }
 
-// listen sets the listener of cfg. Where the server does not run, nobody needs to close it: the
+// listen sets the listener of cfg. Where the server does not run, it need not be closed: the
 // process ends.
 func (f metricsFlags) listen(cfg *server.Config) (err error) {
 	if f.address == "" {

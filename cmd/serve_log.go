@@ -67,7 +67,7 @@ func (f *logFlags) plain(out io.Writer, version string) slog.Handler {
 	return slog.NewTextHandler(out, o)
 }
 
-// announced reports whether the address stands in a line of the log, and not in sentences.
+// announced reports whether the address is in a line of the log, and not in sentences.
 func (f *logFlags) announced() bool { return f.format != "text" }
 
 // journalHandler puts the severity of syslog(3) in front of each line, as sd-daemon(3) describes,

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Lines by the Elastic Common Schema have its names, and what it has no name for stands below
+// Lines by the Elastic Common Schema have its names, and fields that it has no name for are below
 // attestd.
 func TestECSLines(t *testing.T) {
 	t.Parallel()
@@ -89,7 +89,7 @@ func TestJournalStream(t *testing.T) {
 	}
 }
 
-// A log file that is copied and cut off under the server (copytruncate) begins anew without a hole.
+// A log file that is copied and cut off under the server (copytruncate) restarts without a hole.
 func TestLogFileRotatesByTruncation(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files are rotated otherwise")

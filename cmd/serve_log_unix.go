@@ -24,7 +24,7 @@ func deviceAndInode(file *os.File) (string, error) {
 	return fmt.Sprintf("%d:%d", stat.Dev, stat.Ino), nil
 }
 
-// appendOnly makes writes to a log file go to its end, whoever has opened it. A program that
+// appendOnly makes writes to a log file go to its end, whichever process opened it. A program that
 // rotates it may then copy it and cut it off (copytruncate): otherwise the next line would be
 // written at its former place, behind a hole. What is no file is left alone.
 func appendOnly(file *os.File) {

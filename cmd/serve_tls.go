@@ -138,8 +138,8 @@ func (f *tlsFlags) open(version, db, port string, log *slog.Logger) (t *server.T
 	return t, err
 }
 
-// openFiles reads the certificate and its key. Whoever writes the file of the certificate alone can
-// make no other one count than of this key.
+// openFiles reads the certificate and its key. An attacker who can write the file of the
+// certificate alone can make no other one count than of this key.
 func (f *tlsFlags) openFiles(log *slog.Logger) (*https.Files, error) {
 	return https.OpenFiles(f.cert, f.key, readTLSKey, https.ReadEvery, log)
 }

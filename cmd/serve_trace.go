@@ -32,7 +32,7 @@ func startTraces(ctx context.Context, cfg *server.Config) error {
 }
 
 // traceConfig reads the standard variables. What they ask for and is not there is a usage error, so
-// that nobody waits for spans in vain.
+// that an operator does not wait for spans in vain.
 func traceConfig() (c trace.Config, enabled bool, err error) {
 	disabled := strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true")
 	exporter := os.Getenv("OTEL_TRACES_EXPORTER")

@@ -139,12 +139,12 @@ func (a *AgentKeys) checkEndorsement(ctx context.Context, by store.Caller, e Enr
 	invalid := func(why string) error {
 		return &Error{Kind: Invalid, Code: statement.CodeEndorsementInvalid, Message: "Invalid field: " + why, Pointer: "/endorsement"}
 	}
-	said, err := statement.ParseEndorsement(e.Endorsement)
+	stmt, err := statement.ParseEndorsement(e.Endorsement)
 	if err != nil {
 		return nil, invalid(err.Error())
 	}
-	key, err := a.live(ctx, by, e.AgentID, said.KeyID)
-	if errors.Is(err, store.ErrNotFound) || err == nil && by.Key != "" && said.KeyID != by.Key {
+	key, err := a.live(ctx, by, e.AgentID, stmt.KeyID)
+	if errors.Is(err, store.ErrNotFound) || err == nil && by.Key != "" && stmt.KeyID != by.Key {
 		return nil, invalid("endorsement is not by the live key of the agent that it has signed in with")
 	}
 	if err != nil {
@@ -152,13 +152,13 @@ func (a *AgentKeys) checkEndorsement(ctx context.Context, by store.Caller, e Enr
 	}
 	issuer := by.Company.Issuer
 	want := statement.EndorsementClaims{Issuer: issuer.AgentID(e.AgentID), Audience: issuer.CompanyID(), Next: thumbprint}
-	if err := said.Check(key.Public, want, by.At); err != nil {
+	if err := stmt.Check(key.Public, want, by.At); err != nil {
 		return nil, invalid(err.Error())
 	}
-	if err := said.CheckLife(key.Since, key.ExpiresAt); err != nil {
+	if err := stmt.CheckLife(key.Since, key.ExpiresAt); err != nil {
 		return nil, invalid(err.Error())
 	}
-	return &store.Endorsement{Compact: e.Endorsement, Until: time.Unix(said.IssuedAt, 0).Add(statement.MaxEndorsementAge)}, nil
+	return &store.Endorsement{Compact: e.Endorsement, Until: time.Unix(stmt.IssuedAt, 0).Add(statement.MaxEndorsementAge)}, nil
 }
 
 var enrolmentOfAnother = &Error{Kind: Forbidden, Code: "ENROLMENT_INVALID", Message: "The enrolment token is another agent's, was spent or has ended; ask for a new one"}
@@ -171,7 +171,7 @@ func (a *AgentKeys) List(ctx context.Context, by store.Caller, agentID string) (
 	return Map(a.Store.AgentKeys.List(ctx, by, agentID), newAgentKey), nil
 }
 
-// Revoke revokes a key of an agent for good. What r says stands in the control record, and every
+// Revoke revokes a key of an agent for good. What r says is in the control record, and every
 // checker repeats it of what the key has signed.
 func (a *AgentKeys) Revoke(ctx context.Context, by store.Caller, agentID, thumbprint string, r store.Revocation) (AgentKey, error) {
 	invalid := func(why string) error {
@@ -185,7 +185,7 @@ func (a *AgentKeys) Revoke(ctx context.Context, by store.Caller, agentID, thumbp
 	case errors.Is(err, store.ErrNotFound):
 		return AgentKey{}, refuse(NotFound, "Key not found: the agent has none with that thumbprint")
 	case errors.Is(err, store.ErrSinceBefore):
-		return AgentKey{}, invalid("must not be before the key was enrolled: without since, nothing is said about when it was in other hands")
+		return AgentKey{}, invalid("must not be before the key was enrolled: without since, the revocation does not say when it was in other hands")
 	case errors.Is(err, store.ErrSinceLater):
 		return AgentKey{}, &Error{Kind: Conflict, Code: "SINCE_RECORDED", Pointer: "/since",
 			Message: "The revocation of the key says an earlier since already, and what is recorded is not taken back"}

@@ -12,10 +12,10 @@ import (
 	"attestd/store"
 )
 
-// Archive returns what an archive of the company's records from before a time has beside the
-// records. The time is at most that of the caller; Invalid. Where payloads were pruned the actions
-// begin with the first that has one, and the control records end with that of the last prune at the
-// earliest: it says which archive this one continues.
+// Archive returns what an archive of the company's records from before a time has in addition to
+// the records. The time is at most that of the caller; Invalid. Where payloads were pruned the
+// actions begin with the first that has one, and the control records end with that of the last
+// prune at the earliest: it says which archive this one continues.
 func (e *Evidence) Archive(ctx context.Context, by store.Caller, before string) (f lines.Frame, err error) {
 	if !chain.IsTimestamp(before) || before > chain.FormatTime(by.At) {
 		return f, refuse(Invalid, "the time must be one as in 2026-03-02T09:05:04.218Z, and not in the future")

@@ -43,7 +43,7 @@ type Attestations struct {
 // refused here, before the log sees it; an error that concerns one of the items is in a
 // *chain.DraftError with its place among them.
 //
-// What stands under its key already is answered with its record, whatever has changed since: the
+// An item whose key has a record is answered with that record, whatever has changed since: the
 // token of a delegation has expired, or an agent is disabled. The log looks each key up once more,
 // in the transaction that would append.
 func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Attestation) ([]chain.Appended, error) {
@@ -52,7 +52,7 @@ func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Att
 	places := make([]int, 0, len(items)) // of the drafts among the items
 	var sessions []names.Session         // which the items name
 	for i := range items {
-		draft, said, err := a.draft(ctx, by, &items[i])
+		draft, stmt, err := a.draft(ctx, by, &items[i])
 		if err != nil && len(draft.Keys) > 0 {
 			var there *chain.Record
 			if there, err = a.orRecorded(ctx, by, &draft, err); err == nil {
@@ -63,7 +63,7 @@ func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Att
 		if err != nil {
 			return nil, &chain.DraftError{Draft: i, Err: err}
 		}
-		if said == nil || said.Session == "" {
+		if stmt == nil || stmt.Session == "" {
 			if of, ok := names.Named(items[i].AgentID, items[i].ActionType, items[i].Payload); ok {
 				draft.Series = of.Series()
 				sessions = append(sessions, of)
@@ -91,7 +91,7 @@ func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Att
 
 // draft makes of an attestation what the log takes, and its statement, or nil. With an error it has
 // the keys under which the record may stand already.
-func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attestation) (d chain.Draft, said *statement.Statement, err error) {
+func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attestation) (d chain.Draft, stmt *statement.Statement, err error) {
 	d.Chain = by.Company.Chain
 	if err := mayActAs(by, item.AgentID); err != nil {
 		return d, nil, at(err, "/agentId")
@@ -101,37 +101,37 @@ func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attesta
 		return d, nil, err
 	}
 	if item.Statement != "" {
-		if said, err = a.checkStatement(ctx, by, item, action); err != nil {
-			return d, said, at(err, "/statement")
+		if stmt, err = a.checkStatement(ctx, by, item, action); err != nil {
+			return d, stmt, at(err, "/statement")
 		}
 	}
-	if item.Key != "" || said != nil {
+	if item.Key != "" || stmt != nil {
 		d.Replays = delegatedBy(by, item.Delegation)
 	}
 	if item.Key != "" {
 		d.Keys = append(d.Keys, chain.Key{Name: names.Key(item.Key), Request: requestOf(&d, by, item.Delegation)})
 	}
-	if said != nil {
-		d.Keys = append(d.Keys, names.Statement(said)...)
+	if stmt != nil {
+		d.Keys = append(d.Keys, names.Statement(stmt)...)
 	}
 	if err := a.Agents.MayAct(ctx, by, item.AgentID); err != nil {
-		return d, said, at(err, "/agentId")
+		return d, stmt, at(err, "/agentId")
 	}
-	if said == nil {
+	if stmt == nil {
 		if err := a.Keys.mayDoWithout(ctx, by, item.AgentID); err != nil {
-			return d, said, at(err, "/statement")
+			return d, stmt, at(err, "/statement")
 		}
 	}
 	if d.Delegation, err = a.Delegations.verify(ctx, by, item.AgentID, item.Delegation); err != nil {
-		return d, said, at(err, "/delegation")
+		return d, stmt, at(err, "/delegation")
 	}
-	if err := coversDelegation(said, d.Delegation); err != nil {
-		return d, said, at(err, "/statement")
+	if err := coversDelegation(stmt, d.Delegation); err != nil {
+		return d, stmt, at(err, "/statement")
 	}
-	if said != nil && said.Session != "" {
-		err = a.Keys.noteSession(ctx, by, item.AgentID, said)
+	if stmt != nil && stmt.Session != "" {
+		err = a.Keys.noteSession(ctx, by, item.AgentID, stmt)
 	}
-	return d, said, err
+	return d, stmt, err
 }
 
 // recordPayload builds the payload object of a record: as it is stored, with the caller's value
@@ -164,7 +164,7 @@ func recordPayload(company string, a *Attestation) (stored, canonical []byte, ac
 
 // derivedKey is the key of an append that the service itself derives from what a credential has
 // sent. No Idempotency-Key can be one, for it begins with a control character, nor can another
-// credential have it derived: whoever foretells what will be sent cannot take its key beforehand.
+// credential have it derived: a client that foretells what will be sent cannot use its key first.
 func derivedKey(by store.Caller, key string) string {
 	if key == "" {
 		return ""
@@ -172,9 +172,8 @@ func derivedKey(by store.Caller, key string) string {
 	return "\x00" + by.Credential + "\x00" + key
 }
 
-// derivedKeyAt is derivedKey for what has a time, in nanoseconds since 1970. Such keys stand beside
-// one another on disk if their times do. The other ones have their second control character at
-// another place.
+// derivedKeyAt is derivedKey for what has a time, in nanoseconds since 1970. Keys of close times
+// are close on disk. The other ones have their second control character at another place.
 func derivedKeyAt(by store.Caller, unixNano uint64, key string) string {
 	const digits = 15 // of 16: names.Key keeps the order of so many
 	at := strconv.FormatUint(unixNano>>4, 16)
@@ -204,8 +203,7 @@ func delegatedBy(by store.Caller, token string) (d chain.Delegated) {
 	return d
 }
 
-// orRecorded returns the record that stands under the first of a draft's keys that is there;
-// refused where none is.
+// orRecorded returns the record of the first of a draft's keys that has one; refused where none is.
 func (a *Attestations) orRecorded(ctx context.Context, by store.Caller, d *chain.Draft, refused error) (*chain.Record, error) {
 	for i := range d.Keys {
 		record, err := a.Store.Recorded(ctx, by, &d.Keys[i], d)
@@ -219,14 +217,14 @@ func (a *Attestations) orRecorded(ctx context.Context, by store.Caller, d *chain
 // checkStatement requires that a statement says what its attestation does, by a key of the agent
 // that is live. action is the action_hash of the attestation.
 func (a *Attestations) checkStatement(ctx context.Context, by store.Caller, item *Attestation, action string) (*statement.Statement, error) {
-	said, err := statement.Parse(item.Statement)
+	stmt, err := statement.Parse(item.Statement)
 	if err != nil {
 		return nil, statementError(err)
 	}
 	if err := a.Agents.MayAct(ctx, by, item.AgentID); err != nil {
 		return nil, err // its keys do not count while it is disabled
 	}
-	key, err := a.Keys.live(ctx, by, item.AgentID, said.KeyID)
+	key, err := a.Keys.live(ctx, by, item.AgentID, stmt.KeyID)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, &Error{Kind: Forbidden, Code: statement.CodeKeyUnknown,
 			Message: "The statement is signed with a key that is no live key of the agent: enrol it (POST /v1/agents/{agentId}/keys), or sign with another"}
@@ -234,7 +232,7 @@ func (a *Attestations) checkStatement(ctx context.Context, by store.Caller, item
 	if err != nil {
 		return nil, err
 	}
-	if err := said.CheckVersion(key.StatementVersion); err != nil {
+	if err := stmt.CheckVersion(key.StatementVersion); err != nil {
 		return nil, statementError(err)
 	}
 	want := statement.Expected{
@@ -243,21 +241,21 @@ func (a *Attestations) checkStatement(ctx context.Context, by store.Caller, item
 	if d, ok := delegationUnverified(by, item.Delegation); ok {
 		want.TokenID, want.DelegationHash = d.TokenID, d.Hash()
 	}
-	return said, statementError(said.Check(key.Public, want, by.At))
+	return stmt, statementError(stmt.Check(key.Public, want, by.At))
 }
 
 // coversDelegation requires that a statement, or nil, covers the delegation that its record has,
-// which is checked by now. checkStatement has compared it with what the token said unchecked, so
-// that a retry is answered after the token has ended.
-func coversDelegation(said *statement.Statement, canonical []byte) error {
-	if said == nil || said.Version() == 1 {
+// which is checked by now. checkStatement has compared it with the unchecked token, so that a retry
+// is answered after the token has ended.
+func coversDelegation(stmt *statement.Statement, canonical []byte) error {
+	if stmt == nil || stmt.Version() == 1 {
 		return nil
 	}
 	hash := ""
 	if canonical != nil {
 		hash = statement.HashCanonical(canonical)
 	}
-	if said.Delegation != hash {
+	if stmt.Delegation != hash {
 		return &Error{Kind: Invalid, Code: statement.CodeMismatch, Message: "Invalid field: statement delegation is not the SHA-256 of the record's delegation"}
 	}
 	return nil
@@ -288,7 +286,7 @@ func (a *Attestations) conflictError(ctx context.Context, by store.Caller, err e
 // derived is an attestation under a key that the service derives from what was sent.
 type derived struct {
 	Attestation
-	// returns the key of one whose own stands for another request's record; nil leaves it out
+	// returns the key of one whose own has another request's record; nil leaves it out
 	other    func() string
 	replaced bool // Key is the other one
 	place    int  // among what the caller has
@@ -424,8 +422,8 @@ func (a *Attestations) without(ctx context.Context, by store.Caller, items []der
 	return rest, nil
 }
 
-// isRecorded says whether the very same record stands under the key of an item; with
-// chain.ErrKeyReused, another one does.
+// isRecorded says whether the key of an item has the very same record; with chain.ErrKeyReused,
+// another one does.
 func (a *Attestations) isRecorded(ctx context.Context, by store.Caller, item *derived) (bool, error) {
 	draft, _, _ := a.draft(ctx, by, &item.Attestation) // what it refuses, the append refuses too
 	if len(draft.Keys) == 0 {

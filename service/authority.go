@@ -82,7 +82,7 @@ type DelegationEntry struct {
 	Chain  []string         `json:"delegationChain"`
 	Agents []AgentAuthority `json:"agents"`
 	// whether the agent of the record is the current actor, the last of the chain; true of a chain
-	// of the subject alone, in which nobody acts
+	// of the subject alone, without an actor
 	ByActor bool `json:"byActor"`
 }
 
@@ -147,9 +147,9 @@ type authorityQuery struct {
 
 // answer answers for an action that is there; jti is a passport to ask for as well, "" for none.
 func (q *authorityQuery) answer(ctx context.Context, record *chain.Record, jti string) (a Authority, err error) {
-	var said struct{ AgentID string }
+	var stmt struct{ AgentID string }
 	var acted *cred.Delegation
-	err = json.Unmarshal(record.Payload, &said)
+	err = json.Unmarshal(record.Payload, &stmt)
 	if err == nil && record.Delegation != nil {
 		err = json.Unmarshal(record.Delegation, &acted)
 	}
@@ -165,10 +165,10 @@ func (q *authorityQuery) answer(ctx context.Context, record *chain.Record, jti s
 		return a, err
 	}
 	a = Authority{Index: record.Index, Timestamp: q.at, Control: AuthorityLog{q.company.Control.ID, q.company.Control.Origin, q.size}}
-	if a.Agent, err = q.agent(ctx, said.AgentID); err != nil {
+	if a.Agent, err = q.agent(ctx, stmt.AgentID); err != nil {
 		return a, err
 	}
-	if a.Passports, err = q.passports(ctx, said.AgentID); err != nil {
+	if a.Passports, err = q.passports(ctx, stmt.AgentID); err != nil {
 		return a, err
 	}
 	if jti != "" {
@@ -180,7 +180,7 @@ func (q *authorityQuery) answer(ctx context.Context, record *chain.Record, jti s
 		a.Delegation = &DelegationEntry{Chain: acted.Chain, Agents: []AgentAuthority{}, ByActor: true}
 		if len(acted.Chain) > 1 {
 			actor, own := q.company.Issuer.OwnAgent(acted.Chain[len(acted.Chain)-1])
-			a.Delegation.ByActor = own && actor == said.AgentID
+			a.Delegation.ByActor = own && actor == stmt.AgentID
 		}
 		for _, id := range acted.Chain {
 			agent, own := q.company.Issuer.OwnAgent(id)
@@ -211,7 +211,7 @@ func (q *authorityQuery) answer(ctx context.Context, record *chain.Record, jti s
 	if acted != nil {
 		a.CannotSay = append(a.CannotSay, "That somebody agreed to the delegation: it says that it was signed, for whom and by whom.")
 		if !a.Delegation.ByActor {
-			a.CannotSay = append(a.CannotSay, fmt.Sprintf("That the agent could use the delegation: its current actor is %q, and the record is of %q.", acted.Chain[len(acted.Chain)-1], said.AgentID))
+			a.CannotSay = append(a.CannotSay, fmt.Sprintf("That the agent could use the delegation: its current actor is %q, and the record is of %q.", acted.Chain[len(acted.Chain)-1], stmt.AgentID))
 		}
 	}
 	return a, err
@@ -219,18 +219,18 @@ func (q *authorityQuery) answer(ctx context.Context, record *chain.Record, jti s
 
 // statement finds the key that signed an action; nil where none has.
 func (q *authorityQuery) statement(ctx context.Context, record *chain.Record) (*StatementEntry, error) {
-	said, err := statementOf(record)
-	if err != nil || said == nil {
+	stmt, err := statementOf(record)
+	if err != nil || stmt == nil {
 		return nil, err
 	}
-	e := &StatementEntry{KID: said.KeyID}
-	if e.Enrolled, err = q.first(ctx, store.AboutAgentKey(said.KeyID), 0, store.AgentKeyEnrolled); err == nil {
-		e.Revoked, err = q.first(ctx, store.AboutAgentKey(said.KeyID), 0, store.AgentKeyRevoked)
+	e := &StatementEntry{KID: stmt.KeyID}
+	if e.Enrolled, err = q.first(ctx, store.AboutAgentKey(stmt.KeyID), 0, store.AgentKeyEnrolled); err == nil {
+		e.Revoked, err = q.first(ctx, store.AboutAgentKey(stmt.KeyID), 0, store.AgentKeyRevoked)
 	}
 	return e, err
 }
 
-// divide finds how much of the control log is of before the action. Its times never run backwards.
+// divide finds how much of the control log is older than the action. Its times never run backwards.
 func (q *authorityQuery) divide(ctx context.Context) error {
 	at, err := time.Parse(time.RFC3339, q.at)
 	if err != nil {
@@ -252,7 +252,7 @@ func (q *authorityQuery) first(ctx context.Context, subject string, from int64, 
 	return q.entry(ctx, store.ControlQuery{Subject: subject, From: from, To: q.size, Action: action})
 }
 
-// last returns the last record about a subject of before the action.
+// last returns the last record about a subject that is older than the action.
 func (q *authorityQuery) last(ctx context.Context, subject string) (*ControlEntry, error) {
 	return q.entry(ctx, store.ControlQuery{Subject: subject, To: q.before, Last: true})
 }
@@ -315,7 +315,7 @@ func (q *authorityQuery) passports(ctx context.Context, agent string) ([]Passpor
 		if e.Issued, e.Revoked, err = q.course(ctx, p.JTI, agent); err != nil {
 			return nil, err
 		}
-		if e.Issued == nil && q.company.Complete() { // nobody issued it: somebody put it there
+		if e.Issued == nil && q.company.Complete() { // not issued, but written into the table
 			continue
 		}
 		// what was issued in the rest of the second came later

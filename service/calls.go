@@ -126,8 +126,8 @@ func readCall(r *chain.Record) (one examined, ok bool) {
 		return one, false
 	}
 	one.session, _ = names.Named(a.AgentID, a.ActionType, a.Payload)
-	if said, err := statement.Parse(a.Statement); err == nil && said.Session != "" {
-		one.session = names.Session{AgentID: a.AgentID, Key: said.KeyID, ID: said.Session}
+	if stmt, err := statement.Parse(a.Statement); err == nil && stmt.Session != "" {
+		one.session = names.Session{AgentID: a.AgentID, Key: stmt.KeyID, ID: stmt.Session}
 	}
 	return one, true
 }
@@ -185,8 +185,8 @@ func (c *Calls) count(ctx context.Context, by store.Caller, records []examined) 
 	return c.Store.Calls.Save(ctx, by, calls, disobeyed)
 }
 
-// before returns what the records before a refusal have said of its call: its request, another open
-// request of its ID, or an outcome that was not spooled as the refusal was.
+// before returns the state of a call after the records before its refusal: its request, another
+// open request of its ID, or an outcome that was not spooled as the refusal was.
 func (c *Calls) before(ctx context.Context, number int64, refusal *examined) (s action.State, err error) {
 	filter, key := anyCall, refusal.call.Key()
 	filter.Agent = refusal.call.Agent

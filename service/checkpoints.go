@@ -13,11 +13,11 @@ import (
 	"attestd/store"
 )
 
-// checkpointEvery is how often a log's checkpoint is signed at most, whoever asks.
+// checkpointEvery is how often a log's checkpoint is signed at most, however many ask.
 const checkpointEvery = time.Second
 
 // Checkpoints signs the checkpoints of logs when somebody asks for them, and only after a log has
-// grown. A checkpoint is kept before it is given out: what was published once is known for ever,
+// grown. A checkpoint is stored before it is given out: what was published once is known for ever,
 // whatever becomes of the process.
 type Checkpoints struct {
 	store *store.Store
@@ -38,7 +38,7 @@ func (p *Checkpoints) Newest(ctx context.Context, by store.Caller, l store.Log) 
 	return p.Covering(ctx, by, l, -1)
 }
 
-// Compared is Newest after the log was compared with all checkpoints of it that are kept.
+// Compared is Newest after the log was compared with all stored checkpoints of it.
 func (p *Checkpoints) Compared(ctx context.Context, by store.Caller, l store.Log) ([]byte, error) {
 	if err := p.store.Checkpoints.Agree(ctx, l.Chain); err != nil {
 		return nil, err
@@ -62,22 +62,22 @@ func (p *Checkpoints) Covering(ctx context.Context, by store.Caller, l store.Log
 	if err != nil {
 		return nil, err
 	}
-	size, kept, err := p.store.Checkpoint(ctx, l.ID)
+	size, stored, err := p.store.Checkpoint(ctx, l.ID)
 	if err != nil {
 		return nil, err
 	}
 	tree := tlog.Tree{Size: head.Length, Root: head.LogRoot}
 	covered := index < size || index >= head.Length // a record that there is not yet is no reason
-	isNewest := strings.HasPrefix(kept, tlog.Checkpoint{Origin: l.Origin, Tree: tree}.Text()+"\n")
-	if kept != "" && (isNewest || size < head.Length && covered && p.recent(l.Chain, by.At)) && SignedBy(kept, l.VKey(c.Issuer.Public.Key)) {
-		return []byte(kept), nil
+	isNewest := strings.HasPrefix(stored, tlog.Checkpoint{Origin: l.Origin, Tree: tree}.Text()+"\n")
+	if stored != "" && (isNewest || size < head.Length && covered && p.recent(l.Chain, by.At)) && SignedBy(stored, l.VKey(c.Issuer.Public.Key)) {
+		return []byte(stored), nil
 	}
 	// that the log went back is found before anything else is signed, unless it was accepted
-	if kept != "" && size >= head.Length && !isNewest {
+	if stored != "" && size >= head.Length && !isNewest {
 		if err := p.store.Checkpoints.Agree(ctx, l.Chain); err != nil {
 			return nil, err
 		}
-		kept = ""
+		stored = ""
 	}
 	// A cached company may have had another key when the head was written: both are read at one
 	// moment, so that no key signs a tree with records of the next one.
@@ -97,8 +97,8 @@ func (p *Checkpoints) Covering(ctx context.Context, by store.Caller, l store.Log
 	if err := p.store.Checkpoints.Keep(ctx, l.ID, head.Length, string(note)); err != nil {
 		// A disk that takes no more is no reason to hide what was published: it stays true when its
 		// key has ended, unless that was stolen.
-		if trusted, _ := VKeys(ctx, p.store, l); kept != "" && index < size && SignedBy(kept, trusted...) {
-			return []byte(kept), nil
+		if trusted, _ := VKeys(ctx, p.store, l); stored != "" && index < size && SignedBy(stored, trusted...) {
+			return []byte(stored), nil
 		}
 		return nil, err
 	}
@@ -118,9 +118,9 @@ func VKeys(ctx context.Context, s *store.Store, l store.Log) (trusted []tlog.VKe
 	return trusted, err
 }
 
-// SignedBy says whether a checkpoint that was kept is signed with one of some keys.
-func SignedBy(kept string, keys ...tlog.VKey) bool {
-	_, signed, err := tlog.ParseSignedCheckpoint([]byte(kept))
+// SignedBy says whether a stored checkpoint is signed with one of some keys.
+func SignedBy(stored string, keys ...tlog.VKey) bool {
+	_, signed, err := tlog.ParseSignedCheckpoint([]byte(stored))
 	return err == nil && slices.ContainsFunc(signed.UnverifiedSigs, func(s note.Signature) bool {
 		return slices.ContainsFunc(keys, func(k tlog.VKey) bool { return s.Name == k.Name && s.Hash == k.ID() })
 	})

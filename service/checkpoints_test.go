@@ -10,8 +10,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// Whoever asked for a checkpoint before a key was declared compromised, and waited for its turn, is
-// given one of the new key.
+// A caller who asked for a checkpoint before a key was declared compromised, and waited for its
+// turn, is given one of the new key.
 func TestCheckpointAskedForBeforeARotation(t *testing.T) {
 	t.Parallel()
 	db, company := newCompany(t)

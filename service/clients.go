@@ -23,7 +23,7 @@ import (
 // Presented is what an OAuth client, or an agent with a key of its own, shows at an OAuth endpoint
 // to say who it is: its secret (RFC 6749 §2.3.1), or an assertion (RFC 7523).
 type Presented struct {
-	ClientID, Secret string // beside an assertion, ClientID is "" or its subject
+	ClientID, Secret string // with an assertion, ClientID is "" or its subject
 	Assertion        string
 	Audiences        []string // of an assertion: each is us
 }
@@ -32,7 +32,7 @@ type Presented struct {
 // text; see Reason.
 var ErrInvalidClient = errors.New("invalid_client")
 
-// Authenticate returns who presents itself, and what counts once of what it has presented: whoever
+// Authenticate returns who presents itself, and which of its credentials count once: a caller that
 // acts on that must use it up. An error is ErrInvalidClient or ErrKeysPending where the other side
 // is at fault. It says nothing of which clients, agents and keys there are, except of a client
 // whose key set cannot be fetched.
@@ -48,17 +48,17 @@ func (t *Tokens) Authenticate(ctx context.Context, p Presented, now time.Time) (
 }
 
 func (t *Tokens) authenticateByAssertion(ctx context.Context, p Presented, now time.Time) (by store.Caller, once []store.UsedProof, err error) {
-	said, err := assertion.Parse(p.Assertion)
+	signed, err := assertion.Parse(p.Assertion)
 	if err != nil {
 		return by, nil, refusedClient(err)
 	}
-	if p.ClientID != "" && p.ClientID != said.Subject {
+	if p.ClientID != "" && p.ClientID != signed.Subject {
 		return by, nil, refusedClient(errors.New("client_id is not the sub of client_assertion"))
 	}
-	if !said.IsAgent() {
-		return t.authenticateByClientKey(ctx, said, p.Audiences, now)
+	if !signed.IsAgent() {
+		return t.authenticateByClientKey(ctx, signed, p.Audiences, now)
 	}
-	companyID, agentID, ok := t.Store.Domain().SplitAgentID(said.Subject)
+	companyID, agentID, ok := t.Store.Domain().SplitAgentID(signed.Subject)
 	if !ok {
 		return by, nil, refusedClient(errors.New("client_assertion is of no agent of this trust domain"))
 	}
@@ -66,44 +66,44 @@ func (t *Tokens) authenticateByAssertion(ctx context.Context, p Presented, now t
 	if err != nil {
 		return by, nil, unknownAgent(err)
 	}
-	by = store.Caller{Company: company, Role: store.ActsAsAgent, Agent: agentID, Key: said.KeyID, At: now}
-	key, err := t.Keys.live(ctx, by, agentID, said.KeyID)
+	by = store.Caller{Company: company, Role: store.ActsAsAgent, Agent: agentID, Key: signed.KeyID, At: now}
+	key, err := t.Keys.live(ctx, by, agentID, signed.KeyID)
 	if err == nil {
 		err = t.Store.Agents.Check(ctx, by, agentID)
 	}
 	if err == nil {
 		var own store.AgentKey
-		own, err = t.Store.AgentKeys.Live(ctx, by, agentID, said.KeyID)
+		own, err = t.Store.AgentKeys.Live(ctx, by, agentID, signed.KeyID)
 		by.Expires, by.HolderExpires = own.ExpiresAt, own.ExpiresAt
 	}
 	if err != nil {
 		return by, nil, unknownAgent(err)
 	}
-	if err := said.Check(key.Public, p.Audiences, now); err != nil {
+	if err := signed.Check(key.Public, p.Audiences, now); err != nil {
 		return by, nil, refusedClient(err)
 	}
-	return by, usedAssertion(said.KeyID, said), nil
+	return by, usedAssertion(signed.KeyID, signed), nil
 }
 
 // authenticateByClientKey requires that an assertion is signed by a key of the client (RFC 7523).
-func (t *Tokens) authenticateByClientKey(ctx context.Context, said *assertion.Assertion, audiences []string, now time.Time) (by store.Caller, once []store.UsedProof, err error) {
-	by, has, err := t.Store.Credentials.ClientKeys(ctx, said.Subject, now)
+func (t *Tokens) authenticateByClientKey(ctx context.Context, signed *assertion.Assertion, audiences []string, now time.Time) (by store.Caller, once []store.UsedProof, err error) {
+	by, has, err := t.Store.Credentials.ClientKeys(ctx, signed.Subject, now)
 	if errors.Is(err, store.ErrBadClient) {
 		err = refusedClient(assertion.ErrNoClientKey)
 	}
 	if err == nil {
-		err = t.withClientKeys(ctx, by, has, func(set *idtoken.KeySet) error { return said.CheckClient(set, audiences, now) })
+		err = t.withClientKeys(ctx, by, has, func(set *idtoken.KeySet) error { return signed.CheckClient(set, audiences, now) })
 	}
 	if err != nil {
 		return store.Caller{}, nil, err
 	}
-	return by, usedAssertion(said.Subject, said), nil
+	return by, usedAssertion(signed.Subject, signed), nil
 }
 
 // usedAssertion names an assertion by whose it is and its jti, for as long as it would be accepted.
-func usedAssertion(holder string, said *assertion.Assertion) []store.UsedProof {
+func usedAssertion(holder string, signed *assertion.Assertion) []store.UsedProof {
 	return []store.UsedProof{{
-		Name: sha256.Sum256([]byte("client assertion\n" + holder + "\n" + said.ID)), Ends: said.Ends,
+		Name: sha256.Sum256([]byte("client assertion\n" + holder + "\n" + signed.ID)), Ends: signed.Ends,
 	}}
 }
 

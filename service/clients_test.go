@@ -18,7 +18,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// published is what stands at the URL of a client's key set.
+// published is what is at the URL of a client's key set.
 type published struct {
 	mu    sync.Mutex
 	set   string
@@ -119,7 +119,7 @@ func TestFetchedClientKeysAreFollowed(t *testing.T) {
 			refused(signIn(next.now, next.kid), assertion.ErrNoClientKey.Error())
 			fatal(t, signIn(next.former, next.formerKID))
 			if at.asked != asked {
-				t.Error("whoever has a wrong key makes us ask at once")
+				t.Error("a client with a wrong key makes us ask at once")
 			}
 			time.Sleep(time.Minute)
 			fatal(t, signIn(next.now, next.kid))
@@ -210,9 +210,9 @@ func TestFetchedFederationKeysAreFollowed(t *testing.T) {
 			asked := at.asked
 			at.become(false, next.document)
 			refused(signIn(next.now, next.kid), next.before)
-			fatal(t, signIn(next.former, next.formerKID)) // nobody can know yet
+			fatal(t, signIn(next.former, next.formerKID)) // it cannot be known yet
 			if at.asked != asked {
-				t.Error("whoever has a wrong key makes us ask at once")
+				t.Error("a client with a wrong key makes us ask at once")
 			}
 			time.Sleep(time.Minute)
 			fatal(t, signIn(next.now, next.kid))

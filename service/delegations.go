@@ -85,8 +85,8 @@ func (t *Delegations) verify(ctx context.Context, by store.Caller, agentID, toke
 }
 
 // usedByActor refuses a delegation that another agent uses than its current actor, the last of its
-// chain: nobody has let that one act. A caller that is an agent records in its own name alone, so
-// this is about the caller too.
+// chain: that agent was not allowed to act. A caller that is an agent records in its own name
+// alone, so this is about the caller too.
 func usedByActor(by store.Caller, agentID string, d cred.Delegation) error {
 	actor := d.Chain[len(d.Chain)-1]
 	switch own, is := by.Company.Issuer.OwnAgent(actor); {

@@ -14,8 +14,9 @@ import (
 	"attestd/store"
 )
 
-// Evidence makes what shows whose records are and where they stand, to whoever checks it without a
-// server. All parts are of one moment and signed with one key, that of the company at that moment.
+// Evidence makes files that prove whose records are and where they are in the log, to a checker
+// without a server. All parts are of one moment and signed with one key, that of the company at
+// that moment.
 type Evidence struct {
 	Store       *store.Store
 	Checkpoints *Checkpoints
@@ -96,9 +97,9 @@ func (e *Evidence) File(ctx context.Context, by store.Caller, name store.LogName
 	return text, nil
 }
 
-// gatherer collects an evidence file, or what stands before the records of a report, from one view.
-// What it signs is of trees that were published before, so that nothing is signed here that may
-// still be undone, also where the database was rolled back and nothing more is published.
+// gatherer collects an evidence file, or the header of a report, from one view. What it signs is of
+// trees that were published before, so that nothing is signed here that may still be undone, also
+// where the database was rolled back and nothing more is published.
 type gatherer struct {
 	by   store.Caller // of the company as it is in the view
 	view *store.View
@@ -334,12 +335,12 @@ func (g *gatherer) keyRecords(ctx context.Context, thumbprint string, size int64
 // endorserOf is the thumbprint of the key that has signed for the one that a control record enrols;
 // "" for none.
 func endorserOf(r *chain.Record) (string, error) {
-	var said struct{ Payload struct{ Endorsement string } }
-	err := json.Unmarshal(r.Payload, &said)
-	if err != nil || said.Payload.Endorsement == "" {
+	var body struct{ Payload struct{ Endorsement string } }
+	err := json.Unmarshal(r.Payload, &body)
+	if err != nil || body.Payload.Endorsement == "" {
 		return "", err
 	}
-	e, err := statement.ParseEndorsement(said.Payload.Endorsement)
+	e, err := statement.ParseEndorsement(body.Payload.Endorsement)
 	if err != nil {
 		return "", fmt.Errorf("%w: the endorsement of control record %d: %w", store.ErrCorrupt, r.Index, err)
 	}

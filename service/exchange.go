@@ -25,7 +25,7 @@ const (
 // ExchangeRequest is a token exchange (RFC 8693 §2.1) of the company's own tokens.
 type ExchangeRequest struct {
 	Subject, SubjectType string
-	Actor, ActorType     string // "" where the caller acts, or nobody
+	Actor, ActorType     string // "" where the caller acts, or no one
 	RequestedType        string // "" for what fits
 	Scope                string // "" for that of the subject token
 	MayAct               string // who alone may act with the token (§4.4); "" for anybody
@@ -53,9 +53,9 @@ func refusedExchange(why string) error {
 }
 
 // Exchange exchanges a token of the company for one with which an actor acts for all whom that
-// names. The new token always says who acts: whoever takes it for one of its subject's own has not
-// read it. It has the nesting of RFC 8693, at most the scope of the subject token, and ends with
-// both tokens at the latest. An agent acts for itself alone, an admin for any.
+// names. The new token always says who acts: a service that takes it for one of its subject's own
+// has not read it. It has the nesting of RFC 8693, at most the scope of the subject token, and ends
+// with both tokens at the latest. An agent acts for itself alone, an admin for any.
 func (t *Tokens) Exchange(ctx context.Context, by store.Caller, r ExchangeRequest) (token ExchangedToken, err error) {
 	if by.Agent == "" && !by.Role.Covers(store.Admin) {
 		return token, ErrMayNotExchange
@@ -99,7 +99,7 @@ func (t *Tokens) Exchange(ctx context.Context, by store.Caller, r ExchangeReques
 		ends = subject.Ends.Truncate(time.Second)
 	}
 	if err != nil || !ends.After(by.At) {
-		return token, refusedExchange("subject_token, or what is presented beside it, has ended")
+		return token, refusedExchange("subject_token, or a token presented with it, has ended")
 	}
 	claims := accessClaims{
 		Issuer: r.Issuer, Subject: subject.Chain[0], Audience: audience, ClientID: clientOf(by), requester: requestedBy(by), Org: by.Company.ID, Scope: scope,
@@ -252,7 +252,7 @@ func (r ExchangeRequest) target() (audience []string, ours bool, err error) {
 	case len(audience) == 0 || len(audience) == 1 && audience[0] == r.Issuer:
 		return []string{r.Issuer}, true, nil
 	case slices.Contains(audience, r.Issuer):
-		return wrong("the issuer of the company stands alone: whoever has the token too could send it back here")
+		return wrong("the issuer of the company must be the only audience: another audience could send the token back here")
 	case len(audience) > maxResources:
 		return wrong("a token is for 8 resources and audiences at most")
 	}
@@ -294,7 +294,7 @@ func (r ExchangeRequest) issuedType(ours bool) (string, error) {
 }
 
 // ofCompany requires that a token for others names the company's own principals, and persons alone:
-// it is signed by the company's issuer, which vouches for nobody else's.
+// it is signed by the company's issuer, which vouches for no other issuer's.
 func ofCompany(by store.Caller, chain []string) error {
 	for _, id := range chain {
 		if _, own := by.Company.Issuer.OwnAgent(id); !own && id != by.Company.Issuer.CompanyID() && !isPerson(id) {

@@ -49,7 +49,7 @@ func refusedGrant(why error) error { return errors.Join(ErrInvalidGrant, why) }
 // is ErrInvalidGrant, ErrInvalidScope, ErrInvalidTarget, ErrInvalidProof, *NonceError or
 // ErrKeysPending where the other side is at fault.
 func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time) (token Token, err error) {
-	said, person, err := in.parse()
+	idt, person, err := in.parse()
 	if err != nil {
 		return Token{}, refusedGrant(err)
 	}
@@ -59,7 +59,7 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 			return Token{}, ErrInvalidScope
 		}
 	}
-	by, trusted, err := s.trusted(ctx, in, said, now)
+	by, trusted, err := s.trusted(ctx, in, idt, now)
 	if err != nil {
 		return Token{}, err
 	}
@@ -74,15 +74,15 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 			return Token{}, err
 		}
 	}
-	grant, err := s.judge(ctx, by, trusted, said, person != nil)
+	grant, err := s.judge(ctx, by, trusted, idt, person != nil)
 	if err != nil {
 		return Token{}, err
 	}
 	token.Bound, token.Ends = in.Proof != "", now.Add(time.Duration(grant.TTL)*time.Second)
-	if said.Ends.Before(token.Ends) {
-		token.Ends = said.Ends
+	if idt.Ends.Before(token.Ends) {
+		token.Ends = idt.Ends
 	}
-	use := store.Federated{Federation: trusted, Rule: grant.Rule, Subject: said.Subject, AgentID: grant.AgentID, Ends: token.Ends}
+	use := store.Federated{Federation: trusted, Rule: grant.Rule, Subject: idt.Subject, AgentID: grant.AgentID, Ends: token.Ends}
 	if person != nil {
 		use.Client, use.Delegation = in.Client.Client, personDelegation(by, person, grant.AgentID)
 		if !in.Client.Expires.IsZero() && in.Client.Expires.Before(use.Ends) {
@@ -91,8 +91,8 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 		use.Proofs = append(use.Proofs, in.Once...)
 		token.Ends = use.Ends
 	}
-	if said.ID != "" {
-		use.Proofs = append(use.Proofs, store.UsedAssertion(by, said.Issuer, said.ID, said.Ends))
+	if idt.ID != "" {
+		use.Proofs = append(use.Proofs, store.UsedAssertion(by, idt.Issuer, idt.ID, idt.Ends))
 	}
 	once := slices.Clone(use.Proofs) // without the DPoP proof
 	if in.Proof != "" {
@@ -118,14 +118,14 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 }
 
 // trusted finds the federation that an assertion is for. Nothing of the assertion is verified yet.
-func (s *Federations) trusted(ctx context.Context, in Federating, said *idtoken.Token, now time.Time) (by store.Caller, f store.Federation, err error) {
+func (s *Federations) trusted(ctx context.Context, in Federating, idt *idtoken.Token, now time.Time) (by store.Caller, f store.Federation, err error) {
 	id := in.CompanyID
 	if id == "" {
 		if in.Issuers == "" {
 			return by, f, refusedGrant(ErrNoName)
 		}
 		ours := false
-		if id, ours = strings.CutPrefix(said.Audience, in.Issuers); !ours {
+		if id, ours = strings.CutPrefix(idt.Audience, in.Issuers); !ours {
 			return by, f, refusedGrant(errors.New("the assertion must have the issuer of the company, " + in.Issuers +
 				"{companyId}, as aud; or send it to the token endpoint of the company"))
 		}
@@ -139,7 +139,7 @@ func (s *Federations) trusted(ctx context.Context, in Federating, said *idtoken.
 		return by, f, err
 	}
 	by = store.Caller{Company: company, Role: store.ActsAsAgent, At: now}
-	found, err := s.Store.Federations.Trusting(ctx, by, said.Issuer)
+	found, err := s.Store.Federations.Trusting(ctx, by, idt.Issuer)
 	if errors.Is(err, store.ErrNotFound) {
 		err = unknown
 	}
@@ -147,7 +147,7 @@ func (s *Federations) trusted(ctx context.Context, in Federating, said *idtoken.
 		return by, f, err
 	}
 	for _, f := range found {
-		if f.Audience == said.Audience {
+		if f.Audience == idt.Audience {
 			by.Credential = "federation:" + f.Name
 			return by, f, nil
 		}
@@ -156,15 +156,15 @@ func (s *Federations) trusted(ctx context.Context, in Federating, said *idtoken.
 }
 
 // judge verifies an assertion and returns what the rules give to it.
-func (s *Federations) judge(ctx context.Context, by store.Caller, f store.Federation, said *idtoken.Token, person bool) (federation.Grant, error) {
-	if err := s.verify(ctx, by, f, said); err != nil {
+func (s *Federations) judge(ctx context.Context, by store.Caller, f store.Federation, idt *idtoken.Token, person bool) (federation.Grant, error) {
+	if err := s.verify(ctx, by, f, idt); err != nil {
 		return federation.Grant{}, err
 	}
 	rules, err := s.rules.of(f.Rules)
 	if err != nil {
 		return federation.Grant{}, err // they were checked when the federation was made
 	}
-	grant, err := rules.Match(said.Claims, person)
+	grant, err := rules.Match(idt.Claims, person)
 	if err != nil {
 		return federation.Grant{}, refusedGrant(err)
 	}
@@ -172,9 +172,9 @@ func (s *Federations) judge(ctx context.Context, by store.Caller, f store.Federa
 }
 
 // verify checks an assertion with the keys of its issuer.
-func (s *Federations) verify(ctx context.Context, by store.Caller, f store.Federation, said *idtoken.Token) error {
+func (s *Federations) verify(ctx context.Context, by store.Caller, f store.Federation, idt *idtoken.Token) error {
 	check := func(set *idtoken.KeySet) error {
-		return said.Check(set, idtoken.Wanted{Issuer: f.Issuer, Audience: f.Audience}, by.At)
+		return idt.Check(set, idtoken.Wanted{Issuer: f.Issuer, Audience: f.Audience}, by.At)
 	}
 	if f.JWKS == "" {
 		return keysError(s.Sets.Check(ctx, by.Company.Chain, sourceOf(f), check), ErrInvalidGrant, "the assertion")
@@ -222,10 +222,10 @@ func issueError(err error) error {
 func IsIdentityAssertion(compact string) bool { return idtoken.IsIdentity(compact) }
 
 // parse reads what is presented; person is nil for a workload.
-func (in Federating) parse() (said *idtoken.Token, person *idtoken.Identity, err error) {
+func (in Federating) parse() (idt *idtoken.Token, person *idtoken.Identity, err error) {
 	if !idtoken.IsIdentity(in.Assertion) {
-		said, err = idtoken.Parse(in.Assertion)
-		return said, nil, err
+		idt, err = idtoken.Parse(in.Assertion)
+		return idt, nil, err
 	}
 	if person, err = idtoken.ParseIdentity(in.Assertion); err != nil {
 		return nil, nil, err

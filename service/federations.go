@@ -58,7 +58,7 @@ func (s *Federations) Warm(ctx context.Context) error {
 const (
 	maxFederations   = 32       // of a company
 	maxFederationURI = 1024     // bytes of an issuer and of an audience: both stand in one index
-	maxPinnedKeys    = 16 << 10 // bytes of a key set, which stands in a control record
+	maxPinnedKeys    = 16 << 10 // bytes of a key set, which is in a control record
 )
 
 // Federation is an issuer that a company trusts.
@@ -125,7 +125,7 @@ func (s *Federations) Create(ctx context.Context, by store.Caller, n NewFederati
 	return s.show(by, f), nil
 }
 
-// check refuses what would trust nobody, or more than is meant.
+// check refuses what would trust no one, or more than is meant.
 func (s *Federations) check(n NewFederation) (f store.Federation, err error) {
 	wrong := func(field, what string) (store.Federation, error) {
 		return store.Federation{}, &Error{Kind: Invalid, Message: "Invalid field: " + field + " " + what, Pointer: "/" + field}
@@ -219,8 +219,8 @@ func federationError(err error) error {
 // maxParsed bounds the texts of one parsed, in bytes.
 const maxParsed = 4 << 20
 
-// parsed remembers what texts of rows mean. That depends on nothing else, so none is parsed anew at
-// each use, and nothing has to be forgotten when a row goes. It is safe for concurrent use.
+// parsed remembers what texts of rows mean. That depends on nothing else, so none is parsed again
+// at each use, and nothing has to be forgotten when a row goes. It is safe for concurrent use.
 type parsed[T any] struct {
 	parse func([]byte) (T, error)
 

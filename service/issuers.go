@@ -59,7 +59,7 @@ var ErrNotIssued = errors.New("not a valid token of this issuer")
 
 // Check returns the claims of a token of the caller's company that is valid at the caller's time:
 // signed by a published key before its end, of the type, by an issuer of the company's name.
-// Its audience, and whether it was revoked, are for whoever asks.
+// The caller checks its audience, and whether it was revoked.
 func (i *Issuers) Check(ctx context.Context, by store.Caller, compact, typ string) (claims []byte, err error) {
 	token, err := jose.Parse(compact, maxIssued)
 	if err != nil || token.Header.Type != typ || token.Header.Others != 0 || token.Header.JWK != nil {

@@ -31,10 +31,10 @@ func TestIssuerChecksItsTokens(t *testing.T) {
 	for _, algorithm := range tokenkey.Algorithms {
 		good := claims(iss, 0, time.Minute)
 		token := sign(at(0), algorithm, TypeAccessToken, good)
-		said, err := issuers.Check(t.Context(), at(59*time.Second), token, TypeAccessToken)
+		content, err := issuers.Check(t.Context(), at(59*time.Second), token, TypeAccessToken)
 		fatal(t, err)
-		if string(said) != string(good) {
-			t.Errorf("%s: %s", algorithm, said)
+		if string(content) != string(good) {
+			t.Errorf("%s: %s", algorithm, content)
 		}
 		other := store.Caller{Company: &store.Company{ID: company.ID, Chain: company.Chain + 1}, At: start}
 		swapped := token[:strings.LastIndexByte(token, '.')] + "." + strings.Repeat("A", 86)

@@ -68,8 +68,8 @@ type accessClaims struct {
 // isForUs reports whether the company's issuer, which is we, is alone to take the token.
 func (c *accessClaims) isForUs() bool { return len(c.Audience) == 1 && c.Audience[0] == c.Issuer }
 
-// requester is the credential with which a token was asked for, beside the OAuth client. Where that
-// is gone, the token counts no more.
+// requester is the credential with which a token was requested, apart from the OAuth client. Where
+// that is gone, the token counts no more.
 type requester struct {
 	// thumbprint of the key with which the agent has signed in
 	AgentKey string `json:"agent_key,omitempty"`
@@ -177,8 +177,8 @@ func (t *Tokens) signAccess(ctx context.Context, by store.Caller, r TokenRequest
 func IsJWT(text string) bool { return strings.Count(text, ".") == 2 }
 
 // CheckOwn requires of a JWT that authenticates its caller by its row that it counts as
-// introspection says: its key is not compromised, it was not revoked, and whoever asked for it is
-// there. A token that does not is [store.ErrNotFound].
+// introspection says: its key is not compromised, it was not revoked, and its requester is there. A
+// token that does not is [store.ErrNotFound].
 func (t *Tokens) CheckOwn(ctx context.Context, by store.Caller, text string) error {
 	_, _, err := t.checkJWT(ctx, by, text)
 	if isInactive(err) {

@@ -20,9 +20,9 @@ import (
 type ownToken struct {
 	cred.Delegation
 	mayAct *party // nil for anybody
-	// this service alone is its audience: nobody else was handed it
+	// this service alone is its audience: no one else was handed it
 	ours bool
-	// the scope is a text that whoever made the delegation has chosen, and gives no role
+	// the scope is a text that the maker of the delegation has chosen, and gives no role
 	chosen bool
 }
 
@@ -57,7 +57,7 @@ func UnverifiedIssuer(compact string) (iss, aud string) {
 
 // readToken checks a token of the company, whichever of its kinds it is: an SVID or a delegation
 // token, a JWT of the company's issuer, an agent's access token. A passport is none of them: it is
-// for whoever verifies it. A token that is bound to a key is good with that key alone.
+// for its verifier. A token that is bound to a key is good with that key alone.
 func (t *Tokens) readToken(ctx context.Context, by store.Caller, r ExchangeRequest, field, text, kind, jkt string) (token ownToken, err error) {
 	bound := ""
 	iss, _ := UnverifiedIssuer(text)
@@ -95,7 +95,7 @@ func (t *Tokens) readToken(ctx context.Context, by store.Caller, r ExchangeReque
 // readOpaque checks an access token of this API.
 func (t *Tokens) readOpaque(ctx context.Context, by store.Caller, text string) (token ownToken, jkt string, err error) {
 	found, err := t.Store.Credentials.Introspect(ctx, by, keys.HashSecret(text))
-	// a client is nobody's principal
+	// a client is no principal
 	if errors.Is(err, store.ErrNotFound) || err == nil && found.Agent == "" {
 		err = ErrNotIssued
 	}
@@ -152,11 +152,11 @@ func (t *Tokens) checkJWT(ctx context.Context, by store.Caller, text string) (c 
 	if err != nil {
 		return c, d, err
 	}
-	return c, d, t.stands(ctx, by, c, d.Chain)
+	return c, d, t.checkValid(ctx, by, c, d.Chain)
 }
 
 // checkAgentToken checks a token that says to this service who an agent is, and perhaps to others
-// beside it. Errors are those of checkJWT.
+// with it. Errors are those of checkJWT.
 func (t *Tokens) checkAgentToken(ctx context.Context, by store.Caller, text string) (c accessClaims, err error) {
 	payload, err := t.Issuers.Check(ctx, by, text, TypeJWT)
 	if err == nil {
@@ -168,11 +168,11 @@ func (t *Tokens) checkAgentToken(ctx context.Context, by store.Caller, text stri
 	if err != nil {
 		return c, err
 	}
-	return c, t.stands(ctx, by, c, []string{c.Subject})
+	return c, t.checkValid(ctx, by, c, []string{c.Subject})
 }
 
-// stands requires that a token of the company's issuer was not revoked, and holds.
-func (t *Tokens) stands(ctx context.Context, by store.Caller, c accessClaims, chain []string) error {
+// checkValid requires that a token of the company's issuer was not revoked, and holds.
+func (t *Tokens) checkValid(ctx context.Context, by store.Caller, c accessClaims, chain []string) error {
 	revoked, err := t.Store.Credentials.IsRevokedJWT(ctx, by, c.ID)
 	switch {
 	case err != nil:
@@ -183,8 +183,8 @@ func (t *Tokens) stands(ctx context.Context, by store.Caller, c accessClaims, ch
 	return t.holds(ctx, by, c, chain)
 }
 
-// isInactive reports that a token counts no more: it is none of ours, has ended or been revoked, or
-// its client, key or federation is gone, or an agent that it names disabled.
+// isInactive reports that a token counts no more: it is not of this issuer, has ended or been
+// revoked, or its client, key or federation is gone, or an agent that it names disabled.
 func isInactive(err error) bool {
 	return slices.ContainsFunc([]error{ErrNotIssued, store.ErrNotFound, store.ErrBadClient, store.ErrDisabled},
 		func(e error) bool { return errors.Is(err, e) })

@@ -86,8 +86,8 @@ func (p *Passports) Issue(ctx context.Context, by store.Caller, agentID string, 
 }
 
 // Rotate revokes the passport that is presented and issues one like it. The passport is verified
-// before the agent is looked up: what it is worth is said in the order of the specification's error
-// table, and nothing of the agent to whoever holds none.
+// before the agent is looked up: its faults are reported in the order of the specification's error
+// table, and nothing of the agent to a caller without a passport.
 func (p *Passports) Rotate(ctx context.Context, by store.Caller, agentID, presented string) (Passport, error) {
 	old, err := p.verifyOwn(ctx, by, presented, agentID)
 	if err != nil {
@@ -285,7 +285,7 @@ type Receipt struct {
 	Verifier          string   `json:"verifier"`
 }
 
-// ToolCall is the request with which a passport was presented, to whoever verifies it.
+// ToolCall is the request with which a passport was presented, as its verifier sees it.
 type ToolCall struct {
 	Method, URL string
 	Proof       string // DPoP; "" without one
@@ -312,8 +312,8 @@ func (p *Passports) Verify(ctx context.Context, by store.Caller, token string, t
 	return VerifiedPassport{true, claims, scope, p.receipt(by, claims, tool, scope)}, nil
 }
 
-// proven requires of a passport that is bound to a key that whoever presented it holds that key,
-// which the agent still has. A proof counts once.
+// proven requires of a passport that is bound to a key that its presenter holds that key, which the
+// agent still has. A proof counts once.
 func (p *Passports) proven(ctx context.Context, by store.Caller, token string, claims cred.PassportClaims, call ToolCall) error {
 	switch {
 	case claims.JKT == "" && call.Proof == "":
@@ -347,7 +347,7 @@ const codeNotProven = "NOT_PROVEN"
 
 // inForce refuses a passport that is revoked, that this company has no record of having issued (it
 // may have been issued after the backup that was restored, and revoked too), or that says something
-// else than the one that was issued: whoever has the signing key can sign any claims under an ID
+// else than the one that was issued: a holder of the signing key can sign any claims under an ID
 // that was issued.
 func (p *Passports) inForce(ctx context.Context, by store.Caller, claims cred.PassportClaims) error {
 	if !couldIssue(claims) {

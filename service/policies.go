@@ -74,7 +74,7 @@ func (a *AgentKeys) SetCompanyPolicy(ctx context.Context, by store.Caller, chang
 }
 
 // checkExchangeAudiences requires https URLs as of a resource, and names of another form. What
-// begins like such a URL is one: a name that looks like it would be matched by nobody.
+// begins like such a URL is one: a name that looks like it would never match.
 func checkExchangeAudiences(audiences []string) error {
 	wrong := func(what string) error {
 		return &Error{Kind: Invalid, Message: "Invalid field: exchangeAudiences " + what, Pointer: "/exchangeAudiences"}
@@ -126,13 +126,13 @@ func (a *AgentKeys) TryPolicy(ctx context.Context, by store.Caller, agentID, att
 				found.Complete = false
 				return nil
 			}
-			var said struct{ AgentID, Statement string }
-			if err := json.Unmarshal(r.Payload, &said); err != nil {
+			var body struct{ AgentID, Statement string }
+			if err := json.Unmarshal(r.Payload, &body); err != nil {
 				return fmt.Errorf("%w: record %d: %w", store.ErrCorrupt, r.Index, err)
 			}
 			found.Records++
-			if attest == store.AttestKey && said.Statement == "" && (agentID == "" || agentID == said.AgentID) {
-				refused[said.AgentID]++
+			if attest == store.AttestKey && body.Statement == "" && (agentID == "" || agentID == body.AgentID) {
+				refused[body.AgentID]++
 				found.Refused++
 			}
 			return nil

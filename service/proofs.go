@@ -19,7 +19,7 @@ import (
 // others.
 type Nonces struct {
 	Store    *store.Store
-	Required bool // of each proof beside a token and at the token endpoint
+	Required bool // of each proof with a token and at the token endpoint
 }
 
 // nonceWindow is how long a nonce is handed out. It is taken for one window more.
@@ -30,7 +30,7 @@ type NonceError struct {
 	Nonce string // that the next proof has to repeat
 }
 
-func (e *NonceError) Error() string { return "DPoP proof needs the nonce that stands in DPoP-Nonce" }
+func (e *NonceError) Error() string { return "DPoP proof needs the nonce of the header DPoP-Nonce" }
 
 // Check requires the nonce of a proof, if nonces are required; *NonceError.
 func (n *Nonces) Check(ctx context.Context, nonce string, now time.Time) error {

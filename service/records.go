@@ -49,13 +49,13 @@ func recordAt(ctx context.Context, v *store.View, l store.Log, index int64) (rec
 }
 
 // statementOf reads the statement of a record; nil where it has none.
-func statementOf(r *chain.Record) (said *statement.Statement, err error) {
+func statementOf(r *chain.Record) (stmt *statement.Statement, err error) {
 	var payload struct{ Statement string }
 	if err = json.Unmarshal(r.Payload, &payload); err == nil && payload.Statement != "" {
-		said, err = statement.Parse(payload.Statement)
+		stmt, err = statement.Parse(payload.Statement)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: the statement of record %d: %w", store.ErrCorrupt, r.Index, err)
 	}
-	return said, nil
+	return stmt, nil
 }

@@ -15,7 +15,7 @@ import (
 // firstTime is before every record.
 const firstTime = "0001-01-01T00:00:00.000Z"
 
-// Report returns what stands before the records of a period of both logs, and says which they are:
+// Report returns the header of a report of a period of both logs, and says which records it has:
 // those between the two checkpoints of each. It is asked for by times, "" for the first and for
 // now: the logs have sizes of their own, and one clock.
 func (e *Evidence) Report(ctx context.Context, by store.Caller, from, to string) (evidence.Report, error) {

@@ -28,7 +28,8 @@ type sequenceOf struct {
 	session store.Session // without Number
 }
 
-// sequence is a session as far as it has been read. Whoever has taken it out of sequences owns it.
+// sequence is a session as far as it has been read. The function that took it out of sequences owns
+// it.
 type sequence struct {
 	statement.Sequence
 	read   digest // of the places
@@ -36,7 +37,7 @@ type sequence struct {
 	pruned bool   // a payload was pruned while it was read
 }
 
-// digest is of places, in their order. It is of this process alone, so that nobody can choose other
+// digest is of places, in their order. It is of this process alone, so that no one can choose other
 // places of the same one.
 type digest struct {
 	hash  maphash.Hash
@@ -132,8 +133,8 @@ func (q *sequence) readOn(ctx context.Context, v *store.View, by store.Caller, o
 // add takes the statement of a place. It reports false for one that contradicts those before, or is
 // of another place than its record is found by.
 func (q *sequence) add(p place, of store.Session, compact string) bool {
-	said, err := statement.Parse(compact)
-	return err == nil && said.KeyID == of.Key && said.Session == of.ID && said.Seq == p.number && q.Add(said, p.index) == nil
+	stmt, err := statement.Parse(compact)
+	return err == nil && stmt.KeyID == of.Key && stmt.Session == of.ID && stmt.Seq == p.number && q.Add(stmt, p.index) == nil
 }
 
 // tailSize is how many characters are read of the end of a payload. Nearly every statement is

@@ -51,7 +51,7 @@ func at(err error, pointer string) error {
 	return err
 }
 
-// Reason is the text beside one of the errors of Tokens, or "".
+// Reason is the text that is joined to one of the errors of Tokens, or "".
 func Reason(err, kind error) string {
 	if joined, is := err.(interface{ Unwrap() []error }); is && joined.Unwrap()[0] == kind {
 		return joined.Unwrap()[1].Error()

@@ -18,8 +18,8 @@ import (
 // maxSession is how many records a session's file has at most.
 const maxSession = 1_000_000
 
-// SessionFile is a session that is ready to be written: what stands before its records is signed,
-// and says how many they are.
+// SessionFile is a session that is ready to be written: its header is signed, and says how many
+// they are.
 type SessionFile struct {
 	header  evidence.SessionFile
 	of      store.Session
@@ -29,7 +29,7 @@ type SessionFile struct {
 	store   *store.Store
 }
 
-// Session signs what stands before the records of a session of statements.
+// Session signs the header of a file of a session of statements.
 func (e *Evidence) Session(ctx context.Context, by store.Caller, of store.Session) (*SessionFile, error) {
 	f := &SessionFile{of: of, log: by.Company.Actions, store: e.Store}
 	for p, err := range places(ctx, &e.Store.View, by, of, 0) {
@@ -101,8 +101,8 @@ func (e *Evidence) Named(ctx context.Context, by store.Caller, name SessionName)
 	return of, false, &Error{Kind: Conflict, Code: "SESSION_AMBIGUOUS", Message: "The agent has sessions of several kinds with this sid: say which by kind"}
 }
 
-// SessionReport returns what stands before the records of a report of the time of a session without
-// statements, as Report does.
+// SessionReport returns the header of a report of the time of a session without statements, as
+// Report does.
 func (e *Evidence) SessionReport(ctx context.Context, by store.Caller, of store.Session) (evidence.Report, error) {
 	s, err := readUnproven(ctx, &e.Store.View, by, of)
 	if err != nil {
@@ -145,7 +145,7 @@ func (e *Evidence) prunedSession(ctx context.Context, by store.Caller, of store.
 	return nil
 }
 
-// session gathers what stands before the records of a session.
+// session gathers the header of a session.
 func (g *gatherer) session(ctx context.Context, f *SessionFile, last, control int64) error {
 	ofKey, err := g.keyRecords(ctx, f.of.Key, control)
 	if err != nil {

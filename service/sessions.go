@@ -180,7 +180,7 @@ func (a *AgentKeys) isWithin(ctx context.Context, v *store.View, by store.Caller
 		return false, err
 	}
 	for _, end := range ends {
-		if _, ok := series.Number(end.Name); !ok { // another name stands at the end: all are read
+		if _, ok := series.Number(end.Name); !ok { // another name is at the end: all are read
 			s, _, err := a.readSession(ctx, v, by, of)
 			return s.Records > 0 && (to == "" || s.FirstAt < to) && s.LastAt >= from, err
 		}
@@ -304,11 +304,11 @@ func (s *Session) judge(q *sequence) {
 // readEnds reads what the first and the last record of a session say of it. isPruned reports that
 // the payload of the last was pruned.
 func (s *Session) readEnds(ctx context.Context, v *store.View, by store.Caller, first, last int64) (isPruned bool, err error) {
-	begun, err := readSaid(ctx, v, by, first)
+	begun, err := readContent(ctx, v, by, first)
 	if err != nil {
 		return false, err
 	}
-	ended, err := readSaid(ctx, v, by, last)
+	ended, err := readContent(ctx, v, by, last)
 	s.FirstAt, s.LastAt, s.Source, s.Ended, s.Pruned = begun.at, ended.at, begun.source, ended.last(s.Kind), begun.pruned
 	return ended.pruned, err
 }
@@ -328,15 +328,15 @@ func (s *Session) addPlace(seq int64) {
 	s.Last = seq
 }
 
-// said is what a record of a session says of it.
-type said struct {
+// content is what a record of a session says of it.
+type content struct {
 	at, action, source string
 	statement          *statement.Statement // nil where it has none
 	pruned             bool                 // its payload, so all but at is unknown
 }
 
 // last says whether the record says that it is the last of its session.
-func (r *said) last(kind string) bool {
+func (r *content) last(kind string) bool {
 	if kind == SessionOfStatements {
 		return r.statement != nil && r.statement.End
 	}
@@ -344,7 +344,7 @@ func (r *said) last(kind string) bool {
 }
 
 // readSaid reads what a record of the actions says of its session.
-func readSaid(ctx context.Context, v *store.View, by store.Caller, index int64) (s said, err error) {
+func readContent(ctx context.Context, v *store.View, by store.Caller, index int64) (s content, err error) {
 	r, err := recordAt(ctx, v, by.Company.Actions, index)
 	if err != nil {
 		return s, err

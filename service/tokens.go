@@ -132,8 +132,8 @@ type ActiveToken struct {
 }
 
 // Introspect returns what an access token of the caller's company is good for. Nothing is active
-// that is unknown, has ended or is of another company. issuer is the company's, which stands for
-// this API as the audience of tokens that are no JWTs; "" where we do not know our name.
+// that is unknown, has ended or is of another company. issuer is the company's, which means this
+// API as the audience of tokens that are no JWTs; "" where we do not know our name.
 func (t *Tokens) Introspect(ctx context.Context, by store.Caller, issuer, text string) (a ActiveToken, active bool, err error) {
 	if strings.Count(text, ".") == 2 {
 		return t.introspectJWT(ctx, by, text)

@@ -158,7 +158,7 @@ func (a *Attestations) placeOfEnd(ctx context.Context, by store.Caller, of names
 		if !ok {
 			return 0, nil // its first half alone is that of the session
 		}
-		r, err := readSaid(ctx, &a.Store.View, by, index)
+		r, err := readContent(ctx, &a.Store.View, by, index)
 		if err != nil {
 			return 0, err
 		}
@@ -205,9 +205,9 @@ func (a *Attestations) appendCalls(ctx context.Context, by store.Caller, agent s
 	return a.appendDerived(ctx, by, items, func(_ *derived, refused error) error { return refused })
 }
 
-// isRecordedInClear says whether the very same record stands under its key as earlier versions
-// stored it, which any writer of the company can name: a retry over an upgrade makes no second
-// record, and what else is there counts for nothing.
+// isRecordedInClear says whether its key has the very same record as earlier versions stored it,
+// which any writer of the company can name: a retry over an upgrade makes no second record, and
+// what else is there counts for nothing.
 func (a *Attestations) isRecordedInClear(ctx context.Context, by store.Caller, item *Attestation) (bool, error) {
 	if item.Key == "" {
 		return false, nil

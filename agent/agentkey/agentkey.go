@@ -95,8 +95,8 @@ func Unfinished(folder string) []string {
 }
 
 // Resume ends an enrolment whose answer was lost: if the server has enrolled the key that an
-// earlier attempt has left beside path, it puts the key in place. done is false if there is no such
-// key.
+// earlier attempt has left next to path, it puts the key in place. done is false if there is no
+// such key.
 func Resume(ctx context.Context, path, url string) (thumbprint, spiffeID string, done bool, err error) {
 	left, err := attestd.ReadAgentFile(path + newAs)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -30,11 +30,11 @@ type ends struct{ folder string }
 // the session was resumed, and nothing was done in it.
 const sameEnd = time.Minute
 
-// endsKept is for how long the file of a session is kept, and endsRead how many of them one process
-// looks at.
+// endsRetention is how long the file of a session is retained, and endsRead how many of them one
+// process looks at.
 const (
-	endsKept = 60 * 24 * time.Hour
-	endsRead = 256
+	endsRetention = 60 * 24 * time.Hour
+	endsRead      = 256
 )
 
 const (
@@ -124,7 +124,7 @@ func (e ends) lock() (unlock func(), err error) {
 }
 
 // overwrite writes a short file in its place, which needs no room where there is one already: a
-// file that is emptied first stays empty on a full disk, and the ends are counted anew.
+// file that is emptied first stays empty on a full disk, and the count of ends restarts.
 func overwrite(path string, text []byte) error {
 	f, err := regular.Open(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -149,7 +149,7 @@ func (e ends) removeOld(now time.Time) {
 	defer folder.Close()
 	entries, _ := folder.ReadDir(endsRead)
 	for _, entry := range entries {
-		if info, err := entry.Info(); err == nil && entry.Name() != lockName && now.Sub(info.ModTime()) > endsKept {
+		if info, err := entry.Info(); err == nil && entry.Name() != lockName && now.Sub(info.ModTime()) > endsRetention {
 			_ = os.Remove(filepath.Join(e.folder, entry.Name()))
 		}
 	}

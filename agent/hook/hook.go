@@ -30,7 +30,7 @@ type Hook struct {
 	Spool      *spool.Spool      // of what cannot be sent now; nil where no folder can be used
 	Identity   *attestd.Identity // signs the events; nil for none
 	Reader     *attestd.Client   // lists passports; nil for Client, which an agent's own cannot
-	Alarms     []string          // for the agent's user, beside an answer that lets it proceed
+	Alarms     []string          // for the agent's user, with an answer that lets it proceed
 	// Ends is a folder that remembers which sessions have ended, so that each end of one that is
 	// resumed is recorded; "" for none.
 	Ends string

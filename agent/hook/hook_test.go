@@ -186,7 +186,7 @@ func TestSubagentsInBackground(t *testing.T) {
 	s.recorded(t, "tool.requested 1", "tool.pending 1", "tool.subagent-ended ", "tool.ended 1", "tool.subagent-ended ",
 		"tool.subagent-ended ", "tool.pending 2", "tool.ended 2", "tool.subagent-ended ")
 
-	// What a project puts in the place of the folder is said, and the events are recorded.
+	// What a project puts in the place of the folder is reported, and the events are recorded.
 	h.Subagents = filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(h.Subagents, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 // answerCase is a response of an MCP server over HTTP to a call.
 type answerCase struct {
 	status     int
-	kind, body string // ID stands for that of the call
+	kind, body string // ID is replaced with that of the call
 }
 
 // answerCases has each status with each content type and each body.

@@ -82,8 +82,8 @@ func (p *Proxy) judge(exchange uint64, messages []message, batch bool, arrived t
 		case why == "" && c != nil:
 			outcomes = p.answered(outcomes, c, m, arrived)
 		case why == "":
-			if one := p.said(exchange, m); one != nil {
-				outcomes = append(outcomes, ended{beside: one, size: int64(len(m.raw))})
+			if one := p.fromServer(exchange, m); one != nil {
+				outcomes = append(outcomes, ended{message: one, size: int64(len(m.raw))})
 			}
 		}
 		if why == "" {
@@ -94,7 +94,7 @@ func (p *Proxy) judge(exchange uint64, messages []message, batch bool, arrived t
 		if c == nil {
 			m.id = nil
 		} else if c.kind == contentRead {
-			outcomes = append(outcomes, ended{beside: read(c, m.raw, "attestd withheld the server's response: "+why), size: int64(len(m.raw))})
+			outcomes = append(outcomes, ended{message: read(c, m.raw, "attestd withheld the server's response: "+why), size: int64(len(m.raw))})
 		} else if c.kind != otherRequest {
 			e := action.Event{Type: action.ToolFailed, Error: "attestd withheld the server's response: " + why, Output: m.raw}
 			outcomes = append(outcomes, p.ended(c, e, m, arrived))
@@ -114,7 +114,7 @@ func (p *Proxy) judge(exchange uint64, messages []message, batch bool, arrived t
 func (p *Proxy) answered(outcomes []ended, c *call, m message, arrived time.Time) []ended {
 	e := action.Event{Type: action.ToolCompleted, Output: m.result}
 	if c.kind == contentRead {
-		return append(outcomes, ended{beside: read(c, m.result, faultOf(m)), size: int64(len(m.raw))})
+		return append(outcomes, ended{message: read(c, m.result, faultOf(m)), size: int64(len(m.raw))})
 	}
 	result := readToolResult(m.result)
 	switch {
@@ -152,19 +152,19 @@ func (p *Proxy) recordUnanswered(c *call, why string) {
 		why = c.parked
 	}
 	if c.kind == contentRead {
-		p.besideCalls(read(c, nil, why))
+		p.recordOther(read(c, nil, why))
 		return
 	}
 	p.outcome(ended{call: c, event: action.Event{Type: action.ToolFailed, Error: why}})
 }
 
-// ended is a call and the event that ended it, or without a call a message beside calls; without
-// both, what was counted is due.
+// ended is a call and the event that ended it, or without a call another message; without both,
+// what was counted is due.
 type ended struct {
-	call   *call
-	event  action.Event
-	beside *beside
-	size   int64 // bytes of the message
+	call    *call
+	event   action.Event
+	message *otherMessage
+	size    int64 // bytes of the message
 }
 
 // outcome queues an outcome for recording. It blocks while the queue is full.
@@ -195,10 +195,10 @@ func (p *Proxy) recordOutcomes(ctx context.Context) {
 			keep(a, fmt.Sprintf("the outcome of a call of %q", e.call.tool))
 			continue
 		}
-		list := p.messageRecords(e.beside)
+		list := p.messageRecords(e.message)
 		p.outcomes.Release(e.size)
 		for _, a := range list {
-			keep(a, "a message beside calls")
+			keep(a, "a message that is no call")
 		}
 	}
 	_ = keepers.Wait() // they return no errors

@@ -146,7 +146,7 @@ func (x *exchange) recordFailed(requests []*call, e action.Event) {
 			continue
 		}
 		if c.kind == contentRead {
-			p.besideCalls(read(c, nil, e.Error))
+			p.recordOther(read(c, nil, e.Error))
 			continue
 		}
 		e := e

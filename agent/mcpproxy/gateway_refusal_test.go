@@ -144,7 +144,7 @@ func TestGatewayRecordsFailures(t *testing.T) {
 				t.Fatalf("%+v", list)
 			}
 			if told := strings.Contains(c.told+c.body, "TOLD"); told && c.name != "another ID" && !strings.Contains(string(list[1].Output), "TOLD") {
-				t.Errorf("the record lacks what the server said: %+v", list[1])
+				t.Errorf("the record lacks the server's error: %+v", list[1])
 			}
 		})
 	}

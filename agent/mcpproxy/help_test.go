@@ -65,7 +65,7 @@ type recorded struct {
 	Reason      string
 }
 
-// all are the records but for those of messages beside calls.
+// all are the records except those of other messages than calls.
 func (r *recorder) all(t testing.TB) (list []recorded) {
 	t.Helper()
 	r.mu.Lock()

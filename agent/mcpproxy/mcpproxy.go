@@ -19,11 +19,11 @@
 // the server ends without a response to it. It also fails after a day without a response, ten
 // minutes after a cancellation, and an hour after a request for input.
 //
-// What passes beside calls is recorded as mcp.message, with hashes of its content: what the client
-// reads with resources/read and prompts/get, what the server asks of the client and is answered,
-// and what it says, such as progress and log messages. Messages that answer nothing are counted,
-// and recorded once a minute by their method, but for the first 100 requests of the server. They
-// are recorded after they were forwarded, and no call waits for them.
+// Other messages than calls are recorded as mcp.message, with hashes of its content: what the
+// client reads with resources/read and prompts/get, what the server asks of the client and is
+// answered, and what it says, such as progress and log messages. Messages that answer nothing are
+// counted, and recorded once a minute by their method, but for the first 100 requests of the
+// server. They are recorded after they were forwarded, and no call waits for them.
 //
 // Where the records are signed they are one session, which ends with the record session.ended.
 //
@@ -87,7 +87,7 @@ type Config struct {
 	Policy     action.Policy
 	FailClosed bool // forward a call only after the service has acknowledged its record
 	Gate       Gate // nil allows all tools
-	CallsOnly  bool // record calls of tools alone, and nothing beside them
+	CallsOnly  bool // record calls of tools alone, and no other messages
 	MaxLine    int  // bytes; 0 is DefaultMaxLine
 	Warn       func(text string)
 }
@@ -108,11 +108,11 @@ const ackTimeout = 10 * time.Second
 type Proxy struct {
 	Config
 	session string
-	// secret prefix of the idempotency keys; no record contains it, so nobody else can use a key
+	// secret prefix of the idempotency keys; no record contains it, so no one else can use a key
 	// first
 	keys  string
 	calls *calls
-	// messages are what passed beside calls
+	// messages are the messages other than calls
 	messages messages
 	quiet    bool // a session without a call or a message leaves no record
 
@@ -171,9 +171,9 @@ func (p *Proxy) open(ctx context.Context) (finish func(why string) error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	background.Go(func() { p.sweep(ctx) })
-	kept := make(chan struct{})
+	swept := make(chan struct{})
 	go func() {
-		defer close(kept)
+		defer close(swept)
 		p.recordOutcomes(context.WithoutCancel(ctx))
 	}()
 	return func(why string) error {
@@ -185,7 +185,7 @@ func (p *Proxy) open(ctx context.Context) (finish func(why string) error) {
 		background.Wait()
 		p.outcome(ended{})
 		close(p.queue)
-		<-kept
+		<-swept
 		if p.Signed && (p.hasRecorded() || !p.quiet) {
 			return p.seal(context.WithoutCancel(ctx))
 		}

@@ -185,7 +185,7 @@ func TestIDsThatReadersConfuse(t *testing.T) {
 		s.ask(`{"id":` + id + `,"method":"tools/call","params":{"name":"x"}}`)
 		s.reply(`{"id":` + id + `,"result":{}}`)
 	}
-	// no outcome stands under another call
+	// no outcome is recorded for another call
 	s.ask(`{"id":0,"method":"tools/call","params":{"name":"zero"}}`)
 	send(t, s.server, `{"id":-0,"result":{}}`)
 	gets(t, s.toClient, unasked)

@@ -170,8 +170,8 @@ func (m *message) read() error {
 }
 
 // refuseConfused gives the client's requests a flaw whose IDs readers could confuse, so that no
-// outcome stands under another call. They lose the ID, because the client could take an error with
-// it for the response to another request.
+// outcome is recorded for another call. They lose the ID, because the client could take an error
+// with it for the response to another request.
 func refuseConfused(messages []message) {
 	for i := range messages {
 		if m := &messages[i]; m.method != "" && m.confused {

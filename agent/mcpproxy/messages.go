@@ -24,16 +24,16 @@ const (
 // otherMethods counts the messages of further methods.
 const otherMethods = "others"
 
-// beside is a message that passed beside calls.
-type beside struct {
+// otherMessage is a message that is no call of a tool.
+type otherMessage struct {
 	action.Message
 	content []byte // of which the hash is recorded
 	counts  bool   // it is counted, and has no record of its own
 }
 
-// messages are what passed in a session beside calls, as far as it is not recorded yet. What a
-// server says without being asked may come by the thousand, such as progress: it is counted, and
-// recorded once in each interval.
+// messages are the messages of a session other than calls, as far as they are not recorded yet.
+// What a server says without being asked may come by the thousand, such as progress: it is counted,
+// and recorded once in each interval.
 type messages struct {
 	mu    sync.Mutex
 	apart int               // requests of the server with a record of their own in this interval
@@ -66,16 +66,16 @@ func contentOf(m message) (name string, reads, duplicate bool) {
 }
 
 // read is what the client has read with a request, or why it has read nothing.
-func read(c *call, content []byte, why string) *beside {
-	return &beside{Message: action.Message{From: "client", Method: c.method, Name: c.tool, RequestID: c.name, Error: why}, content: content}
+func read(c *call, content []byte, why string) *otherMessage {
+	return &otherMessage{Message: action.Message{From: "client", Method: c.method, Name: c.tool, RequestID: c.name, Error: why}, content: content}
 }
 
-// said is a message of the server that answers nothing; nil for one that is not recorded.
-func (p *Proxy) said(exchange uint64, m message) *beside {
+// fromServer returns a message of the server that is no response; nil for one that is not recorded.
+func (p *Proxy) fromServer(exchange uint64, m message) *otherMessage {
 	if p.CallsOnly || m.method == "ping" {
 		return nil
 	}
-	one := &beside{Message: action.Message{From: "server", Method: m.method, RequestID: spelt(m.id)}, content: m.params, counts: true}
+	one := &otherMessage{Message: action.Message{From: "server", Method: m.method, RequestID: spelt(m.id)}, content: m.params, counts: true}
 	if m.id == nil {
 		return one
 	}
@@ -96,7 +96,7 @@ func (p *Proxy) said(exchange uint64, m message) *beside {
 }
 
 // answeredServer is the client's answer to a request of the server; nil for any other.
-func (p *Proxy) answeredServer(exchange uint64, m message) *beside {
+func (p *Proxy) answeredServer(exchange uint64, m message) *otherMessage {
 	s := &p.messages
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (p *Proxy) answeredServer(exchange uint64, m message) *beside {
 		return nil
 	}
 	delete(s.asked, askedKey(exchange, m.id))
-	one := &beside{Message: action.Message{From: "client", Method: method, RequestID: spelt(m.id), Error: faultOf(m)}, content: m.result}
+	one := &otherMessage{Message: action.Message{From: "client", Method: method, RequestID: spelt(m.id), Error: faultOf(m)}, content: m.result}
 	one.counts = s.apart >= maxMessages
 	s.apart++
 	return one
@@ -125,10 +125,10 @@ func askedKey(exchange uint64, id []byte) string {
 	return fmt.Sprintf("%d:%s", key.exchange, key.id)
 }
 
-// besideCalls queues a message for recording; nil is none.
-func (p *Proxy) besideCalls(m *beside) {
+// recordOther queues a message for recording; nil is none.
+func (p *Proxy) recordOther(m *otherMessage) {
 	if m != nil {
-		p.outcome(ended{beside: m, size: int64(len(m.content))})
+		p.outcome(ended{message: m, size: int64(len(m.content))})
 	}
 }
 
@@ -145,7 +145,7 @@ func (s *messages) nextInterval() {
 
 // messageRecords makes the records that are due with a message: its own, or with nil those of the
 // messages that were counted.
-func (p *Proxy) messageRecords(m *beside) (list []attestd.Attestation) {
+func (p *Proxy) messageRecords(m *otherMessage) (list []attestd.Attestation) {
 	if m == nil {
 		for _, counted := range p.messages.take() {
 			list = append(list, p.messageRecord(counted))
@@ -194,7 +194,7 @@ func (s *messages) count(from, method string, content []byte) {
 	fmt.Fprintf(of.hashes, "%s\n", one.SHA256)
 }
 
-// take returns what was counted, and begins to count anew.
+// take returns the counts and resets them.
 func (s *messages) take() (list []action.Message) {
 	for _, name := range s.methods {
 		of := s.counted[name]

@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// messages returns one line for each record of a message beside calls, sorted, without the session.
+// messages returns one line for each record of another message than a call, sorted, without the
+// session.
 func (r *recorder) messages(t testing.TB) (list []string) {
 	t.Helper()
 	r.mu.Lock()
@@ -56,7 +57,7 @@ func hashed(content string) string {
 	return fmt.Sprintf("%d %x", len(content), sha256.Sum256([]byte(content)))
 }
 
-// exchanged is a conversation beside calls: what each side says, one after the other.
+// exchanged is a conversation without calls: what each side says, one after the other.
 var exchanged = []struct{ client, server []string }{
 	{
 		client: []string{`{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"https://h/a?access_token=ghp_0123456789abcdefghijABCDEFGHIJ012345"}}`},
@@ -101,8 +102,8 @@ func wantMessages() []string {
 	return want
 }
 
-// What passes beside calls is recorded by its hash, whichever way client and server talk: what is
-// read, what the server asks and is answered, and what it says.
+// Other messages than calls are recorded by their hash, whichever way client and server talk: what
+// is read, what the server asks and is answered, and what it says.
 func TestMessagesBesideCallsAreRecorded(t *testing.T) {
 	t.Parallel()
 	overStandardInput := func(t *testing.T, c Config) *recorder {
@@ -122,13 +123,13 @@ func TestMessagesBesideCallsAreRecorded(t *testing.T) {
 		step := 0
 		g := startGateway(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)
-			said := exchanged[step].server
-			if step++; len(said) == 0 {
+			sent := exchanged[step].server
+			if step++; len(sent) == 0 {
 				w.WriteHeader(http.StatusAccepted)
 				return
 			}
 			w.Header().Set("Content-Type", "text/event-stream")
-			for _, line := range said {
+			for _, line := range sent {
 				fmt.Fprintf(w, "data: %s\n\n", line)
 			}
 		}), func(of *GatewayConfig) { of.CallsOnly = c.CallsOnly })

@@ -37,7 +37,7 @@ func TestOutcomes(t *testing.T) {
 	call(`5`, "asks", `,"requestState":"s1","inputResponses":{}`)
 	s.reply(`{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","content":[]}}`)
 	s.reply(`{"jsonrpc":"2.0","id":5,"result":{"resultType":"complete","content":[]}}`)
-	send(t, s.server, `{"jsonrpc":"2.0","id":5,"result":{"content":[]}}`) // nobody has asked
+	send(t, s.server, `{"jsonrpc":"2.0","id":5,"result":{"content":[]}}`) // answers no request
 	gets(t, s.toClient, unasked)
 	if err := s.end(); err != nil {
 		t.Fatal(err)

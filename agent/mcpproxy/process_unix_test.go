@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 		child.Stdout = os.Stdout
 		_ = child.Start()
 		os.Exit(5)
-	case "left": // until nobody reads any more
+	case "left": // until there is no reader left
 		for {
 			if _, err := os.Stdout.WriteString("\n"); err != nil {
 				os.Exit(0)

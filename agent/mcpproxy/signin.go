@@ -121,7 +121,7 @@ func (s *storing) Token() (*oauth2.Token, error) {
 func (s *SignIn) store(c *oauth2.Config, t *oauth2.Token) error {
 	secret := c.ClientSecret
 	if s.OAuth.ID != "" {
-		secret = "" // it stands in a file of the user's
+		secret = "" // it is in a file of the user
 	}
 	text, err := json.Marshal(grant{c.ClientID, secret, s.OAuth.Issuer, c.Endpoint.TokenURL, c.Endpoint.AuthStyle, t})
 	if err != nil {
@@ -210,7 +210,7 @@ func (s *SignIn) signIn(ctx context.Context, resp *http.Response, redirect strin
 	select {
 	case result = <-back.result:
 	case <-ctx.Done():
-		return errors.New("nobody has signed in")
+		return errors.New("no user has signed in")
 	}
 	switch { // RFC 9207
 	case result.err != nil:
@@ -370,8 +370,8 @@ type OAuthClient struct {
 	Redirect *url.URL // the registered one, by ParseRedirect; nil for a free port and /callback
 }
 
-// ParseRedirect parses a redirect URI of this machine. Without a port it stands for each port, as
-// in RFC 8252 §7.3.
+// ParseRedirect parses a redirect URI of this machine. Without a port it matches each port, as in
+// RFC 8252 §7.3.
 func ParseRedirect(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" || !localhttp.IsLoopback(u.Hostname()) || u.User != nil || u.Opaque != "" || strings.ContainsAny(text, "?#") {

@@ -16,7 +16,7 @@ import (
 )
 
 // signInServer is an upstream at /mcp that asks for a sign-in, and its authorization server. It
-// answers with the documents, in which URL stands for its own address.
+// answers with the documents, in which URL is replaced with its own address.
 type signInServer struct {
 	*httptest.Server
 	documents map[string]string // by path

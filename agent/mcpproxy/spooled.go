@@ -41,7 +41,7 @@ func (s *Spooled) In(session *spool.Session) *Spooled {
 }
 
 // Persist adds a record to the spool. If the spool is full or its disk fails, it sends the record
-// to the service instead; a signed one needs the disk, where its place is kept.
+// to the service instead; a signed one needs the disk, where its place is stored.
 func (s *Spooled) Persist(ctx context.Context, a attestd.Attestation) error {
 	err := s.add(ctx, a)
 	switch {

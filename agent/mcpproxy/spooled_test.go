@@ -90,15 +90,15 @@ func spooled(t *testing.T, b *batches) (s *Spooled, warnings func() string) {
 		t.Fatal(err)
 	}
 	var mu sync.Mutex
-	var said strings.Builder
+	var output strings.Builder
 	return NewSpooled(c, queue, func(text string) {
 			mu.Lock()
 			defer mu.Unlock()
-			said.WriteString(text + "\n")
+			output.WriteString(text + "\n")
 		}), func() string {
 			mu.Lock()
 			defer mu.Unlock()
-			return said.String()
+			return output.String()
 		}
 }
 

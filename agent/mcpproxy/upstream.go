@@ -108,7 +108,7 @@ func (p *Proxy) admit(ctx context.Context, d *departure, line []byte, messages [
 	for i, m := range messages {
 		if m.method != toolsCall {
 			if m.method == "" && m.flaw == "" && m.outcome {
-				p.besideCalls(p.answeredServer(d.exchange, m))
+				p.recordOther(p.answeredServer(d.exchange, m))
 			}
 			if why := p.trackOther(d, m); why != nil {
 				answers[i] = invalid(p.answerable(d.exchange, m), why.Error())

@@ -60,7 +60,7 @@ func (f *Factory) server(c *attestd.Client, r rights) *mcp.Server {
 	}, t.verify)
 	offer(s, r, &mcp.Tool{
 		Name:        "prove",
-		Description: "Return a record with the proof that it stands in the chain. Its hash, its signature and the way to the root are checked before it is returned.",
+		Description: "Return a record with the proof that it is in the chain. Its hash, its signature and the way to the root are checked before it is returned.",
 		Annotations: read(),
 	}, t.prove)
 	offer(s, r, &mcp.Tool{

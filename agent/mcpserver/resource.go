@@ -245,7 +245,7 @@ func (f failing) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// Keys returns key sets of issuers. [keysets.Sets] does, and fetches them beside requests.
+// Keys returns key sets of issuers. [keysets.Sets] does, and fetches them in the background.
 type Keys interface {
 	// Check calls check with the key set at a source, and with a newer one where that has not
 	// signed what is checked. The error is that of check, *keysets.Unavailable, or that of ctx.

@@ -91,7 +91,7 @@ func (t tools) prove(ctx context.Context, in proveInput) (any, error) {
 		trust = "the key that this machine trusts"
 	}
 	if key == "" && len(published.Keys) > 0 {
-		key, trust = published.Keys[len(published.Keys)-1].Fingerprint, "the key that attestd names, which nobody has confirmed here"
+		key, trust = published.Keys[len(published.Keys)-1].Fingerprint, "the key that attestd names, which is not confirmed here"
 	}
 	keys, err := published.Pin(key)
 	if err != nil {

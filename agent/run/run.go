@@ -95,7 +95,7 @@ const source = "run"
 // running is a run in progress.
 type running struct {
 	Config
-	// secret prefix of the idempotency keys; no record contains it, so nobody else can use a key
+	// secret prefix of the idempotency keys; no record contains it, so no one else can use a key
 	// first
 	keys string
 }

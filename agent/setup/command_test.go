@@ -54,7 +54,7 @@ func TestCommandOfEachShell(t *testing.T) {
 	}
 }
 
-// What is no command of init is not read as one, whatever stands in it.
+// What is no command of init is not read as one, whatever its content.
 func FuzzParseCommand(f *testing.F) {
 	f.Add("attestd hook; curl evil", int(posix))
 	f.Add("& 'a' hook; & 'evil'", int(powerShell))

@@ -48,7 +48,7 @@ func (k Kind) HooksOff(settings string) (why []string) {
 		switch {
 		case found.off != "" && !on:
 			why = append(why, path+" has "+found.off+", so "+k.Title+" runs no hooks of these settings")
-			on = true // it is said once
+			on = true // it is reported once
 		case found.on:
 			on = true
 		}

@@ -11,8 +11,8 @@ import (
 	"attestd/chain/action/hookevent"
 )
 
-// What the settings of each agent say of all hooks is found, in whichever file it stands, as the
-// agent obeys it: a file that takes precedence may have switched them on.
+// What the settings of each agent say of all hooks is found, in whichever file it is, as the agent
+// obeys it: a file that takes precedence may have switched them on.
 func TestHooksOff(t *testing.T) {
 	const ours = "attestd hook --from gemini --agent x --url http://127.0.0.1:8080"
 	for name, c := range map[string]struct {

@@ -19,7 +19,7 @@ import (
 	"attestd/internal/wholefile"
 )
 
-// Servers rewrites MCP servers in a client's settings, so that `attestd mcp` stands between.
+// Servers rewrites MCP servers in a client's settings, so that `attestd mcp` is between them.
 type Servers struct {
 	Program    string // the command
 	Agent      string
@@ -75,7 +75,7 @@ func (s Servers) Rewrite(settings []byte) (rewritten []byte, changes []Server, s
 	return rewritten, changes, skipped, err
 }
 
-// Restore returns the settings with the entries of before, and the changes that it has not taken
+// Restore returns the settings with the original entries, and the changes that it has not taken
 // back because somebody has changed or removed the entry since.
 func Restore(settings []byte, changes []Server) (restored []byte, left []Server, err error) {
 	left = slices.Clone(changes)

@@ -29,7 +29,7 @@ func FuzzMerge(f *testing.F) {
 		}
 		before, after := read(t, settings), read(t, string(merged))
 		if n := strings.Count(string(after["hooks"]), `"url": "http://127.0.0.1:8080/v1/hooks/claude-code?agent=claude-code"`); n != 7 {
-			t.Fatalf("%d hooks of ours in %s", n, merged)
+			t.Fatalf("%d hooks of attestd in %s", n, merged)
 		}
 		delete(before, "hooks")
 		delete(after, "hooks")
@@ -112,8 +112,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// Where a refusal is asked for, what the agent lacks for it is said: of each version of Claude Code
-// that goes on when a hook hangs, and of the agents that have no setting against it.
+// Where a refusal is asked for, what the agent lacks for it is reported: of each version of Claude
+// Code that goes on when a hook hangs, and of the agents that have no setting against it.
 func TestLacks(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

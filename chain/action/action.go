@@ -1,6 +1,6 @@
 // Package action is the form of the record of what an agent did with a tool: how the record is made
-// of an event, and what is read of it later. It is pure: a server and a process beside the agent
-// make the same bytes and the same key from the same event.
+// of an event, and what is read of it later. It is pure: a server and a process on the agent's
+// machine make the same bytes and the same key from the same event.
 //
 // What coding agents send to their hooks is parsed by package hookevent, and secrets are found by
 // package mask. Records of telemetry and of attestd run have other payloads, which packages
@@ -39,8 +39,8 @@
 //	tool.completed, tool.failed, tool.ended  an outcome: the tool ran
 //
 // Other names that begin with tool are of no call: tool.pending, of a call that has no outcome yet,
-// and the types beside calls. A subagent that was launched in the background has its outcome when
-// it stops.
+// and the types of what is no call. A subagent that was launched in the background has its outcome
+// when it stops.
 //
 // Records are of one call if they have the same agentId, source, sessionId and callId. A callId
 // that is empty, that has 256 bytes or more, so that it may have been cut off, or in which a secret
@@ -53,8 +53,8 @@
 // comes late. A request beyond those that were refused is another attempt, to which the outcome
 // belongs: the ID was used again, or another open request had it already.
 //
-// A decision beside a request, of which there is no type yet, would be a refusal too where its
-// verdict is not allow: [Read] is the place for it.
+// A decision in the record of a request, of which there is no type yet, would be a refusal too
+// where its verdict is not allow: [Read] is the place for it.
 //
 // The checkers in JavaScript and Python find the same; chain/action/cases.json holds all of them.
 package action

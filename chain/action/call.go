@@ -91,8 +91,8 @@ type Disobeyed struct {
 	Tool    string `json:"tool"`    // "" where no record says it
 }
 
-// State is what the records of one call have said so far. The zero State is that of a call without
-// records.
+// State is the state of one call after the records read so far. The zero State is that of a call
+// without records.
 type State struct {
 	Requests, Refusals int64
 	Refused            int64 // index of the last refusal

@@ -149,7 +149,7 @@ func (e Event) Stop() Event {
 }
 
 // EndedBy returns the outcome of a call that has launched a subagent, when that has ended. The
-// agent does not say how: output is the last that the subagent said, or nil.
+// agent does not say how: output is the last message of the subagent, or nil.
 func (e Event) EndedBy(output json.RawMessage) Event {
 	e.Type, e.TurnID, e.Input, e.Output, e.DurationMS = ToolEnded, "", nil, output, 0
 	return e
@@ -330,14 +330,14 @@ func (p Policy) bound(canonical []byte, hashed bool) []byte {
 	return append(short, '}')
 }
 
-// Message is what passed between an MCP client and a server beside the calls of tools.
+// Message is a message between an MCP client and a server that is no call of a tool.
 type Message struct {
 	Server, SessionID string
 	From              string // client or server: who sent it, or asked for what was answered
 	Method            string
 	Name              string // what was read: the URI of a resource, or the name of a prompt
 	RequestID         string
-	Count             int    // how many messages the record stands for, if more than one
+	Count             int    // how many messages the record represents, if more than one
 	Content           []byte // made by Policy.Hash
 	Error             string
 }

@@ -185,8 +185,8 @@ func readAgentKey(e *event) (*agentKey, error) {
 	return k, nil
 }
 
-// readRevocation parses what the control record of a revocation says beside the key. Older ones say
-// neither reason nor since.
+// readRevocation parses what the control record of a revocation says, apart from the key. Older
+// ones say neither reason nor since.
 func readRevocation(e *event, members map[string][]byte) (revocation, error) {
 	r := revocation{event: *e}
 	for name, text := range map[string]*string{"reason": &r.reason, "since": &r.since} {
@@ -385,7 +385,7 @@ func (c *checker) signedFor(s *statement.Statement) {
 	c.say("its statement is by %s, for %s, and does not say which service it was made for: another one may have the same names", s.Issuer, s.Audience)
 }
 
-// sayPlace says where a statement stands in its session.
+// sayPlace reports the place of a statement in its session.
 func (c *checker) sayPlace(s *statement.Statement) {
 	if s.Session == "" {
 		return

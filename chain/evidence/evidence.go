@@ -173,11 +173,11 @@
 // With a pinned key: that is kid, or one of the keys from which kid follows.
 //
 // What follows is no failure, and the verdict says it. A statement of version 1 leaves open for
-// which service it was made and what the delegation said. Where entries of agent-key.revoked of kid
-// have since, the earliest is when the key came into other hands; the verdict says so of a record
-// of that time or later. Where act of a record of actions is not null and the last element of its
-// delegationChain is not spiffe://<no slash>/company/<companyId>/agent/<the record's agentId>, the
-// verdict names that element: the delegation was given to another one.
+// which service it was made and the content of the delegation. Where entries of agent-key.revoked
+// of kid have since, the earliest is when the key came into other hands; the verdict says so of a
+// record of that time or later. Where act of a record of actions is not null and the last element
+// of its delegationChain is not spiffe://<no slash>/company/<companyId>/agent/<the record's
+// agentId>, the verdict names that element: the delegation was given to another one.
 //
 // # Trust
 //
@@ -192,9 +192,9 @@
 // of former keys count because they are in the tree of such a checkpoint, where each leaf names the
 // key that signed it. A key before the pinned one belongs to the company because its successor says
 // so in the statement that both have signed, only for records below fromIndex. A file with later
-// keys cannot use a checkpoint of a former key. Whoever pins a stolen key trusts what its thief
-// signs, successors included: pin the newest key that you know. A statement of version 1 names keys
-// by their kids of 64 bits; finding another key for one takes about 2⁶⁴ key pairs.
+// keys cannot use a checkpoint of a former key. A verifier that pins a stolen key trusts what its
+// thief signs, successors included: pin the newest key that you know. A statement of version 1
+// names keys by their kids of 64 bits; finding another key for one takes about 2⁶⁴ key pairs.
 //
 // A policy (c2sp.org/tlog-policy) must have a log line with the last key
 // and the origin of one of logs, else the code is POLICY. It does not follow rotations: each needs
@@ -202,10 +202,10 @@
 // signature in the name of one of its witnesses must verify. The line counts for both logs of the
 // company, because a policy cannot name one key twice.
 //
-// Neither says who holds an agent's key: whoever has the company's key can enrol one for any agent.
-// So a person may pin a key that the agent has shown, by its thumbprint. Then a record counts only
-// with a statement by that key, or by one that follows from it. A verdict without a pin names the
-// key, when it was enrolled and by what.
+// Neither says who holds an agent's key: the holder of the company's key can enrol one for any
+// agent. So a person may pin a key that the agent has shown, by its thumbprint. Then a record
+// counts only with a statement by that key, or by one that follows from it. A verdict without a pin
+// names the key, when it was enrolled and by what.
 //
 // # Verdict
 //

@@ -10,8 +10,8 @@ import (
 	"attestd/crypto/statement"
 )
 
-// forgery is a file that whoever has the company's signing key makes, without the key of the agent.
-// Other checkers read the list too.
+// forgery is a file that a holder of the company's signing key makes without the agent's key. Other
+// checkers read the list too.
 type forgery struct {
 	Name string `json:"name"`
 	File string `json:"file"`
@@ -190,9 +190,9 @@ func forgeries(t *testing.T) (list []forgery) {
 	return list
 }
 
-// With the company's signing key in hand, nobody makes a record that passes where the agent's key
-// is pinned. Without a pin, the file fails too, or the verdict names the impostor's key, when it
-// was enrolled and by what.
+// The company's signing key alone makes no record that passes where the agent's key is pinned.
+// Without a pin, the file fails too, or the verdict names the impostor's key, when it was enrolled
+// and by what.
 func TestNobodyForgesTheAgentsWord(t *testing.T) {
 	t.Parallel()
 	list := forgeries(t)

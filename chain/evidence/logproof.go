@@ -67,11 +67,11 @@ type note struct {
 
 // open checks the checkpoint of a log, of which a file has only one.
 func (c *checker) open(l *Log, text string) (tlog.Checkpoint, error) {
-	if kept, ok := c.notes[l.Name]; ok {
-		if kept.text != text {
-			return kept.Checkpoint, errors.New("its checkpoint is another one")
+	if known, ok := c.notes[l.Name]; ok {
+		if known.text != text {
+			return known.Checkpoint, errors.New("its checkpoint is another one")
 		}
-		return kept.Checkpoint, nil
+		return known.Checkpoint, nil
 	}
 	checkpoint, _, err := tlog.ParseSignedCheckpoint([]byte(text))
 	if err != nil {

@@ -26,7 +26,7 @@ type mutation struct {
 	Set    json.RawMessage `json:"set"`    // the value, or a new member
 	Add    json.RawMessage `json:"add"`    // an element before At
 	Remove bool            `json:"remove"` // the member or element
-	Again  bool            `json:"again"`  // the element stands twice
+	Again  bool            `json:"again"`  // the element is duplicated
 	// in the text of the file, or the string At: its first occurrence
 	Find    string        `json:"find"`
 	Replace string        `json:"replace"`
@@ -111,7 +111,7 @@ func TestMutations(t *testing.T) {
 		must(t, err)
 		changed := m.apply(t, sample)
 		if names[m.Name] || bytes.Equal(changed, sample) {
-			t.Errorf("%s: stands twice, or changes nothing", m.Name)
+			t.Errorf("%s: is listed twice, or changes nothing", m.Name)
 		}
 		names[m.Name] = true
 		for name, trust := range trusts(t) {

@@ -41,8 +41,8 @@ func (o *odd) add(name string, code evidence.Code, f *evidence.File) {
 	o.list = append(o.list, oddFile{name, string(f.JSON()), code})
 }
 
-// said is a file about a record with any text as its statement, of a key that an admin enrolled.
-func (o *odd) said(name string, code evidence.Code, key *agentSigner, compact string) {
+// stmt is a file about a record with any text as its statement, of a key that an admin enrolled.
+func (o *odd) stmt(name string, code evidence.Code, key *agentSigner, compact string) {
 	c := newCompany(o.t)
 	kid := c.enrol(agentID, key.key, nil)
 	c.addStated(agentID, "step", `1`, compact, "")
@@ -95,16 +95,16 @@ func (o *odd) forms() {
 		"60 seconds after":      {head, o.claims(map[string]string{"iat": fmt.Sprint(began.Unix() + 62)})},
 		"30 days and 5 minutes": {head, o.claims(map[string]string{"iat": fmt.Sprint(began.Unix() + 2 - 30*86400 - 300)})},
 	} {
-		o.said("passes: "+name, "", o.own, forge(o.t, o.own, parts[0], parts[1]))
+		o.stmt("passes: "+name, "", o.own, forge(o.t, o.own, parts[0], parts[1]))
 	}
 	for _, size := range []int{statement.MaxSize, statement.MaxSize + 1} {
 		for n := 1000; ; n++ { // the domain is there twice, and 3 bytes are 4 characters
 			domain := "spiffe://" + strings.Repeat("d", n) + "/company/acme"
 			text := forge(o.t, o.own, head+strings.Repeat(" ", n%2), o.claims(map[string]string{"iss": `"` + domain + `/agent/build-bot"`, "aud": `"` + domain + `"`}))
 			if len(text) == size && size == statement.MaxSize {
-				o.said("passes: as long as may be", "", o.own, text)
+				o.stmt("passes: as long as may be", "", o.own, text)
 			} else if len(text) > size {
-				o.said("text: too long", bad, o.own, text)
+				o.stmt("text: too long", bad, o.own, text)
 			}
 			if len(text) >= size {
 				break
@@ -119,7 +119,7 @@ func (o *odd) forms() {
 		"no kid": {"kid": ""}, "crit": {"crit": `["exp"]`}, "b64": {"b64": "true"}, "jwk": {"jwk": o.own.key.JWK()}, "cty": {"cty": `"x"`}, "a member of every object": {"toString": `"x"`},
 		"__proto__": {"__proto__": `{"alg":"EdDSA"}`},
 	} {
-		o.said("header: "+name, bad, o.own, forge(o.t, o.own, o.header(o.own, change), claims))
+		o.stmt("header: "+name, bad, o.own, forge(o.t, o.own, o.header(o.own, change), claims))
 	}
 	for name, change := range map[string]map[string]string{
 		"no iss": {"iss": ""}, "iss of another agent": {"iss": `"` + spiffeCompany + `/agent/other"`}, "iss without an agent": {"iss": `"` + spiffeCompany + `"`},
@@ -149,7 +149,7 @@ func (o *odd) forms() {
 		"exp": {"exp": "1895251600"}, "a claim in another case": {"Iss": `"x"`}, "a claim of every object": {"constructor": "1"}, "__proto__": {"__proto__": `{"end":true}`},
 		"a deep claim": {"x": strings.Repeat("[", 200) + strings.Repeat("]", 200)},
 	} {
-		o.said("claims: "+name, bad, o.own, forge(o.t, o.own, head, o.claims(change)))
+		o.stmt("claims: "+name, bad, o.own, forge(o.t, o.own, head, o.claims(change)))
 	}
 	for name, parts := range map[string][2]string{
 		"a claim twice": {head, strings.Replace(claims, "{", `{"jti":"j",`, 1)}, "a claim twice, once escaped": {head, strings.Replace(claims, "{", `{"\u006ati":"j",`, 1)},
@@ -157,7 +157,7 @@ func (o *odd) forms() {
 		"no claims": {head, ""}, "two claims": {head, claims + claims}, "a byte order mark": {head, "\ufeff" + claims}, "not UTF-8": {head, strings.Replace(claims, `"j"`, "\"\xff\"", 1)},
 		"header a list": {"[]", claims}, "header null": {"null", claims}, "no header": {"", claims}, "a space of another kind": {head, "\u00a0" + claims},
 	} {
-		o.said("JSON: "+name, bad, o.own, forge(o.t, o.own, parts[0], parts[1]))
+		o.stmt("JSON: "+name, bad, o.own, forge(o.t, o.own, parts[0], parts[1]))
 	}
 	sound := forge(o.t, o.own, head, claims)
 	parts := strings.Split(sound, ".")
@@ -168,7 +168,7 @@ func (o *odd) forms() {
 		"a byte more": sound + "AA", "beyond ASCII": sound + "é", "S plus the order": parts[0] + "." + parts[1] + "." + o.plusOrder(parts[2]), "NUL": sound + "\\u0000",
 		"the agent's key signed other claims": parts[0] + "." + strings.Split(forge(o.t, o.own, head, o.claims(map[string]string{"jti": `"k"`})), ".")[1] + "." + parts[2],
 	} {
-		o.said("text: "+name, bad, o.own, strings.ReplaceAll(text, "\\u0000", "\x00"))
+		o.stmt("text: "+name, bad, o.own, strings.ReplaceAll(text, "\\u0000", "\x00"))
 	}
 }
 
@@ -245,7 +245,7 @@ func (o *odd) secondForms() {
 		"goes on and ends":     func() map[string]string { m := from(`"a.~_-"`, kid, hash); m["end"] = "true"; return m }(),
 		"a log with an escape": {"log": `"\u006c` + origin[1:] + `"`},
 	} {
-		o.said("passes: version 2, "+name, "", o.own, forge(o.t, o.own, head, claims(change)))
+		o.stmt("passes: version 2, "+name, "", o.own, forge(o.t, o.own, head, claims(change)))
 	}
 	for name, change := range map[string]map[string]string{
 		"log null": {"log": "null"}, "log empty": {"log": `""`}, "log a list": {"log": `["` + origin + `"]`}, "log of 256": {"log": `"` + strings.Repeat("l", 256) + `"`},
@@ -275,14 +275,14 @@ func (o *odd) secondForms() {
 		"continues with more": first(map[string]string{"continues": `{"sid":"a","kid":` + kid + `,"hash":` + hash + `,"seq":1}`}), "continues without sid": first(map[string]string{"continues": `{"kid":` + kid + `,"hash":` + hash + `}`}),
 		"continues with a member twice": first(map[string]string{"continues": `{"sid":"a","sid":"a","kid":` + kid + `,"hash":` + hash + `}`}),
 	} {
-		o.said("version 2: "+name, bad, o.own, forge(o.t, o.own, head, claims(change)))
+		o.stmt("version 2: "+name, bad, o.own, forge(o.t, o.own, head, claims(change)))
 	}
 	older := map[string]string{"log": ""}
 	for name, change := range map[string]map[string]string{
 		"refused without log": refused(entry("1", hash, `"A"`)), "continues without log": from(`"a"`, kid, hash),
 	} {
 		maps.Copy(change, older)
-		o.said("version 1: "+name, bad, o.own, forge(o.t, o.own, head, claims(change)))
+		o.stmt("version 1: "+name, bad, o.own, forge(o.t, o.own, head, claims(change)))
 	}
 }
 
@@ -300,17 +300,17 @@ func (o *odd) p256Signatures() {
 		s.FillBytes(signature[32:])
 		return sound[:i] + base64.RawURLEncoding.EncodeToString(signature)
 	}
-	o.said("passes: ES256", "", o.p256, sound)
-	o.said("passes: ES256 with the other S", "", o.p256, both(r, new(big.Int).Sub(order, s)))
+	o.stmt("passes: ES256", "", o.p256, sound)
+	o.stmt("passes: ES256 with the other S", "", o.p256, both(r, new(big.Int).Sub(order, s)))
 	const bad = evidence.BadStatement
-	o.said("ES256: R and S exchanged", bad, o.p256, both(s, r))
-	o.said("ES256: R of 0", bad, o.p256, both(new(big.Int), s))
-	o.said("ES256: S of 0", bad, o.p256, both(r, new(big.Int)))
-	o.said("ES256: S of the order", bad, o.p256, both(r, order))
+	o.stmt("ES256: R and S exchanged", bad, o.p256, both(s, r))
+	o.stmt("ES256: R of 0", bad, o.p256, both(new(big.Int), s))
+	o.stmt("ES256: S of 0", bad, o.p256, both(r, new(big.Int)))
+	o.stmt("ES256: S of the order", bad, o.p256, both(r, order))
 	der, err := o.p256.p256.Sign(nil, bytes.Repeat([]byte{1}, 32), crypto.SHA256)
 	must(o.t, err)
-	o.said("ES256: a signature in DER", bad, o.p256, sound[:i]+base64.RawURLEncoding.EncodeToString(der))
-	o.said("ES256: alg of the other key", bad, o.p256, forge(o.t, o.p256, o.header(o.p256, map[string]string{"alg": `"EdDSA"`}), o.claims(nil)))
+	o.stmt("ES256: a signature in DER", bad, o.p256, sound[:i]+base64.RawURLEncoding.EncodeToString(der))
+	o.stmt("ES256: alg of the other key", bad, o.p256, forge(o.t, o.p256, o.header(o.p256, map[string]string{"alg": `"EdDSA"`}), o.claims(nil)))
 }
 
 // records are odd control records of the key.

@@ -105,7 +105,7 @@ func (c *checker) hashed(l *Log, r *chain.Record) (content, error) {
 		return in, errors.New("its hash does not match its content")
 	}
 	if in.stated {
-		// In the canonical form the statement stands last.
+		// In the canonical form the statement is last.
 		rest := len(c.form) - len(jcs.AppendString([]byte(`,"statement":`), in.statement)) - 1
 		in.actionHash = statement.HashCanonical(append(c.form[:rest], '}'))
 	}

@@ -176,11 +176,11 @@ func (c *checker) readReport(line []byte) (*Report, error) {
 	for _, v := range m["witnesses"].list(maxCosign) {
 		f.Witnesses = append(f.Witnesses, v.text())
 	}
-	var said []string
+	var stated []string
 	for _, v := range m["notProven"].list(maxEntries) {
-		said = append(said, v.text())
+		stated = append(stated, v.text())
 	}
-	if f.NotProven = reportNotProven(); in.err == nil && !slices.Equal(said, f.NotProven) {
+	if f.NotProven = reportNotProven(); in.err == nil && !slices.Equal(stated, f.NotProven) {
 		in.refuse("notProven is not the list for a report")
 	}
 	if r.From > r.To {
@@ -267,9 +267,9 @@ func (c *checker) line(l *Log, line []byte) (*chain.Record, *Event, error) {
 	}
 	e := &Event{Log: l.Name, Index: r.Index, Timestamp: r.Timestamp, AgentID: in.agentID, Action: in.actionType, Delegated: in.delegated}
 	if l.Name == Control {
-		var said event
-		said, err = newEvent(&r, in)
-		e.Subject, e.By, e.WitnessesBefore, e.Witnesses = said.subject, by(said.by), said.before, said.witnesses
+		var stated event
+		stated, err = newEvent(&r, in)
+		e.Subject, e.By, e.WitnessesBefore, e.Witnesses = stated.subject, by(stated.by), stated.before, stated.witnesses
 	} else {
 		c.disobeyed.add(&r, &in)
 	}

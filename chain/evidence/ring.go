@@ -137,7 +137,7 @@ func (r *Ring) Leaf(log string, record *chain.Record) tlog.Hash {
 
 // Open reads a signed checkpoint of a log, and returns the key that has signed it in its first
 // signature line. A key that has ended signs no tree that is larger than the number of records
-// before the next key's: whoever stole it since could.
+// before the next key's: a later thief of it could.
 func (r *Ring) Open(log, text string) (checkpoint tlog.Checkpoint, signer int, err error) {
 	l := r.c.file.log(log)
 	checkpoint, n, err := tlog.ParseSignedCheckpoint([]byte(text))

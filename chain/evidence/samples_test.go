@@ -18,9 +18,8 @@ const (
 	witnessB = 102
 )
 
-// whole is a file in which everything stands that can: two rotations, cosignatures, a delegation, a
-// passport with its status, authority. The record is of the second key, the checkpoints of the
-// third.
+// whole is a file with every optional part: two rotations, cosignatures, a delegation, a passport
+// with its status, authority. The record is of the second key, the checkpoints of the third.
 func whole(t testing.TB) *evidence.File {
 	c := newCompany(t)
 	c.change("company.registered", "company:acme", nil)
@@ -53,7 +52,7 @@ func whole(t testing.TB) *evidence.File {
 	return f
 }
 
-// small is a file in which nothing stands that need not: one key, one record, no witness.
+// small is a file without any optional part: one key, one record, no witness.
 func small(t testing.TB) *evidence.File {
 	c := newCompany(t)
 	c.add(0, agentID, "deploy", `{"version":1}`, "")
@@ -115,26 +114,26 @@ func TestSamples(t *testing.T) {
 	t.Parallel()
 	testdata(t, "policy", []byte(policyText("one")))
 	for name, f := range map[string]*evidence.File{"whole": whole(t), "small": small(t), "control": control(t), "rotated": rotated(t)} {
-		kept := testdata(t, name+".json", f.JSON())
-		if v := evidence.Check(kept, evidence.Trust{}); v.Outcome != evidence.SelfConsistent {
+		stored := testdata(t, name+".json", f.JSON())
+		if v := evidence.Check(stored, evidence.Trust{}); v.Outcome != evidence.SelfConsistent {
 			t.Errorf("%s: %+v", name, v)
 		}
 		want := evidence.Holds
 		if name == "small" { // which nobody has cosigned
 			want = evidence.Fails
 		}
-		if v := evidence.Check(kept, evidence.Trust{Policy: policy(t, "one")}); v.Outcome != want || want == evidence.Fails && v.Code != evidence.PolicyUnmet {
+		if v := evidence.Check(stored, evidence.Trust{Policy: policy(t, "one")}); v.Outcome != want || want == evidence.Fails && v.Code != evidence.PolicyUnmet {
 			t.Errorf("%s with a policy: %+v", name, v)
 		}
-		if v := evidence.Check(kept, evidence.Trust{Policy: policy(t, "none")}); v.Outcome != evidence.Holds {
+		if v := evidence.Check(stored, evidence.Trust{Policy: policy(t, "none")}); v.Outcome != evidence.Holds {
 			t.Errorf("%s with a policy that asks for no witness: %+v", name, v)
 		}
 		for n := range byte(len(f.Keys)) {
-			if v := evidence.Check(kept, evidence.Trust{Fingerprint: fingerprint(n)}); v.Outcome != evidence.Holds || len(v.NotProven) < 6 || len(v.Checked) < 4 {
+			if v := evidence.Check(stored, evidence.Trust{Fingerprint: fingerprint(n)}); v.Outcome != evidence.Holds || len(v.NotProven) < 6 || len(v.Checked) < 4 {
 				t.Errorf("%s with key %d: %+v", name, n, v)
 			}
 		}
-		if v := evidence.Check(kept, evidence.Trust{Fingerprint: fingerprint(9)}); v.Outcome != evidence.Fails || v.Code != evidence.KeyUntrusted {
+		if v := evidence.Check(stored, evidence.Trust{Fingerprint: fingerprint(9)}); v.Outcome != evidence.Fails || v.Code != evidence.KeyUntrusted {
 			t.Errorf("%s with another key: %+v", name, v)
 		}
 	}
@@ -147,10 +146,10 @@ func testdata(t *testing.T, name string, text []byte) []byte {
 	if os.Getenv("WRITE_TESTDATA") != "" {
 		must(t, os.WriteFile(file, text, 0o644))
 	}
-	kept, err := os.ReadFile(file)
+	stored, err := os.ReadFile(file)
 	must(t, err)
-	if !bytes.Equal(kept, text) {
+	if !bytes.Equal(stored, text) {
 		t.Errorf("%s is not what it is made of: WRITE_TESTDATA=1 go test ./evidence writes it", file)
 	}
-	return kept
+	return stored
 }

@@ -46,7 +46,7 @@ import (
 // refused, is not missing: the service has refused it, and the agent says so. The verdict has the
 // state of the session: complete when each place from 0 to end is there or was refused, open when
 // each place from 0 to some place is there or was refused and none is the end, else missing. Before
-// all of these stands disobeyed: a call of the session was refused and ran all the same (package
+// all of these is disobeyed: a call of the session was refused and ran all the same (package
 // action). The file holds then too.
 //
 // What the service did is no failure of the file either: it may have recorded what it had told the
@@ -190,7 +190,7 @@ func (c *checker) checkSession(src io.Reader) error {
 	return nil
 }
 
-// saySession says what the statements of a session say beside their places.
+// saySession reports what the statements of a session cover, apart from their places.
 func (c *checker) saySession(r *run) {
 	s := c.session
 	c.signedFor(r.last)
@@ -540,12 +540,12 @@ func (d *disobeyed) add(r *chain.Record, in *content) {
 
 // String says which calls disobeyed: refused at record 17, done at record 19.
 func (d *disobeyed) String() string {
-	said := make([]string, 0, namedDisobeyed)
+	calls := make([]string, 0, namedDisobeyed)
 	for _, call := range d.calls[:min(len(d.calls), namedDisobeyed)] {
-		said = append(said, fmt.Sprintf("refused at record %d, done at record %d", call.Refused, call.Done))
+		calls = append(calls, fmt.Sprintf("refused at record %d, done at record %d", call.Refused, call.Done))
 	}
-	text := strings.Join(said, "; ")
-	if more := d.count - len(said); more > 0 {
+	text := strings.Join(calls, "; ")
+	if more := d.count - len(calls); more > 0 {
 		text += fmt.Sprintf("; and %d more", more)
 	}
 	return text

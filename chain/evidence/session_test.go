@@ -373,7 +373,7 @@ func TestSessionThatDisobeyed(t *testing.T) {
 	}
 	const said = "8 records, disobeyed: refused at record 2, done at record 7; refused at record 6, done at record 8; complete: 0 to 7, sealed"
 	if !slices.ContainsFunc(v.Checked, func(s string) bool { return strings.HasSuffix(s, said) }) {
-		t.Errorf("said: %q", v.Checked)
+		t.Errorf("checked: %q", v.Checked)
 	}
 	if v := checkSession(text[:len(text)-1], trust); v.Outcome != evidence.Fails || v.Session != nil {
 		t.Errorf("a file that fails: %+v", v)

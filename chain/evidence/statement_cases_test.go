@@ -432,7 +432,7 @@ func (s *cases) sessions() {
 
 // calls are sessions in which calls of tools were refused.
 func (s *cases) calls() {
-	// each is an action and the members of its payload beside source and sessionId
+	// each is an action and the members of its payload apart from source and sessionId
 	run := func(name, says string, records ...[2]string) {
 		s.begin()
 		steps := make([]step, len(records))

@@ -131,7 +131,7 @@ func (c *company) state(p jose.Signer, agent, action, payload string, change fun
 // addStated appends a record with any text as its statement.
 func (c *company) addStated(agent, action, payload, compact, delegation string) {
 	c.t.Helper()
-	// add writes payload as it is: what stands behind it is a further member
+	// add writes payload as it is: the text after it is a further member
 	c.add(0, agent, action, payload+`,"statement":`+string(jcs.AppendString(nil, compact)), delegation)
 }
 

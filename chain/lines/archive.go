@@ -37,7 +37,7 @@ import (
 //
 // before is the moment, a timestamp. logs is [{"log","index","checkpoint"},…], of control and of
 // actions: how many records follow, and a checkpoint of that size, which the key has signed that
-// signed the checkpoint in the checkpoint line. So nobody without that key ends an archive earlier,
+// signed the checkpoint in the checkpoint line. So without that key no one ends an archive earlier,
 // unless the company has signed a checkpoint at that place.
 //
 // The check reads the file once. It makes the checks of lines, and:
@@ -48,7 +48,7 @@ import (
 //   - RECORD. The time of each record is before the moment; but for the control records up to the
 //     prune that the archive continues, if that is their last one.
 //   - CHECKPOINT. Each checkpoint of the archive line is of the records that follow. An opening
-//     line with an index above 0 has the tree that the control log names, as said above.
+//     line with an index above 0 has the tree that the control log names, as above.
 //   - UNCOVERED. The checkpoint line of each log counts, also of one without records.
 //
 // An archive proves that its records are the first of both logs. That the logs had no further ones

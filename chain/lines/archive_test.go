@@ -216,8 +216,8 @@ func without(l string) string {
 	return l
 }
 
-// Whoever changes the first line too, so that the rest fits, needs a checkpoint that the company
-// has signed at that size.
+// A forger who changes the first line too, so that the rest fits, needs a checkpoint that the
+// company has signed at that size.
 func TestArchiveThatEndsEarlierNeedsTheKey(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()

@@ -104,7 +104,7 @@ type checker struct {
 	logs    map[string]*logCheck
 
 	others, headers, events int64 // lines of other companies, with headers, in OCSF
-	cosigned                int64 // checkpoints with signatures that nobody has checked
+	cosigned                int64 // checkpoints with unchecked cosignatures
 	cut                     string
 }
 
@@ -413,15 +413,15 @@ func (c *checker) summary(v *Verdict) []evidence.Line {
 	last := c.ring.Keys() - 1
 	var what []string
 	for _, log := range v.Logs {
-		said := fmt.Sprintf("no records of %s", log.Log)
+		one := fmt.Sprintf("no records of %s", log.Log)
 		first, next := log.From, log.To
 		if v.Archive != nil {
 			first, next = log.First, log.Next
 		}
 		if next > first {
-			said = fmt.Sprintf("records %d to %d of %s", first, next-1, log.Log)
+			one = fmt.Sprintf("records %d to %d of %s", first, next-1, log.Log)
 		}
-		what = append(what, said)
+		what = append(what, one)
 	}
 	if v.Archive != nil {
 		what = append(what, "all from before "+v.Archive.Before, "the file has the SHA-256 "+v.Archive.SHA256)

@@ -15,7 +15,7 @@ import (
 )
 
 // Lines hold under each key of the company that is pinned, up to the last checkpoint that the key
-// or one that follows it has signed. What is not covered is said.
+// or one that follows it has signed. What is not covered is reported.
 func TestExportedLinesHold(t *testing.T) {
 	t.Parallel()
 	c := sample(t)
@@ -46,7 +46,7 @@ func TestExportedLinesHold(t *testing.T) {
 	}
 }
 
-// Checkpoints of a key before the pinned one do not count: whoever stole it could have made them.
+// Checkpoints of a key before the pinned one do not count: a thief could have made them.
 func TestCheckpointsOfAFormerKeyDoNotCount(t *testing.T) {
 	t.Parallel()
 	c := newCompany(t, "acme")
@@ -171,7 +171,7 @@ func TestCarriers(t *testing.T) {
 	}
 }
 
-// The last line may be written while it is read. It is said, and elsewhere such a line fails.
+// The last line may be written while it is read. It is reported, and elsewhere such a line fails.
 func TestCutLine(t *testing.T) {
 	t.Parallel()
 	c := sample(t)
@@ -189,7 +189,7 @@ func TestCutLine(t *testing.T) {
 	}
 }
 
-// Lines and archives say how many records have a statement of their agent, and that nobody has
+// Lines and archives say how many records have a statement of their agent, and that no one has
 // checked it here. A record that comes again counts once.
 func TestStatementsAreCounted(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 	"attestd/internal/linereader"
 )
 
-// ArchiveVerdict is what a check says of an archive beside its records.
+// ArchiveVerdict is the result of checking an archive, apart from its records.
 type ArchiveVerdict struct {
 	Before string `json:"before"`
 	SHA256 string `json:"sha256"` // of the whole file, in lower-case hex
@@ -47,7 +47,7 @@ type archiveChecker struct {
 	lines *linereader.Reader
 	read  int64 // lines
 	first archiveLine
-	said  []string               // what was checked
+	facts []string               // what was checked
 	trees map[string][]tlog.Tree // of the checkpoints of each log, by the log's name
 
 	pruned prune // the last one of the control log; of no records for none
@@ -93,7 +93,7 @@ func (c *archiveChecker) newer() error {
 		c.read = 0 // it is not about a line
 		return &failure{evidence.CodeOf(err), err.Error()}
 	}
-	c.said = append(c.said, says)
+	c.facts = append(c.facts, says)
 	return nil
 }
 
@@ -231,11 +231,11 @@ func (c *archiveChecker) log(i int) error {
 	which := fmt.Sprintf("the first %d records, all there and unchanged:", records)
 	if opening.index > 0 {
 		which = fmt.Sprintf("the records from %d to before %d, all there and unchanged, and with those before them", opening.index, records)
-		c.said = append(c.said, fmt.Sprintf(
+		c.facts = append(c.facts, fmt.Sprintf(
 			"log %s: control record %d says that the payloads of the first %d records were pruned, and that the archive with the SHA-256 %s has them",
 			name, c.pruned.index, c.pruned.records, c.pruned.archive))
 	}
-	c.said = append(c.said, fmt.Sprintf("log %s: %s the beginning of a log of %d records, which the company has signed", name, which, today.Size))
+	c.facts = append(c.facts, fmt.Sprintf("log %s: %s the beginning of a log of %d records, which the company has signed", name, which, today.Size))
 	return nil
 }
 
@@ -280,7 +280,7 @@ func (c *archiveChecker) report(v *Verdict) {
 	v.Checked = append([]string{
 		fmt.Sprintf("an archive of the company %s: records from before %s, SHA-256 %s", v.CompanyID, v.Archive.Before, v.Archive.SHA256),
 		fmt.Sprintf("the company has %d keys, up to %s", c.ring.Keys(), c.ring.Fingerprint(c.ring.Keys()-1)),
-	}, c.said...)
+	}, c.facts...)
 	for _, name := range archiveOrder {
 		v.Logs = append(v.Logs, c.logs[name].Part)
 	}

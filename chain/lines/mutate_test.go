@@ -15,8 +15,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// wrongVerdict says what is wrong with lines that are said to hold, by a way of its own: it reads
-// the records of a log as they stand, and compares them with those of the company.
+// wrongVerdict says what is wrong with lines that the checker accepted, by a way of its own: it
+// reads the records of a log as they stand, and compares them with those of the company.
 func wrongVerdict(t testing.TB, c *company, text []string, v lines.Verdict) error {
 	found := map[string]map[int64]string{"actions": {}, "control": {}}
 	for _, line := range text {
@@ -196,8 +196,8 @@ func same(a, b string) bool {
 	return bytes.Equal(p, q)
 }
 
-// Whoever has the company's key, but not the lines that were sent, writes another history: it is
-// found where it meets the one that was sent.
+// A holder of the company's key who lacks the sent lines writes another history: it is found where
+// it meets the one that was sent.
 func TestOtherHistoryIsFound(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()

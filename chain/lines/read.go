@@ -37,7 +37,7 @@ type line struct {
 	frontier    tlog.Frontier
 	consistency witness.Request
 
-	header bool // text stands before the object
+	header bool // there is text before the object
 	isOCSF bool
 }
 

@@ -87,7 +87,7 @@ const maxAgents = 1 << 16
 // ascend, for those agents that have the most of them, at most so many; the first has the most. It
 // reads only the records of ranges without a summary, and one for the name of each agent. agents is
 // how many there are, at most maxAgents. An agent all of whose records were pruned has no name, and
-// is not among those. Pruned records in ranges without a summary count for nobody.
+// is not among those. Pruned records in ranges without a summary count for no agent.
 func CountAgents(ctx context.Context, r Reader, chainID int64, borders []int64, most int) (top []AgentCounts, agents int, err error) {
 	type total struct {
 		hash               uint64

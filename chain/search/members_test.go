@@ -111,7 +111,7 @@ func FuzzMembers(f *testing.F) {
 			t.Fatalf("%q has the form %q, which is %v, %v", text, form, again, err)
 		}
 		if canonical, err := jcs.Append(nil, []byte(payload), 128); err != nil || !json.Valid(canonical) {
-			return // no payload of ours
+			return // not a valid payload
 		}
 		want := true
 		for rest := form; rest != ""; {

@@ -23,7 +23,7 @@
 // chain except the last, who acted. Exactly the records without a delegation have no principals.
 //
 // A summary usually has a few hundred bytes, and at most 37 KB, for records with ten principals
-// each. It is not signed: whoever can write the database can hide a record from a search.
+// each. It is not signed: anyone who can write the database can hide a record from a search.
 // Verification of the chain reads no summaries, and shows that nothing is missing.
 package search
 

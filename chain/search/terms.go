@@ -187,28 +187,28 @@ func containsText(value []byte, text string, scratch *[]byte) (bool, error) {
 		if end < 0 {
 			return false, errText
 		}
-		said := value[:end]
+		str := value[:end]
 		value = value[end+1:]
 		switch {
 		case escaped:
-			quoted := append(append([]byte{'"'}, said...), '"')
+			quoted := append(append([]byte{'"'}, str...), '"')
 			var ok bool
-			if said, ok = unescape(nil, quoted); !ok {
+			if str, ok = unescape(nil, quoted); !ok {
 				return false, errText
 			}
-			lower(said)
+			lower(str)
 		case !plain:
-			said = appendLower(nil, said)
+			str = appendLower(nil, str)
 		}
-		if bytes.Contains(said, low[:n]) {
+		if bytes.Contains(str, low[:n]) {
 			return true, nil
 		}
 	}
 }
 
 func unescape(dst, quoted []byte) ([]byte, bool) {
-	said, err := jsontext.AppendUnquote(dst, quoted)
-	return said, err == nil
+	str, err := jsontext.AppendUnquote(dst, quoted)
+	return str, err == nil
 }
 
 func appendLower[T string | []byte](dst []byte, src T) []byte {

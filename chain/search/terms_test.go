@@ -65,7 +65,7 @@ func FuzzText(f *testing.F) {
 		filter := search.Filter{Text: text}
 		got, err := filter.Matches(&chain.Record{Payload: payloadOf("", "", payload)})
 		if strings.ToValidUTF8(payload, "") != payload || strings.ToValidUTF8(text, "") != text {
-			return // no payload of ours, and no question that is taken
+			return // not a valid payload or question
 		}
 		if want := holds(v); err != nil || got != want && !repeats(payload) {
 			t.Fatalf("%q in %s: %v, %v, want %v", text, payload, got, err, want)

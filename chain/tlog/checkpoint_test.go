@@ -172,7 +172,7 @@ func TestExtensionLines(t *testing.T) {
 	c := tlog.ExtendedCheckpoint{Checkpoint: tlog.Checkpoint{Origin: origin, Tree: tlog.Tree{Root: tlog.EmptyRoot()}}, Extension: "a\nb c\n"}
 	signed := c.Text() + "\n" + signatureLine(origin, vkey.ID(), ed25519.Sign(key, []byte(c.Text())))
 	if _, _, err := tlog.OpenCheckpoint([]byte(signed), vkey); !errors.Is(err, tlog.ErrMalformed) {
-		t.Errorf("a checkpoint of ours: %v", err)
+		t.Errorf("our own checkpoint: %v", err)
 	}
 	if opened, _, err := tlog.OpenExtendedCheckpoint([]byte(signed), vkey); err != nil || opened != c {
 		t.Errorf("%+v, %v", opened, err)

@@ -90,7 +90,7 @@ func TestReadTile(t *testing.T) {
 		{Width: 257}, {Index: 1 << 55, Width: 1}, {Index: 1<<63 - 1, Width: 256}, {Level: 63, Index: 1 << 52, Width: 1},
 	} {
 		if _, err := tlog.ReadTile(t.Context(), g, tile, size); err == nil || tile.Level >= 0 && tile.Within(size) {
-			t.Errorf("%+v was read, or is said to be there", tile)
+			t.Errorf("%+v was read, or is reported as present", tile)
 		}
 	}
 	g.leaves = g.leaves[:100]

@@ -9,16 +9,16 @@
 //	hash (32) || signature (64) || SHA-256 of the raw public key (32)
 //
 // The leaf is not the record itself: entry bundles have 16-bit lengths, and a payload may have a
-// megabyte. The signature is in the leaf so that nobody who sees the tree can confirm a guessed
+// megabyte. The signature is in the leaf so that a reader of the tree cannot confirm a guessed
 // payload.
 //
 // # Tree
 //
 // The hash of a leaf is SHA-256(0x00 || leaf), that of a node SHA-256(0x01 || left || right), the
-// root of no leaves SHA-256 of nothing. Stored beside the records are the [Frontier], which is all
-// that an append needs, and the roots of perfect subtrees of 2⁸, 2¹⁶, 2²⁴ and 2³² leaves ([Node]).
-// So a proof or a tile never reads all leaves. Leaf hashes are not stored: a Reader computes them
-// from the records.
+// root of no leaves SHA-256 of nothing. The storage has, with the records, the [Frontier], which is
+// all that an append needs, and the roots of perfect subtrees of 2⁸, 2¹⁶, 2²⁴ and 2³² leaves
+// ([Node]). So a proof or a tile never reads all leaves. Leaf hashes are not stored: a Reader
+// computes them from the records.
 //
 // # Key (c2sp.org/signed-note)
 //
@@ -39,7 +39,7 @@
 //	— <name> <base64(key ID || signature)>\n
 //
 // with one line for each signature. Each signature is over the first three lines. Extension lines
-// are refused, because nobody can audit them.
+// are refused, because no one can audit them.
 //
 // # Cosignature (c2sp.org/tlog-cosignature)
 //

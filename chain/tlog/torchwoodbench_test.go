@@ -9,7 +9,7 @@ import (
 	"attestd/chain/tlog"
 )
 
-// BenchmarkTorchwood measures each form beside torchwood: the figures in docs/design/append.md.
+// BenchmarkTorchwood compares each form with torchwood: the figures in docs/design/append.md.
 func BenchmarkTorchwood(b *testing.B) {
 	pair := func(form string, ours, theirs func() error) {
 		for name, f := range map[string]func() error{"ours": ours, "torchwood": theirs} {

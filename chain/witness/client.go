@@ -70,7 +70,7 @@ func (e *StatusError) Error() string {
 }
 
 // NewClient returns a client of the witness with a key, of type Cosignature, at a submission
-// prefix. The prefix MUST be an https URL unless its host is loopback: whoever can change a
+// prefix. The prefix MUST be an https URL unless its host is loopback: anyone who can change a
 // witness's responses can prevent cosignatures and hide what the witness shows.
 func NewClient(prefix string, key tlog.VKey) (*Client, error) {
 	u, err := url.Parse(prefix)

@@ -113,9 +113,9 @@ An admin makes the token: POST /v1/agents/{agentId}/enrolments, or the console. 
 is good for one key, and ends after ten minutes unless the admin says otherwise. Without --token,
 the key is enrolled with an admin's credential, and --agent names the agent.
 
-With --next, enrols the key after the present one, which signs for it: whoever knows the present
-key can check that the next one is the agent's. The former key stays enrolled, because what it has
-signed may be unsent. Revoke it later: attestd agent-key revoke.
+With --next, enrols the key after the present one, which signs for it: a verifier that knows the
+present key can check that the next one is the agent's. The former key stays enrolled, because what
+it has signed may be unsent. Revoke it later: attestd agent-key revoke.
 
 The server's address comes from --url or ATTESTD_URL. An admin's credential comes from ATTESTD_KEY
 or ATTESTD_KEY_FILE.`,
@@ -287,9 +287,9 @@ func agentKeyListCommand() *cobra.Command {
 		Use:   "list --agent ID",
 		Short: "List the keys of an agent",
 		Long: `List the keys of an agent, revoked ones too. Each line says whether it is this machine's key, one
-that it knows, or unknown. Whoever holds an unknown key can sign as the agent: revoke it and find out
-who enrolled it, or accept it with --accept if it is of another machine of the agent. At each sign-in,
-the other commands report every key that is not known.
+that it knows, or unknown. The holder of an unknown key can sign as the agent: revoke it and find
+out who enrolled it, or accept it with --accept if it is of another machine of the agent. At each
+sign-in, the other commands report every key that is not known.
 
 The agent lists its own keys with the key on this machine. Otherwise a credential of the role reader
 is needed, from ATTESTD_KEY or ATTESTD_KEY_FILE.`,
@@ -384,7 +384,7 @@ func agentKeyRevokeCommand() *cobra.Command {
 		Long: `Revoke a key of an agent for good. It counts on the next request, on every server. What the key has
 signed and is recorded stays good; what it has signed and is not yet sent is refused.
 
---since says from when on the key was in other hands, as when it was stolen. It stands in the control
+--since says from when on the key was in other hands, as when it was stolen. It is in the control
 log for good, with --reason, and every verdict on what the key signed and was recorded since then
 says so.
 

@@ -111,7 +111,7 @@ const statementLife = 29 * 24 * time.Hour
 // attestSigned appends what the agent signs. The server has one statement for a jti, and two that
 // are signed at two times are two statements. So one with an idempotency key, which becomes its
 // jti, is stored before it is sent, and a later run with the same key and action sends it again,
-// also one that was refused: whoever has heard of it holds no second one of the same jti.
+// also one that was refused: so no one holds a second one of the same jti.
 func (c agentConnection) attestSigned(ctx context.Context, client *attestd.Client, a attestd.Attestation) (r attestd.Record, err error) {
 	client.LearnLog(ctx)
 	if a.IdempotencyKey == "" {
@@ -176,12 +176,12 @@ func (c agentConnection) makeStatement(ctx context.Context, path, action string,
 		return "", err
 	}
 	if refused != "" {
-		said, err := statement.Parse(refused)
+		stmt, err := statement.Parse(refused)
 		if err != nil {
 			return "", err
 		}
-		if said.KeyID == c.identity.Key().Thumbprint() {
-			if said.Log == c.identity.Log() {
+		if stmt.KeyID == c.identity.Key().Thumbprint() {
+			if stmt.Log == c.identity.Log() {
 				return refused, nil
 			}
 			a.IdempotencyKey = attestd.StatementIDAfter(a.IdempotencyKey, 1)
@@ -202,11 +202,11 @@ func readStatement(path, key, action string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	said, err := statement.Parse(string(text))
-	if err != nil || said.ActionHash != action || said.ID != attestd.StatementID(key) && said.ID != attestd.StatementIDAfter(key, 1) {
-		return "", fmt.Errorf("%s is damaged: look whether the action is recorded, and remove this file to sign it anew", path)
+	stmt, err := statement.Parse(string(text))
+	if err != nil || stmt.ActionHash != action || stmt.ID != attestd.StatementID(key) && stmt.ID != attestd.StatementIDAfter(key, 1) {
+		return "", fmt.Errorf("%s is damaged: look whether the action is recorded, and remove this file to sign it again", path)
 	}
-	if time.Since(time.Unix(said.IssuedAt, 0)) > statementLife {
+	if time.Since(time.Unix(stmt.IssuedAt, 0)) > statementLife {
 		return "", os.Remove(path)
 	}
 	return string(text), nil

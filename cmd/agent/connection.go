@@ -16,7 +16,7 @@ import (
 	"attestd/sdk/attestd/spool"
 )
 
-// agentHelp stands in the help of every command that attests for an agent.
+// agentHelp is in the help of every command that attests for an agent.
 const agentHelp = `If the agent has a key on this machine ("attestd agent-key enrol" makes one), the command signs
 what it attests with it, and signs in as the agent. The key is in the file that
 ATTESTD_AGENT_KEY_FILE names, or else in attestd/agents/AGENT.jwk of the user's configuration
@@ -29,7 +29,7 @@ type agentConnection struct {
 	attestd.Config
 	folder   string            // of unsent records
 	identity *attestd.Identity // nil where the agent has no key on this machine
-	unusable error             // why nothing can be kept in the folder; nil if it can
+	unusable error             // why the folder cannot be written; nil if it can
 }
 
 // connectionOf finds the server and the credential for an agent: its own key, or else as connection
@@ -103,7 +103,8 @@ func (c agentConnection) openSpool() (*spool.Spool, error) {
 }
 
 // maskKey returns the key of the digests in masks. It stays in the folder of unsent records, with
-// whoever runs the agent. Without it records are made all the same, and their masks have no digest.
+// the user who runs the agent. Without it records are made all the same, and their masks have no
+// digest.
 func (c agentConnection) maskKey(warn func(error)) []byte {
 	key, err := private.Secret(filepath.Join(c.folder, "mask-key"))
 	if err != nil {

@@ -102,7 +102,7 @@ A session of signed records is a session of the coding agent.
 	cmd.Flags().StringVar(&state, "state", "",
 		"`folder` of unsent records (default: one for each address and credential, in the user's state folder)")
 	// A project's settings may set variables for the hooks of its user. They may say how the server
-	// is reached. What is recorded, where, and what is refused stands in the command alone.
+	// is reached. The command alone says what is recorded, where, and what is refused.
 	cli.TypeOnly(cmd, "url", "ca-file")
 	return cmd
 }

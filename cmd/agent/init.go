@@ -90,8 +90,8 @@ stored key, the command registers a company if the server is on this machine and
 It shows the new admin key once and does not store it.
 
 ` + how + `
-With --install, first copies this program to ~/.local/bin, and attestd-agent that stands beside it.
-The hooks run attestd-agent where it stands beside this program, and else this program.
+With --install, first copies this program to ~/.local/bin, and attestd-agent from the same folder.
+The hooks run attestd-agent if it is in the folder of this program, and else this program.
 With --fail closed, a call that cannot be recorded is refused.
 
 With --check, runs the installed hooks with a test call as ` + kind.Title + ` would, then reads the

@@ -253,7 +253,7 @@ func isLoopbackName(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// trustNew stores the key of a company that this command has just registered as trusted: nobody
+// trustNew stores the key of a company that this command has just registered as trusted: no one
 // could name another one in between. A key that is trusted already stays.
 func trustNew(ctx context.Context, s setup.Steps, c *attestd.Client, company string) {
 	key, err := c.PublicKey(ctx, company)

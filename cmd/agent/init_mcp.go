@@ -49,7 +49,7 @@ With --check, starts each server in the settings that runs attestd mcp, as the c
 call that the proxy refuses and that reaches no server, then reads the records of the call from the
 server and prints them.
 
-With --remove, the entries of before come back, byte for byte. They are kept in
+With --remove, the original entries come back, byte for byte. They are stored in
 attestd/mcp-servers.json of the user's configuration folder (mode 0600).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
@@ -59,7 +59,7 @@ attestd/mcp-servers.json of the user's configuration folder (mode 0600).`,
 	cmd.Flags().StringVar(&f.settings, "settings", ".mcp.json", "settings `file` of the client")
 	cmd.Flags().StringVar(&f.fail, "fail", "open", "for calls that cannot be recorded: `open` allows them, closed refuses them")
 	cmd.Flags().BoolVar(&f.write, "write", false, "write the settings instead of printing them")
-	cmd.Flags().BoolVar(&f.remove, "remove", false, "restore the entries of before")
+	cmd.Flags().BoolVar(&f.remove, "remove", false, "restore the original entries")
 	cmd.Flags().BoolVar(&f.check, "check", false, "start the servers with a refused call and show its records")
 	for _, name := range []string{"check", "remove"} {
 		_ = cmd.Flags().SetAnnotation(name, cli.TypedOnly, []string{"true"}) // the flag is there

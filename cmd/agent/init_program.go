@@ -29,7 +29,7 @@ const (
 )
 
 func installFlag(cmd *cobra.Command, install *bool) {
-	cmd.Flags().BoolVar(install, "install", false, "copy this program to ~/.local/bin, where it stays, and attestd-agent that stands beside it")
+	cmd.Flags().BoolVar(install, "install", false, "copy this program to ~/.local/bin, where it stays, and attestd-agent from the same folder")
 }
 
 // programName is how a program is called in commands: its name if a shell finds it by that name,
@@ -54,35 +54,35 @@ func programName(installed bool) (string, error) {
 }
 
 // hookProgram returns the path of the program that hooks and proxies run: the small one where it
-// stands beside this one and is of the same build, else this one.
+// is in the folder of this one and of the same build, else this one.
 func hookProgram(installed bool) (string, error) {
 	own, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
-	program := cmp.Or(smallBeside(own), own)
+	program := cmp.Or(smallProgramPath(own), own)
 	if !installed {
 		return program, nil
 	}
 	return installedPath(program)
 }
 
-// ourPrograms are the paths of this program and of the small one beside it.
+// ourPrograms are the paths of this program and of the small one in its folder.
 func ourPrograms() (paths []string) {
 	own, err := os.Executable()
 	if err != nil {
 		return nil
 	}
 	paths = []string{own}
-	if small := smallBeside(own); small != "" {
+	if small := smallProgramPath(own); small != "" {
 		paths = append(paths, small)
 	}
 	return paths
 }
 
-// smallBeside returns the path of the small program beside this one, "" where there is none of the
-// same build, or one that others could replace.
-func smallBeside(own string) string {
+// smallProgramPath returns the path of the small program in the folder of this one, "" where there
+// is none of the same build, or one that others could replace.
+func smallProgramPath(own string) string {
 	name := executable(smallProgram)
 	path := filepath.Join(filepath.Dir(own), name)
 	if filepath.Base(own) == name {
@@ -98,7 +98,7 @@ func smallBeside(own string) string {
 	return path
 }
 
-// mark stands in the build information of every program of attestd, before its version.
+// mark is in the build information of every program of attestd, before its version.
 const mark = "\nmod\tattestd\t"
 
 // executable is the name of a program's file.
@@ -156,14 +156,14 @@ func workTreeOf(path string) string {
 	}
 }
 
-// installPrograms copies this program to ~/.local/bin, and the small one that stands beside it, and
+// installPrograms copies this program to ~/.local/bin, and the small one from the same folder, and
 // says of each what it has done.
 func installPrograms() (how []string, err error) {
 	own, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	for _, program := range []string{own, smallBeside(own)} {
+	for _, program := range []string{own, smallProgramPath(own)} {
 		if program == "" {
 			continue
 		}
@@ -177,7 +177,7 @@ func installPrograms() (how []string, err error) {
 }
 
 // installProgram copies a program to ~/.local/bin. It replaces a program of attestd, and no other.
-// Nobody else may be able to replace the copy.
+// No other user may be able to replace the copy.
 func installProgram(program string) (how string, err error) {
 	path, err := installedPath(program)
 	if err != nil {
@@ -206,7 +206,7 @@ func installProgram(program string) (how string, err error) {
 	return how, nil
 }
 
-// whatIsThere says what stands at a path at which a program with this text is to be installed. same
+// whatIsThere says what is at a path at which a program with this text is to be installed. same
 // says that it is this program; another one than an attestd is an error.
 func whatIsThere(path, program string, text []byte) (how string, same bool, err error) {
 	copied := "is a copy of " + program

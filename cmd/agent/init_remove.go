@@ -19,7 +19,7 @@ import (
 	"attestd/sdk/attestd/spool"
 )
 
-// printedSettings stands for settings that init has printed, which users may have stored anywhere.
+// printedSettings represents settings that init has printed, which users may have stored anywhere.
 const printedSettings = "(printed)"
 
 // recordSettings adds a line to the connection file: the hooks in these settings need the file.

@@ -59,9 +59,9 @@ signature with the company's key from attestd, and asks at most every 30 s wheth
 passport is revoked. While attestd is unreachable the last status counts, unless --fail
 closed is set.
 
-What passes beside calls is recorded with hashes of its content, after it was forwarded: what the
+Other messages are recorded with hashes of their content, after they were forwarded: what the
 client reads with resources/read and prompts/get, and what the server asks and says, such as
-sampling, progress and log messages. --record calls leaves it out.
+sampling, progress and log messages. --record calls leaves them out.
 
 A session of signed records is one connection of a client.
 
@@ -81,7 +81,7 @@ A session of signed records is one connection of a client.
 	cli.AgentFlag(cmd, &f.agent, "")
 	cmd.Flags().StringVar(&f.fail, "fail", "open",
 		"when attestd is unreachable, `open` allows calls and closed refuses them")
-	cmd.Flags().StringVar(&f.record, "record", recordAll, "`all`, or calls: of tools alone, and nothing that passes beside them")
+	cmd.Flags().StringVar(&f.record, "record", recordAll, "`all` messages, or calls of tools alone")
 	_ = cmd.Flags().SetAnnotation("record", cli.TypedOnly, []string{"true"}) // the flag is there
 	cmd.Flags().StringVar(&f.server, "server", "",
 		"`name` of the server in the records (default: the name of the command, or the host of --upstream)")

@@ -78,7 +78,7 @@ func listenProtected(cmd *cobra.Command, listen string, config mcpserver.Config,
 	})
 }
 
-// checkIssuer requires the URL of an issuer whose keys nobody on the way can replace.
+// checkIssuer requires the URL of an issuer whose keys cannot be replaced in transit.
 func checkIssuer(text string) error {
 	u, err := url.Parse(text)
 	visible := strings.IndexFunc(text, func(c rune) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' }) < 0

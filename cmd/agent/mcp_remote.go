@@ -185,7 +185,7 @@ func signInOf(server *url.URL) (*mcpproxy.SignIn, error) {
 	save := func(text string) error { return setup.WritePrivate(path, text) }
 	return mcpproxy.NewSignIn(load, save, func(address string) {
 		cli.PrintError("attestd: sign in to %s with your browser: %s\n", server.Host, address)
-		_ = browse(address) // whoever has no browser here opens the address elsewhere
+		_ = browse(address) // a user without a browser here opens the address elsewhere
 	}), nil
 }
 

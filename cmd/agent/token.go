@@ -20,7 +20,7 @@ func tokenCommand() *cobra.Command {
 		Use:   "token --agent ID --audience URL",
 		Short: "Print a token that tells others who an agent is",
 		Long: `Print a JWT that says to its audience who the agent is: for OIDC federation with a cloud, an MCP
-server, or an authorization server that takes JWT assertions. Whoever has it is taken for the agent
+server, or an authorization server that takes JWT assertions. Its bearer is taken for the agent
 until it ends, so it goes to its audience and into no log. The audience verifies it with the keys of
 the company's issuer: .../o/COMPANY/.well-known/openid-configuration on the server.
 

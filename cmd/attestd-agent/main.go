@@ -1,4 +1,4 @@
-// Attestd-agent is the part of attestd that runs beside an agent. It has no server.
+// Attestd-agent is the part of attestd that runs on the machine of an agent. It has no server.
 package main
 
 import (

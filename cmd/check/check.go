@@ -48,7 +48,7 @@ Without both, the key counts that "attestd trust add" has stored for the file's 
 The verdict is "holds" with exit status 0, or "fails" with 4. Without a trusted key it is
 "holds, key not confirmed" with 5: anyone can make such a file.
 
-A record that the agent has signed names the agent's key. Whoever has the company's key can enrol
+A record that the agent has signed names the agent's key. The holder of the company's key can enrol
 such a key, so name one that you know from the agent itself (--agent-key): then the file fails
 unless that key signed, or one that follows from it. The file of a session also says whether the
 session is complete, open, or which of its records are missing, how many the service refused, which
@@ -121,7 +121,7 @@ first file, is named as not proven. The exit status is the same.`,
 				return err
 			}
 			if asJSON {
-				// a closed pipe shows in the exit status of whoever closed it
+				// a closed pipe shows in the exit status of the process that closed it
 				_ = printable.JSON(cmd.OutOrStdout(), v)
 			} else {
 				PrintEvidence(cmd.OutOrStdout(), v)
@@ -283,7 +283,7 @@ func checkArchive(out io.Writer, f *watchedReader, src io.Reader, trust evidence
 // printLines prints the verdict on lines, and returns the error for it.
 func printLines(out io.Writer, path string, v lines.Verdict, asJSON bool) error {
 	if asJSON {
-		_ = printable.JSON(out, v) // a closed pipe shows in the exit status of whoever closed it
+		_ = printable.JSON(out, v) // a closed pipe is reported by the process that closed it
 	} else {
 		printFindings(out, evidence.Words(v.Outcome, v.Code, v.Reason), v.Summary, v.Checked, v.NotProven)
 	}

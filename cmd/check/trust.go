@@ -17,7 +17,7 @@ from a contract, its site, or a person. attestd check, attestd report, check.py 
 confirm files of that company without --key, attestd mcp and mcp-server pin the key without
 --pinned-key, and attestd open opens a console that confirms the key at sign-in.
 
-The keys are lines "COMPANY SHA256:…" in the file trusted-keys beside attestd/env, in the user's
+The keys are lines "COMPANY SHA256:…" in the file trusted-keys next to attestd/env, in the user's
 configuration folder. A file that others may write is refused. A key that the company rotates to
 needs no change, because rotations are proven. Nothing replaces a trusted key by another one.`,
 		Args: cobra.NoArgs,

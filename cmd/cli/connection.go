@@ -17,7 +17,7 @@ import (
 // DefaultURL is the default address of `attestd serve`.
 const DefaultURL = "http://127.0.0.1:8080"
 
-// ConnectionHelp stands in the help of every command that connects to a server.
+// ConnectionHelp is in the help of every command that connects to a server.
 const ConnectionHelp = `The server's address comes from --url or ATTESTD_URL. The credential comes from ATTESTD_KEY, or
 from ATTESTD_KEY_FILE (a file with the key alone). Otherwise both come from the file that
 "attestd init" wrote: attestd/env in the user's configuration folder. No flag contains a
@@ -103,7 +103,7 @@ func Connection(cmd *cobra.Command) (attestd.Config, error) {
 // lines have the form NAME=value, so that a shell can read them too.
 func ConnectionFile() (string, error) { return ConfigFile("env") }
 
-// ConfigFile returns the path of a file or folder of ours in the user's configuration folder. A
+// ConfigFile returns the path of an attestd file or folder in the user's configuration folder. A
 // process without a home folder has none.
 func ConfigFile(name string) (string, error) {
 	folder, err := os.UserConfigDir()

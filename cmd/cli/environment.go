@@ -127,7 +127,7 @@ func UnknownVariable(name string) string {
 	return fmt.Sprintf("nothing reads the environment variable %s; attestd config lists the settings", name)
 }
 
-// ofOtherPrograms are names that other programs have for flags of ours.
+// ofOtherPrograms are names that other programs use for the same setting.
 var ofOtherPrograms = map[string]string{"port": "listen", "host": "listen", "bind": "listen", "addr": "listen", "address": "listen", "database": "db",
 	"data": "db", "data-dir": "db", "dsn": "db", "server": "url", "endpoint": "url", "output": "out", "cert": "tls-cert",
 	"p": "listen", "c": "config", "d": "db", "o": "out", "u": "url"}

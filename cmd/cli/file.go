@@ -63,12 +63,12 @@ const caFileVariable = "ATTESTD_CA_FILE"
 
 // CaFileFlag adds the flag of the CAs that trustCA reads.
 func CaFileFlag(cmd *cobra.Command) *string {
-	return cmd.Flags().String("ca-file", "", "`file` with private CAs to trust for https, beside those of the system")
+	return cmd.Flags().String("ca-file", "", "`file` with private CAs to trust for https, in addition to the system's")
 }
 
 // trustCA makes the process trust the CAs in the file that --ca-file or ATTESTD_CA_FILE names,
-// beside those of the system. Commands that connect to a server also take it from the connection
-// file. It is called before anything connects.
+// in addition to those of the system. Commands that connect to a server also take it from the
+// connection file. It is called before anything connects.
 func trustCA(cmd *cobra.Command) error {
 	flag := cmd.Flag("ca-file")
 	if flag == nil {
@@ -96,7 +96,7 @@ func trustCA(cmd *cobra.Command) error {
 	return nil
 }
 
-// ReadCAs returns the CAs in a file beside those of the system.
+// ReadCAs returns the CAs in a file in addition to those of the system.
 func ReadCAs(path string) (*x509.CertPool, error) {
 	text, err := ReadRights(path, MaxCAFile)
 	if err != nil {

@@ -111,7 +111,7 @@ func OriginOfFlag(f *pflag.Flag) (from, at string) {
 
 var flagInText = lazyregexp.New(`--([a-z0-9-]+)`)
 
-// WithPlaces adds to an error where the flags come from that it names and nobody has typed.
+// WithPlaces adds to an error the origins of the flags that it names and that were not typed.
 func WithPlaces(flags *pflag.FlagSet, err error) error {
 	var places []string
 	for _, m := range flagInText().FindAllStringSubmatch(err.Error(), -1) {

@@ -227,7 +227,7 @@ const unauthorizedHint = "The credential is unknown to this server, deleted or e
 // PrintError writes to standard error and escapes the arguments.
 func PrintError(format string, args ...any) { WriteStderr(printable.Sprintf(format, args...)) }
 
-// WriteStderr writes escaped text to standard error. That may be a pipe that nobody reads, so the
+// WriteStderr writes escaped text to standard error. That may be a pipe without a reader, so the
 // process waits stderrPatience at most and then ends without the text.
 func WriteStderr(text string) {
 	written := make(chan struct{})

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// What stands in the file of trusted keys names one key of each company, or the file is refused.
+// The file of trusted keys names one key of each company, or the file is refused.
 func FuzzTrustedKeys(f *testing.F) {
 	key := "SHA256:" + strings.Repeat("A", 43)
 	for _, text := range []string{"", "# mine\n\n", "acme " + key, "acme " + key + "\nacme " + key, "acme " + key + " more", "acme\u2028 " + key, "a/b " + key, "acme\tSHA256:x\r\n"} {

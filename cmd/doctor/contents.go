@@ -77,7 +77,7 @@ func (x *examination) sealing(ctx context.Context) *finding {
 	f.note("the one that was given opens them")
 	if x.MasterFile != "" && x.path != "" {
 		if file, err := store.Absolute(x.MasterFile); err == nil && filepath.Dir(file) == filepath.Dir(x.path) {
-			f.add(Warn, "the master key is in the folder of the database, so whoever copies that has both", "move the master key elsewhere")
+			f.add(Warn, "the master key is in the folder of the database, so a copy of the folder has both", "move the master key elsewhere")
 		}
 	}
 	return f

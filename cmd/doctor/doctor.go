@@ -1,7 +1,7 @@
-// Package doctor checks an installation: the database, what is beside it, the settings of its
+// Package doctor checks an installation: the database, the files next to it, the settings of its
 // server and, where one runs, what that says of itself. It takes no lock, makes no checkpoint and
-// writes nothing to the database, so a server that runs beside it is not disturbed. Each check
-// makes one finding, with a remedy where something is wrong.
+// writes nothing to the database, so a running server is not disturbed. Each check makes one
+// finding, with a remedy where something is wrong.
 package doctor
 
 import (

@@ -85,10 +85,10 @@ func (x *examination) links(context.Context) *finding {
 	return ok("plain files with one name each")
 }
 
-// A companion is a file that a server lays beside a database or its head file.
+// A companion is a file that a server creates next to a database or its head file.
 type companion struct {
 	path string
-	mask fs.FileMode // of permissions that nobody else may have; 0 where CheckRights checks that
+	mask fs.FileMode // of permissions that no other user may have; 0 where CheckRights checks that
 }
 
 func (x *examination) companions() []companion {
@@ -107,11 +107,11 @@ func (x *examination) permissions(context.Context) *finding {
 	if f := x.missing(); f != nil {
 		return f
 	}
-	f := ok("nobody else can write the files or read the keys")
+	f := ok("no other user can write the files or read the keys")
 	warning, err := sqlite.CheckRights(x.path)
 	switch {
 	case err != nil:
-		f.add(Fail, err.Error(), "chmod as it says; then nobody but the owner can change the database")
+		f.add(Fail, err.Error(), "chmod as it says; then only the owner can change the database")
 	case warning != "":
 		f.add(Fail, warning, "chmod as it says, and rotate what may have been read")
 	}
@@ -241,9 +241,9 @@ func (x *examination) locks(context.Context) *finding {
 			"restart the server before anything else; see docs/operate/settings.md, \"Know the files\"")
 	case !x.serverRuns() && locked:
 		return warned("a process has locked the database, and no server answers at its socket",
-			"wait for the command that runs; if it is a server, its log said at the start why it has no socket")
+			"wait for the command that runs; if it is a server, its log says at the start why it has no socket")
 	case locked:
 		return ok("locked by the server")
 	}
-	return ok("nobody has locked the database")
+	return ok("no process has locked the database")
 }

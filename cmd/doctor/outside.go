@@ -108,8 +108,8 @@ func (f *finding) describe(x *examination, newest backups.Listed) {
 
 func (x *examination) tls(context.Context) *finding {
 	const remedy = "put a new certificate in place; see docs/operate/tls-and-proxies.md, \"Serve TLS\""
-	said := x.server != nil && x.server.Certificate != nil
-	if x.TLS == nil && !said {
+	reported := x.server != nil && x.server.Certificate != nil
+	if x.TLS == nil && !reported {
 		return skipped("without --tls-cert and --acme-domain nothing speaks TLS here")
 	}
 	f := ok()
@@ -133,7 +133,7 @@ func (x *examination) tls(context.Context) *finding {
 			}
 		}
 	}
-	if said {
+	if reported {
 		c := x.server.Certificate
 		switch {
 		case c.Error != "":

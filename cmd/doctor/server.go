@@ -55,7 +55,7 @@ func (x *examination) running(context.Context) *finding {
 	case x.path == "":
 		return skipped("a server of a PostgreSQL database has no socket; --url asks one whether it is ready")
 	case errors.Is(x.asked, local.ErrNone):
-		return ok("no server answers beside the database")
+		return ok("no server answers on the database's socket")
 	case errors.Is(x.asked, store.ErrRefused):
 		return warned("the server cannot be asked: "+x.asked.Error(), asServer+", or as root")
 	case s == nil:
@@ -75,7 +75,8 @@ func (x *examination) ago(t time.Time) string {
 	return fmt.Sprintf("%s (%s)", instant(t), humanize.RelTime(t, x.Now, "ago", "in the future"))
 }
 
-// silent is the finding of a check that is about what the server knows, or nil if it said so.
+// silent is the finding of a check that is about what the server knows, or nil if the server
+// reported it.
 func (x *examination) silent() *finding {
 	switch {
 	case x.server != nil:

@@ -215,7 +215,7 @@ func TestParseRefusesOtherForms(t *testing.T) {
 	}
 }
 
-// No byte of a signature, and no other key, says what the key has said.
+// No byte of a signature, and no other key, makes the key's signature valid.
 func TestSignatureIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range algorithms {

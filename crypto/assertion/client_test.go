@@ -104,7 +104,7 @@ func TestClientAssertions(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
-	// a client's assertion is no agent's, whoever's key it names
+	// a client's assertion is no agent's, whatever key it names
 	text := josetest.Forge(t, agents, josetest.Marshal(t, object{"alg": "ES256", "kid": agents.Key().Thumbprint}), josetest.Marshal(t, claims(nil)))
 	a, err := assertion.Parse(text)
 	must(t, err)

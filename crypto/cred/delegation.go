@@ -178,11 +178,11 @@ func appendActors(chain []string, act []byte, isActor func(string) bool) ([]stri
 // RFC 8693 §4.1 nests the other way than the delegation tokens of this package: its outermost act
 // is the current actor, and the ones before stand inside. What has that nesting has another typ and
 // another issuer, so that neither is read as the other. A Delegation knows one nesting alone, that
-// of this package: whoever reads the other one turns it round.
+// of this package: a reader of the other one reverses it.
 
 // StandardAct returns the act claim of RFC 8693 of a chain, which is the subject and then each
 // actor. Where the chain is the subject alone, that acts for itself: an exchange always says who
-// acts, so that nobody takes its token for one of its subject's own.
+// acts, so that its token is not taken for one of the subject's own.
 func StandardAct(chain []string) []byte {
 	if len(chain) < 2 {
 		return appendAct(nil, chain)
@@ -222,8 +222,8 @@ const TypeAccessToken = "at+jwt"
 
 // ReadDelegation reads a token that an action is done with: an SVID or delegation token, or an
 // access token, told apart by typ. It makes of it the DelegationInfo that the record will have, and
-// verifies nothing: that is the service's to do. An agent needs it for what it signs beside the
-// token. The error is an *Error.
+// verifies nothing, which the service does. An agent needs it for what it signs with the token. The
+// error is an *Error.
 func ReadDelegation(compact string) (Delegation, error) {
 	t, err := parse(compact, "")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"attestd/crypto/cred"
 )
 
-// A plain SVID is a delegation to nobody: the subject alone.
+// A plain SVID delegates to no one: it names the subject alone.
 func TestPlainSVIDAsDelegation(t *testing.T) {
 	t.Parallel()
 	i := newIssuer("acme")
@@ -35,7 +35,7 @@ func TestPlainSVIDAsDelegation(t *testing.T) {
 	}
 }
 
-// Ten hops: what is checked is what was issued, each actor stands innermost, and the eleventh is
+// Ten hops: what is checked is what was issued, each actor is innermost, and the eleventh is
 // refused.
 func TestChainOfActors(t *testing.T) {
 	t.Parallel()
@@ -270,14 +270,14 @@ func TestUntilBoundsEveryKind(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d, err := i.CheckDelegation(token, now); err != nil || d.Ends != issued.Ends || d.Ends.Unix() != ends(cred.SVIDLifetime) {
-			t.Errorf("%s: a delegation ends at %v, and is said to at %v: %v", bound, d.Ends, issued.Ends, err)
+			t.Errorf("%s: a delegation ends at %v, and Ends is %v: %v", bound, d.Ends, issued.Ends, err)
 		}
 		passport, claims, err := bounded.Passport("build-bot", []string{"*"}, nil, "", cred.MaxPassportTTL, now)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if read, err := i.CheckPassport(passport, now); err != nil || read.ExpiresAt != claims.ExpiresAt || read.ExpiresAt != ends(cred.MaxPassportTTL) {
-			t.Errorf("%s: a passport ends at %d, and is said to at %d: %v", bound, read.ExpiresAt, claims.ExpiresAt, err)
+			t.Errorf("%s: a passport ends at %d, and ExpiresAt is %d: %v", bound, read.ExpiresAt, claims.ExpiresAt, err)
 		}
 	}
 	if i.Until(time.Time{}) != i {

@@ -57,8 +57,8 @@ func TestMalformed(t *testing.T) {
 				t.Errorf("%s, %s: got %s", name, what, code)
 			}
 		}
-		// What the standard allows passes: members that nobody knows, in any order, with white
-		// space and escapes.
+		// What the standard allows passes: unknown members, in any order, with white space and
+		// escapes.
 		loose := forge(d.key, []byte(" { \"x\" : 1 , \"\\u0074yp\" : "+string(marshal(d.header["typ"]))+`, "kid":"`+d.header["kid"].(string)+`","alg":"\u0045dDSA"} `),
 			[]byte(`{"x":{"y":[1.5e400]},`+claims[1:]))
 		if code := codeOf(t, check(loose, now)); code != "accepted" {

@@ -227,8 +227,8 @@ const (
 	CodeUnsupportedVersion = "UNSUPPORTED_VERSION" // v is not 1
 	CodeChainIncoherent    = "CHAIN_INCOHERENT"    // the last of delegationChain is not sub
 	CodeScopeDenied        = "SCOPE_DENIED"        // no scope covers the tool
-	CodePassportRevoked    = "PASSPORT_REVOKED"    // said by the caller, who knows
-	CodeVerificationError  = "VERIFICATION_ERROR"  // anything unexpected; said by the caller
+	CodePassportRevoked    = "PASSPORT_REVOKED"    // returned by the caller, who knows
+	CodeVerificationError  = "VERIFICATION_ERROR"  // anything unexpected; returned by the caller
 )
 
 // Codes returns all codes in the order of the checks.

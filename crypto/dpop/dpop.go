@@ -1,4 +1,4 @@
-// Package dpop checks and makes DPoP proofs (RFC 9449): that whoever sends a request holds a
+// Package dpop checks and makes DPoP proofs (RFC 9449): that the sender of a request holds a
 // private key. It has no clock and remembers nothing.
 //
 // # Form
@@ -16,7 +16,7 @@
 //
 // Other header members are ignored, except those that package jose refuses. Of the other claims
 // exp and nbf count, as RFC 7519 demands: a proof is refused from exp on, and when nbf is more than
-// 5 minutes ahead. All the rest is ignored, and so is an ath beside which no token is sent. Claims
+// 5 minutes ahead. All the rest is ignored, and so is an ath in a request without a token. Claims
 // are strict JSON.
 //
 // # Check
@@ -139,7 +139,7 @@ func (c claims) fit(r Request, now time.Time) error {
 	case c.nbf != nil && *c.nbf > at+window:
 		return refuse("is not valid yet by its nbf")
 	case r.AccessToken != "" && c.ath == "":
-		return refuse("has no ath, which it needs beside an access token")
+		return refuse("has no ath, which is required with an access token")
 	case r.AccessToken != "" && c.ath != hashOf(r.AccessToken):
 		return refuse("has an ath that is not of the access token")
 	}
@@ -273,7 +273,7 @@ func normalize(raw string) (string, bool) {
 		}
 	}
 	host = strings.TrimSuffix(host, ":") // of an empty port
-	// A reference with a scheme stands for itself, with its dot segments removed (RFC 3986 §5.2.4).
+	// A reference with a scheme is used as it is, with its dot segments removed (RFC 3986 §5.2.4).
 	path := u.ResolveReference(u).EscapedPath()
 	if path == "" {
 		path = "/"

@@ -10,7 +10,7 @@ import (
 	"attestd/crypto/jose/josetest"
 )
 
-// FuzzCheck holds that whatever passes has a key of ours, and nothing else panics.
+// FuzzCheck holds that what passes has one of the test's keys, and nothing else panics.
 func FuzzCheck(f *testing.F) {
 	for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
 		proof, err := dpop.Make(f.Context(), josetest.PrivateKey(f, algorithm), request, now)

@@ -62,7 +62,7 @@ var kinds = map[string]string{
 	"ES256": "p256", "ES384": "p384", "ES512": "p521", "EdDSA": "ed25519",
 }
 
-// jwk is the public key of a kind, with members beside those of the key.
+// jwk is the public key of a kind, with further members.
 func jwk(t testing.TB, kind string, more object) object {
 	t.Helper()
 	b, err := json.Marshal(josev4.JSONWebKey{Key: pair[kind]().Public()})

@@ -16,7 +16,7 @@ const maxPerson = 255
 
 // Identity is an identity assertion of a person (ID-JAG, draft-ietf-oauth-identity-assertion-authz-
 // grant): an enterprise's identity provider says to one authorization server that a person lets one
-// client act. It is a Token of typ oauth-id-jag+jwt, with these claims beside:
+// client act. It is a Token of typ oauth-id-jag+jwt, with these further claims:
 //
 //	client_id  1 to 128 visible ASCII characters
 //	sub        1 to 255 visible ASCII characters

@@ -40,7 +40,7 @@ type KeySet struct {
 // key is a public key of a set.
 type key struct {
 	id     string // kid; "" without one
-	alg    string // "" where it is not said
+	alg    string // "" if absent
 	public crypto.PublicKey
 }
 
@@ -78,7 +78,7 @@ func ParseKeySet(document []byte) (*KeySet, error) {
 	case count > maxKeys:
 		return nil, fmt.Errorf("has more than %d keys", maxKeys)
 	case private:
-		return nil, errors.New("has a private key: whoever reads it can sign as the issuer, so replace that key")
+		return nil, errors.New("has a private key: anyone who reads it can sign as the issuer, so replace that key")
 	case len(set.keys) == 0:
 		return nil, errors.New("has no key that can be used: RSA of 2048 bits or more, P-256, P-384, P-521 or Ed25519, for signatures")
 	}
@@ -117,7 +117,7 @@ func parseKey(jwk []byte) (k key, usable, private bool) {
 // publicMembers are those that make a public key, of each kty.
 var publicMembers = map[string][]string{"RSA": {"n", "e"}, "EC": {"crv", "x", "y"}, "OKP": {"crv", "x"}}
 
-// publicKey reads the members of a key alone: a chain of certificates beside them proves nothing.
+// publicKey reads the members of a key alone: a chain of certificates proves nothing.
 func publicKey(kty string, members map[string][]byte) (crypto.PublicKey, bool) {
 	names, known := publicMembers[kty]
 	if !known || len(members["e"]) > maxExpText+2 {
@@ -266,9 +266,9 @@ func IsRSA(jwk []byte) (is bool) {
 }
 
 // ParseRSA reads the JWK of a public RSA key for signatures by some algorithms (RFC 7518 §6.3.1),
-// and returns the one form in which it is stored, with its thumbprint (RFC 7638). Its alg is kept
-// where it has one, since it says which of the algorithms it is for. The errors read well after
-// the word jwk and contain nothing of it.
+// and returns the one form in which it is stored, with its thumbprint (RFC 7638). Its alg is stored
+// where it has one, since it says which of the algorithms it is for. The errors read well after the
+// word jwk and contain nothing of it.
 func ParseRSA(jwk []byte, algorithms []string) (stored, thumbprint string, err error) {
 	members := make(map[string][]byte, 8)
 	if strictjson.EachMember(jwk, maxDepth, func(name, value []byte) { members[string(name)] = value }) != nil {

@@ -87,7 +87,7 @@ func (w *writer) release() {
 	writers.Put(w)
 }
 
-// value writes the next value, which stands inside depth containers.
+// value writes the next value, which is nested in depth containers.
 func (w *writer) value(depth int) error {
 	switch w.in.Kind() {
 	case '{':

@@ -149,7 +149,7 @@ func (d decimal) equal(other decimal) bool {
 }
 
 // float returns the double nearest to d, or an error where d is out of range. The first digit
-// stands right behind the point, so an exponent too long for ParseFloat leads out of range or to 0
+// directly follows the point, so an exponent too long for ParseFloat leads out of range or to 0
 // however it is read.
 func (d decimal) float() (float64, error) {
 	if len(d.digits) == 0 {

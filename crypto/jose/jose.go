@@ -14,10 +14,10 @@
 // order.
 //
 // A member of a private or secret key (d, p, q, dp, dq, qi, oth, k) is refused, and so are the
-// public members of another kind of key (n, e; y beside OKP). Where they are there, use must be
-// "sig", key_ops must be distinct strings with "verify" among them, and alg must be an algorithm
-// of the key. All other members, kid among them, are ignored, as RFC 7517 §4 demands. Only kty,
-// crv, x and y are stored and published; see [Key.JWK].
+// public members of another kind of key (n, e; y with OKP). Where they are there, use must be
+// "sig", key_ops must be distinct strings with "verify" among them, and alg must be an algorithm of
+// the key. All other members, kid among them, are ignored, as RFC 7517 §4 demands. Only kty, crv, x
+// and y are stored and published; see [Key.JWK].
 //
 // A key is named by its thumbprint (RFC 7638): SHA-256 over {"crv","kty","x"[,"y"]}, base64url
 // without padding, 43 characters.

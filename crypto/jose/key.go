@@ -293,7 +293,7 @@ func ParsePrivateKey(jwk []byte) (*PrivateKey, error) {
 	if m.d == nil {
 		return nil, errors.New("has no member d: it is no private key")
 	}
-	said, err := m.key("sign")
+	stated, err := m.key("sign")
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +302,7 @@ func ParsePrivateKey(jwk []byte) (*PrivateKey, error) {
 		return nil, errors.New("d must be 32 bytes in base64url without padding")
 	}
 	var p *PrivateKey
-	if said.Algorithm == EdDSA {
+	if stated.Algorithm == EdDSA {
 		p, err = newPrivate(secret{ed25519: ed25519.NewKeyFromSeed(d)})
 	} else {
 		private, parseErr := ecdsa.ParseRawPrivateKey(elliptic.P256(), d)
@@ -314,7 +314,7 @@ func ParsePrivateKey(jwk []byte) (*PrivateKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	if p.public.Thumbprint != said.Thumbprint {
+	if p.public.Thumbprint != stated.Thumbprint {
 		return nil, errors.New("has public members that are not those of d")
 	}
 	return p, nil
@@ -334,8 +334,8 @@ func newPrivate(s secret) (*PrivateKey, error) {
 	return p, nil
 }
 
-// JWK returns the private form, one line that ends in a newline. Whoever reads it can sign as the
-// agent: a file with it MUST be readable by its owner alone (0600).
+// JWK returns the private form, one line that ends in a newline. Its reader can sign as the agent:
+// a file with it MUST be readable by its owner alone (0600).
 func (p *PrivateKey) JWK() []byte {
 	var d []byte
 	if p.secret().ed25519 != nil {

@@ -19,7 +19,8 @@ import (
 	"attestd/crypto/jose"
 )
 
-// The form in which a key is stored is the text that RFC 7638 hashes, whatever stood beside it.
+// The form in which a key is stored is the text that RFC 7638 hashes, whatever other members it
+// had.
 func TestKeyHasOneForm(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ name, jwk, want string }{
@@ -89,7 +90,7 @@ func TestRefusesKeysForWhichEverybodyCanSign(t *testing.T) {
 	}
 }
 
-// What is no public key of an agent's, each with a part of what is said about it.
+// Inputs that are no public key of an agent, each with a part of its error.
 func TestRefusesJWK(t *testing.T) {
 	t.Parallel()
 	const x = "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"

@@ -20,7 +20,7 @@ type Header struct {
 	Type      string // typ
 	KeyID     string // kid
 	JWK       []byte // jwk as it is spelt; nil where absent
-	Others    int    // how many members it has beside these four
+	Others    int    // how many members it has apart from these four
 }
 
 // Token is a compact JWS of which the form is checked and nothing else.
@@ -100,7 +100,7 @@ func SignWithJWK(ctx context.Context, s Signer, typ string, payload []byte) (str
 }
 
 // sign verifies what the signer returns, so that a signer of another key, or of another form, is
-// found here and not by whoever checks.
+// found here and not by the verifier.
 func sign(ctx context.Context, s Signer, typ string, naming, payload []byte) (string, error) {
 	key := s.Key()
 	header := jcs.AppendString([]byte(`{"alg":`), key.Algorithm)

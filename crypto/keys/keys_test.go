@@ -151,7 +151,7 @@ func TestTokenHashBeginsWithTime(t *testing.T) {
 	}
 	// as programs before made them
 	if made := keys.NewSecret("oauth"); keys.HashSecret(made) != sha256.Sum256([]byte(made)) {
-		t.Error("the hash of a token of before is another")
+		t.Error("the hash of an existing token has changed")
 	}
 }
 

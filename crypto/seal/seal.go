@@ -73,7 +73,7 @@ func (m Master) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "master k
 func (m Master) ID() string { return hex.EncodeToString(m.derive(nil, "attestd/master-key-id/v1", 8)) }
 
 // VerifiedKey derives the key of the MAC over what was verified of a database. It depends on the
-// database's ID, and not on its salt, which stands in the database.
+// database's ID, and not on its salt, which is in the database.
 func (m Master) VerifiedKey(database [16]byte) []byte {
 	return m.derive(database[:], "attestd/verified/v1", 32)
 }

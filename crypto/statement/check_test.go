@@ -294,7 +294,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// Of two faults the one that is checked first is said.
+// Of two faults the one that is checked first is reported.
 func TestCodesComeInOrder(t *testing.T) {
 	t.Parallel()
 	order := []string{statement.CodeMalformed, statement.CodeSignatureInvalid, statement.CodeMismatch, statement.CodeTime}

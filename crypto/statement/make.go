@@ -44,9 +44,9 @@ func HashCanonical(action []byte) string {
 }
 
 // Make signs claims and returns the statement. With an ID of "" it makes one up, which begins with
-// the time, because the service stores those of one time beside one another: to send the same
-// statement again, its bytes MUST be sent again. It refuses, with CodeMalformed, what Parse does.
-// Every other error is the signer's, or that of the source of random bits.
+// the time, because the service stores those of one time together: to send the same statement
+// again, its bytes MUST be sent again. It refuses, with CodeMalformed, what Parse does. Every other
+// error is the signer's, or that of the source of random bits.
 func Make(ctx context.Context, s jose.Signer, c Claims) (*Statement, error) {
 	if c.ID == "" {
 		id, err := uuid.NewV7()

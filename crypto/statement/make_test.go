@@ -140,8 +140,8 @@ func TestHashAction(t *testing.T) {
 	}
 }
 
-// Whoever sees an ES256 signature can write the other one of the same text. It says the same, and
-// so is no contradiction of the agent's; but prev names one of the two.
+// From an ES256 signature anyone can make the other one of the same text. It means the same, and so
+// is no contradiction of the agent's; but prev names one of the two.
 func TestSameWordsWithAnotherSignature(t *testing.T) {
 	t.Parallel()
 	p := josetest.PrivateKey(t, jose.ES256)

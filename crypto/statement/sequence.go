@@ -69,8 +69,8 @@ type written struct {
 	hash       [sha256.Size]byte
 }
 
-// Add takes the next statement, which stands in the record of an index. After an error, q MUST NOT
-// be used any more.
+// Add adds the next statement, which is in the record of an index. After an error, q MUST NOT be
+// used any more.
 func (q *Sequence) Add(s *Statement, index int64) error {
 	var prev [sha256.Size]byte
 	_, _ = hex.Decode(prev[:], []byte(s.Previous)) // Parse has checked its form

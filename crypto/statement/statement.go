@@ -66,10 +66,10 @@
 //
 // # Places
 //
-// A place that has left the process is used for good: whoever signs never makes two statements for
-// one place. What the service has refused for certain is named in refused of the next statement,
-// the rest of more than 100 in the ones after it. A run that goes on after its end, or under the
-// next key, is a new session whose first statement has continues.
+// A place that has left the process is used for good: a signer never makes two statements for one
+// place. What the service has refused for certain is named in refused of the next statement, the
+// rest of more than 100 in the ones after it. A run that goes on after its end, or under the next
+// key, is a new session whose first statement has continues.
 //
 // # Check
 //
@@ -505,11 +505,11 @@ func isSessionByte(c byte) bool {
 // Codes of Error, in the order of the checks; the last one is that of endorsements.
 const (
 	CodeMalformed        = "STATEMENT_MALFORMED"
-	CodeKeyUnknown       = "STATEMENT_KEY_UNKNOWN" // said by the caller, who knows the keys
+	CodeKeyUnknown       = "STATEMENT_KEY_UNKNOWN" // returned by the caller, who knows the keys
 	CodeSignatureInvalid = "STATEMENT_SIGNATURE_INVALID"
 	CodeMismatch         = "STATEMENT_MISMATCH"
 	CodeTime             = "STATEMENT_TIME"
-	CodeReused           = "STATEMENT_REUSED" // said by the caller, who knows the records
+	CodeReused           = "STATEMENT_REUSED" // returned by the caller, who knows the records
 
 	CodeEndorsementInvalid = "ENDORSEMENT_INVALID"
 )

@@ -178,7 +178,7 @@ func Unquote(quoted []byte) []byte {
 	return text
 }
 
-// AsString reads a string. It and the functions below take valid JSON as it stands between white
+// AsString reads a string. It and the functions below take valid JSON without surrounding white
 // space, or nothing for what is absent, which is of no kind.
 func AsString(value []byte) (string, bool) {
 	if len(value) == 0 || value[0] != '"' {
@@ -277,7 +277,7 @@ func (e *Error) Error() string {
 	return "JSON at " + strconv.Quote(e.Pointer) + ": " + e.Reason
 }
 
-// Within is e as seen from a value in which the refused one stands at pointer.
+// Within is e as seen from a value that has the refused one at pointer.
 func (e *Error) Within(pointer string) *Error { return newError(pointer+e.Pointer, e.Reason) }
 
 // newError cuts the pointer, which is as long as the names in it are.

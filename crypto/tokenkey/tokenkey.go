@@ -182,7 +182,7 @@ func newPrivate(k crypto.Signer) (*Private, error) {
 	return p, nil
 }
 
-// PKCS8 returns the private form (RFC 5208). Whoever reads it can sign as the company.
+// PKCS8 returns the private form (RFC 5208). Its reader can sign as the company.
 func (p *Private) PKCS8() ([]byte, error) { return x509.MarshalPKCS8PrivateKey(p.secret()) }
 
 // Public is the public key.
@@ -236,7 +236,7 @@ func (s *Set) Bundle() []byte { return s.bundle() }
 
 func jwkSet(keys []*Public) []byte { return append(appendKeys(nil, keys, "sig"), '}') }
 
-// refreshHint is how often whoever follows a bundle asks for it, in seconds.
+// refreshHint is how often a reader of a bundle fetches it, in seconds.
 const refreshHint = 300
 
 func bundle(keys []*Public, changed time.Time) []byte {

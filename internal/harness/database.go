@@ -10,8 +10,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// CreateDatabase creates a database beside the one at address, and returns its address and a
-// function that drops it.
+// CreateDatabase creates a database on the server of the one at address, and returns its address
+// and a function that drops it.
 func CreateDatabase(ctx context.Context, address string) (string, func() error, error) {
 	admin, err := pgx.Connect(ctx, address)
 	if err != nil {

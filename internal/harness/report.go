@@ -234,11 +234,11 @@ func (r *Run) print(result outcome) {
 	if !result.Held {
 		word = "FAILED"
 	}
-	var said []string
+	var parts []string
 	for _, n := range r.counts {
-		said = append(said, humanize.Comma(n.n)+" "+n.what)
+		parts = append(parts, humanize.Comma(n.n)+" "+n.what)
 	}
-	fmt.Printf("%-15s %-6s %s (%.1f s)\n", result.Attack, word, strings.Join(said, ", "), result.Seconds)
+	fmt.Printf("%-15s %-6s %s (%.1f s)\n", result.Attack, word, strings.Join(parts, ", "), result.Seconds)
 	if result.Text != "" {
 		fmt.Println(result.Text)
 	}

@@ -19,11 +19,11 @@ import (
 )
 
 // Rolling is a rolling upgrade of the servers of one PostgreSQL database, as Kubernetes carries it
-// out with packaging/kubernetes/many.yaml: the tables are upgraded, a new server starts beside the
-// old ones, and one old one ends, until all are new.
+// out with packaging/kubernetes/many.yaml: the tables are upgraded, a new server starts while there
+// is still the old ones, and one old one ends, until all are new.
 type Rolling struct {
 	Old, New           string   // built attestd
-	OldFlags, NewFlags []string // of serve, beside those that all have
+	OldFlags, NewFlags []string // of serve, in addition to the common ones
 	URL                string   // of an empty database
 	Each               int      // records that each phase waits for, from each company
 	Say                func(format string, args ...any)
@@ -294,7 +294,7 @@ func (l *rollingLoad) change() error {
 	for _, c := range l.companies {
 		for _, s := range l.servers {
 			at := Client{Addr: s.Addr}
-			var said struct{ Valid bool }
+			var verdict struct{ Valid bool }
 			var err error
 			for end := time.Now().Add(Patience); ; time.Sleep(time.Second) {
 				locked := (*StatusError)(nil)
@@ -305,9 +305,9 @@ func (l *rollingLoad) change() error {
 			}
 			for _, log := range []string{"", "?log=control"} {
 				if err == nil {
-					err = at.Call(200, Request{Method: "GET", Path: "/v1/verify" + log, Key: c.key}, &said)
+					err = at.Call(200, Request{Method: "GET", Path: "/v1/verify" + log, Key: c.key}, &verdict)
 				}
-				if err == nil && !said.Valid {
+				if err == nil && !verdict.Valid {
 					err = fmt.Errorf("GET /v1/verify%s says that it is not valid", log)
 				}
 			}

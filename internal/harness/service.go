@@ -67,7 +67,7 @@ func (l *Lab) ServeUnder(ctx context.Context, program []string, db string, flags
 	case s.Addr = <-address:
 		return s, nil
 	case <-s.done:
-		return nil, fmt.Errorf("attestd serve ended at once: %w: %s", s.end, s.said())
+		return nil, fmt.Errorf("attestd serve ended at once: %w: %s", s.end, s.output())
 	case <-ctx.Done():
 		err = ctx.Err()
 	case <-time.After(Patience):
@@ -113,7 +113,7 @@ func (s *Service) follow(lines *bufio.Reader, address chan<- string) {
 	}
 }
 
-func (s *Service) said() string {
+func (s *Service) output() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return string(s.tail)
@@ -127,7 +127,7 @@ func (s *Service) PID() int { return s.cmd.Process.Pid }
 func (s *Service) Running() error {
 	select {
 	case <-s.done:
-		return fmt.Errorf("the server has ended: %v: %s", s.end, s.said())
+		return fmt.Errorf("the server has ended: %v: %s", s.end, s.output())
 	default:
 		return nil
 	}
@@ -145,7 +145,7 @@ func (s *Service) Kill() error {
 	<-s.done
 	var exit *exec.ExitError
 	if !errors.As(s.end, &exit) || exit.Exited() {
-		return fmt.Errorf("the server was not killed: it had ended by itself: %s", s.said())
+		return fmt.Errorf("the server was not killed: it had ended by itself: %s", s.output())
 	}
 	return nil
 }
@@ -169,10 +169,10 @@ func (s *Service) signal(sig os.Signal) error {
 	case <-time.After(Patience):
 		_ = s.cmd.Process.Kill()
 		<-s.done
-		return fmt.Errorf("the server had to be killed: %s", s.said())
+		return fmt.Errorf("the server had to be killed: %s", s.output())
 	}
 	if s.end != nil {
-		return fmt.Errorf("the server's end: %w: %s", s.end, s.said())
+		return fmt.Errorf("the server's end: %w: %s", s.end, s.output())
 	}
 	return nil
 }

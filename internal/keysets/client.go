@@ -72,7 +72,7 @@ func (c *Client) Get(ctx context.Context, url string) (Document, error) {
 
 // fresh is how long an answer is (RFC 9111 §4.2.1), negative where it does not say.
 func fresh(h http.Header) time.Duration {
-	said := -time.Second
+	lifetime := -time.Second
 	for _, line := range h.Values("Cache-Control") {
 		for directive := range strings.SplitSeq(line, ",") {
 			name, value, _ := strings.Cut(strings.TrimSpace(directive), "=")
@@ -80,16 +80,16 @@ func fresh(h http.Header) time.Duration {
 			case "no-store", "no-cache":
 				return 0
 			case "max-age":
-				if n, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 31); err == nil && said < 0 {
-					said = time.Duration(n) * time.Second
+				if n, err := strconv.ParseUint(strings.Trim(value, `"`), 10, 31); err == nil && lifetime < 0 {
+					lifetime = time.Duration(n) * time.Second
 				}
 			}
 		}
 	}
-	if age, err := strconv.ParseUint(h.Get("Age"), 10, 31); err == nil && said > 0 {
-		said = max(0, said-time.Duration(age)*time.Second)
+	if age, err := strconv.ParseUint(h.Get("Age"), 10, 31); err == nil && lifetime > 0 {
+		lifetime = max(0, lifetime-time.Duration(age)*time.Second)
 	}
-	return said
+	return lifetime
 }
 
 // failure describes why there was no answer. It does not quote errors of net/http, which contain

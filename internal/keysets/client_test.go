@@ -81,7 +81,7 @@ func TestLyingServers(t *testing.T) {
 }
 
 // A server that moves to an inner address is not asked there, whether its name or its number says
-// so; nor is one without TLS, or with a certificate of nobody.
+// so; nor is one without TLS, or with an untrusted certificate.
 func TestInnerAddressesAreNotAsked(t *testing.T) {
 	t.Parallel()
 	srv, base, roots := lying(t)
@@ -121,13 +121,13 @@ func TestInnerAddressesAreNotAsked(t *testing.T) {
 // How long an answer is fresh.
 func TestFreshness(t *testing.T) {
 	t.Parallel()
-	for said, want := range map[string]time.Duration{
+	for header, want := range map[string]time.Duration{
 		"": -time.Second, "max-age=60": time.Minute, "MAX-AGE=\"60\", public": time.Minute, "max-age=60, max-age=5": time.Minute,
 		"max-age=60, no-store": 0, "no-cache": 0, "max-age=x": -time.Second, "max-age=-1": -time.Second, "max-age=99999999999": -time.Second,
 		"s-maxage=60": -time.Second,
 	} {
-		if got := fresh(http.Header{"Cache-Control": {said}}); got != want {
-			t.Errorf("%q: %s", said, got)
+		if got := fresh(http.Header{"Cache-Control": {header}}); got != want {
+			t.Errorf("%q: %s", header, got)
 		}
 	}
 	if got := fresh(http.Header{"Cache-Control": {"max-age=60"}, "Age": {"50"}}); got != 10*time.Second {

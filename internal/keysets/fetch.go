@@ -97,7 +97,7 @@ func (s *Sets) start(c *company, e *entry, from Source, now time.Time, since tim
 		} else {
 			s.fetched++
 			e.set, e.fetched, e.fresh = set, e.tried, e.tried.Add(fresh)
-			e.kept = e.fresh.Add(kept)
+			e.retention = e.fresh.Add(retention)
 		}
 		close(done)
 		s.dismiss(c)
@@ -154,9 +154,9 @@ func keySetOf(metadata []byte, issuer string) (string, error) {
 const maxDepth = 32 // of a member of the metadata
 
 // bounded is how long we take a document to be fresh.
-func bounded(said time.Duration) time.Duration {
-	if said < 0 {
+func bounded(lifetime time.Duration) time.Duration {
+	if lifetime < 0 {
 		return defaultFresh
 	}
-	return min(max(said, minFresh), maxFresh)
+	return min(max(lifetime, minFresh), maxFresh)
 }

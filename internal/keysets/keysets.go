@@ -1,13 +1,13 @@
 // Package keysets remembers the key sets that tenants name by a URL: those of the issuers that they
-// trust, and of their OAuth clients. They are fetched beside requests.
+// trust, and of their OAuth clients. They are fetched in the background.
 //
 // A set is fresh for as long as its Cache-Control says, but at least a minute and at most an hour;
-// ten minutes where nothing is said. The first request after that starts a fetch, and gets the set
-// that is there if within the last minute that was fresh, or its server was asked in vain. A set
-// that cannot be fetched again counts for one more hour, and then nothing does. A fetch that has
-// failed is tried again after 30 s at the earliest. What no key of a set has signed starts a fetch
-// too, once a minute at most: the key may be new, or another one under a former name. A set that
-// was fetched replaces the former one, so a key that is not in it counts no more.
+// ten minutes if its headers do not say. The first request after that starts a fetch, and gets the
+// set that is there if within the last minute that was fresh, or its server was asked in vain. A
+// set that cannot be fetched again counts for one more hour, and then nothing does. A fetch that
+// has failed is tried again after 30 s at the earliest. What no key of a set has signed starts a
+// fetch too, once a minute at most: the key may be new, or another one under a former name. A set
+// that was fetched replaces the former one, so a key that is not in it counts no more.
 //
 // A request waits only where nothing else could answer it: there is no set, it is long stale, or it
 // has not signed what the request presents. It waits for the fetch that is under way, two seconds
@@ -32,7 +32,7 @@ const (
 	maxFresh     = time.Hour
 	defaultFresh = 10 * time.Minute
 
-	kept         = time.Hour        // how long a set counts that cannot be fetched again
+	retention    = time.Hour        // how long a set counts that cannot be fetched again
 	lapse        = time.Minute      // how long a stale set answers at once
 	retryAfter   = 30 * time.Second // between attempts that fail
 	unknownAfter = time.Minute      // between fetches for what a set has not signed
@@ -54,7 +54,7 @@ type Source struct {
 // Getter fetches documents.
 type Getter interface {
 	// Get returns the document at a URL. Its error MUST NOT contain addresses, which would show a
-	// private network to whoever named the URL.
+	// private network to the tenant that named the URL.
 	Get(ctx context.Context, url string) (Document, error)
 }
 
@@ -88,13 +88,13 @@ type company struct {
 
 // entry is a set, or the reason why there is none.
 type entry struct {
-	set         *idtoken.KeySet // nil without one
-	fetched     time.Time
-	fresh, kept time.Time     // until when
-	tried       time.Time     // when the last fetch ended
-	failure     error         // of the last fetch
-	done        chan struct{} // closed when the fetch that is under way ends; nil without one
-	used        time.Time
+	set              *idtoken.KeySet // nil without one
+	fetched          time.Time
+	fresh, retention time.Time     // until when
+	tried            time.Time     // when the last fetch ended
+	failure          error         // of the last fetch
+	done             chan struct{} // closed when the fetch that is under way ends; nil without one
+	used             time.Time
 }
 
 // New returns no sets. The caller MUST call Close.
@@ -170,7 +170,7 @@ func (s *Sets) look(of int64, from Source, useless *idtoken.KeySet) (*idtoken.Ke
 	defer s.mu.Unlock()
 	now := time.Now()
 	c, e := s.entry(of, from, now)
-	counts := e.set != nil && now.Before(e.kept)
+	counts := e.set != nil && now.Before(e.retention)
 	switch {
 	case counts && e.set == useless:
 		s.start(c, e, from, now, unknownAfter)
@@ -211,7 +211,7 @@ func (s *Sets) leave(of int64) {
 // answer is the set where it counts, and otherwise why there is none.
 func (e *entry) answer(now time.Time) (*idtoken.KeySet, error) {
 	switch {
-	case e.set != nil && now.Before(e.kept):
+	case e.set != nil && now.Before(e.retention):
 		return e.set, nil
 	case e.failure != nil && e.done == nil:
 		return nil, &Unavailable{Reason: e.failure.Error()}
@@ -237,7 +237,7 @@ func (s *Sets) State(of int64, from Source) (state State) {
 		return state
 	}
 	e := c.sets[from]
-	if e.set != nil && time.Now().Before(e.kept) {
+	if e.set != nil && time.Now().Before(e.retention) {
 		state.Fetched, state.Keys = e.fetched, e.set.Len()
 	}
 	if e.failure != nil {
@@ -282,7 +282,7 @@ type Named struct {
 	Source
 }
 
-// Warm fetches sets that nobody has asked for yet, a few at a time and in their order, and returns
+// Warm fetches sets that no request has used yet, a few at a time and in their order, and returns
 // when each was tried once, or when ctx is done. It takes nothing from requests: theirs are fetched
 // at once, and a failure here keeps no request from an attempt of its own.
 func (s *Sets) Warm(ctx context.Context, wanted []Named) {

@@ -103,11 +103,11 @@ func ask(t *testing.T, s *Sets, most time.Duration) (*idtoken.KeySet, error) {
 // Many requests at once and one after the other cost one fetch while the set is fresh.
 func TestOneFetchWhileFresh(t *testing.T) {
 	t.Parallel()
-	for said, fresh := range map[time.Duration]time.Duration{
+	for freshness, fresh := range map[time.Duration]time.Duration{
 		-1: 10 * time.Minute, 0: time.Minute, time.Second: time.Minute, 20 * time.Minute: 20 * time.Minute, 24 * time.Hour: time.Hour,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			from := &issuer{body: document(t, "k1"), fresh: said}
+			from := &issuer{body: document(t, "k1"), fresh: freshness}
 			s := New(from)
 			defer s.Close()
 			var wg sync.WaitGroup
@@ -126,21 +126,21 @@ func TestOneFetchWhileFresh(t *testing.T) {
 				}
 			}
 			if n := from.asked.Load(); n != 1 {
-				t.Errorf("%s: asked %d times", said, n)
+				t.Errorf("%s: asked %d times", freshness, n)
 			}
 			time.Sleep(time.Second)
-			if _, err := ask(t, s, 0); err != nil { // with the set of before
+			if _, err := ask(t, s, 0); err != nil { // with the old set
 				t.Error(err)
 			}
 			synctest.Wait()
 			if n := from.asked.Load(); n != 2 {
-				t.Errorf("%s: asked %d times when stale", said, n)
+				t.Errorf("%s: asked %d times when stale", freshness, n)
 			}
 		})
 	}
 }
 
-// A set that cannot be fetched anew, for whatever reason, counts for an hour more, at no request's
+// A set that cannot be fetched again, for whatever reason, counts for an hour more, at no request's
 // cost, and then nothing does until it can.
 func TestKeptForAnHour(t *testing.T) {
 	t.Parallel()
@@ -192,8 +192,8 @@ func TestKeptForAnHour(t *testing.T) {
 	}
 }
 
-// What no key of the set has signed starts one fetch a minute, whoever asks how often, and is
-// checked with the newer set. What a key of it has signed does not wait for that.
+// What no key of the set has signed starts one fetch a minute, however many requests there are, and
+// is checked with the newer set. What a key of it has signed does not wait for that.
 func TestUnknownKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestUnknownKey(t *testing.T) {
 		go get(t.Context(), s, 1, source, noKey)
 		synctest.Wait()
 		if set, err := ask(t, s, 0); err != nil || set.Len() != 2 {
-			t.Errorf("beside a fetch that hangs: %v, %v", set, err)
+			t.Errorf("during a fetch that hangs: %v, %v", set, err)
 		}
 	})
 }
@@ -262,7 +262,7 @@ func TestStrangersCauseFewFetches(t *testing.T) {
 			}
 			synctest.Wait()
 			if _, err := ask(t, s, 0); err != nil {
-				t.Errorf("beside them: %v", err)
+				t.Errorf("another company's set: %v", err)
 			}
 			all.Wait()
 			if n := from.asked.Load() - 1; n != minute+1 || waited.Load() != maxWaiting {
@@ -272,8 +272,8 @@ func TestStrangersCauseFewFetches(t *testing.T) {
 	})
 }
 
-// A set that nobody has used since it went stale is fetched before it counts again, so that a key
-// that was withdrawn meanwhile does not. One that cannot be fetched counts as it did.
+// A set that was not used since it went stale is fetched before it counts again, so that a key that
+// was withdrawn meanwhile does not. One that cannot be fetched counts as it did.
 func TestLongStaleSetIsFetchedFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -288,7 +288,7 @@ func TestLongStaleSetIsFetchedFirst(t *testing.T) {
 		time.Sleep(20 * time.Minute)
 		after, err := ask(t, s, time.Second)
 		if err != nil || after == before {
-			t.Errorf("the first request has the set of before: %v", err)
+			t.Errorf("the first request has the old set: %v", err)
 		}
 		from.set(func() { from.hang = true })
 		time.Sleep(30 * time.Minute)

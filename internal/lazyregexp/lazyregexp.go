@@ -1,5 +1,5 @@
 // Package lazyregexp has regular expressions that take no memory before they are used. Commands
-// that run beside an agent are many processes, and use few of them.
+// that run for an agent are many processes, and use few of them.
 package lazyregexp
 
 import (

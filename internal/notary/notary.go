@@ -1,7 +1,7 @@
 // Package notary simulates the service for tests of what agents sign: it records each statement
 // once, and no two of them at one place. It also plays services that fail and that lie. It
-// remembers every statement that it was ever sent, so that it can say whether an agent has kept the
-// rules.
+// remembers every statement that it was ever sent, so that it can say whether an agent has obeyed
+// the rules.
 package notary
 
 import (
@@ -64,7 +64,7 @@ type Record struct {
 	Action string
 }
 
-// New returns a notary that records everything. At the end of the test it requires that nobody has
+// New returns a notary that records everything. At the end of the test it requires that no one has
 // sent two statements for one place, or two with one jti.
 func New(t testing.TB) *Notary {
 	return &Notary{
@@ -136,12 +136,12 @@ func (n *Notary) append(r *http.Request, text []byte) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	said := make([]*statement.Statement, len(batch.Records))
+	stmts := make([]*statement.Statement, len(batch.Records))
 	for i, it := range batch.Records {
-		if said[i], err = statement.Parse(it.Statement); err != nil {
+		if stmts[i], err = statement.Parse(it.Statement); err != nil {
 			return nil, err
 		}
-		n.hear(said[i])
+		n.hear(stmts[i])
 	}
 	switch {
 	case n.Status == 0:
@@ -150,16 +150,16 @@ func (n *Notary) append(r *http.Request, text []byte) (*http.Response, error) {
 		return answer(r, n.Status, fmt.Sprintf(`{"error":"no","code":%q}`, n.Code))
 	}
 	for i, it := range batch.Records {
-		if d := n.decide(it, said[i]); d.Refuse != 0 {
+		if d := n.decide(it, stmts[i]); d.Refuse != 0 {
 			if d.Record {
-				n.record(it, said[i])
+				n.record(it, stmts[i])
 			}
 			return answer(r, d.Refuse, fmt.Sprintf(`{"error":"refused","code":%q,"pointer":"/records/%d/statement"}`, d.Code, i))
 		}
 	}
 	records := Records(text, "acme")
 	for i, it := range batch.Records {
-		n.record(it, said[i])
+		n.record(it, stmts[i])
 	}
 	switch {
 	case n.Loses:

@@ -110,7 +110,7 @@ type Options struct {
 const maxHeader = 16 << 10
 
 // NewClient returns a client that uses no proxy and follows no redirect, and its transport, in
-// which the caller sets how connections are kept. The dialer's Control MUST be a guard's.
+// which the caller sets how connections are reused. The dialer's Control MUST be a guard's.
 func NewClient(o Options, dialer *net.Dialer) (*http.Client, *http.Transport) {
 	transport := &http.Transport{
 		DialContext:            dialer.DialContext,

@@ -68,7 +68,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// What can be said against a URL before its name is looked up.
+// URLs that are refused before their name is looked up.
 func TestCheckURL(t *testing.T) {
 	t.Parallel()
 	strict, private := NewGuard(false), NewGuard(true)

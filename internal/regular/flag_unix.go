@@ -4,5 +4,5 @@ package regular
 
 import "syscall"
 
-// NoWait is the flag of an open that waits for nobody.
+// NoWait is the flag of an open that does not wait.
 const NoWait = syscall.O_NONBLOCK

@@ -1,5 +1,5 @@
 // Package regular opens files that are regular ones. To open a pipe waits for who opens its other
-// end, and to read a terminal or a device waits for more; whoever may put one where a program
+// end, and to read a terminal or a device waits for more; a user who may put one where a program
 // expects a file of its own could hold that program up.
 package regular
 

@@ -140,7 +140,7 @@ func pemOf(kind string, raw []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: raw})
 }
 
-// SelfSigned returns the certificate of a client that nobody has signed.
+// SelfSigned returns a self-signed certificate of a client.
 func SelfSigned(t testing.TB, id string) tls.Certificate {
 	t.Helper()
 	template := clientTemplate(t, id)

@@ -21,7 +21,7 @@ func PostgreSQLPrograms() (string, error) {
 		return asked, nil
 	}
 	if path, err := exec.LookPath("postgres"); err == nil {
-		// the other programs are beside the file, not beside a link to it
+		// the other programs are in the file's folder, not in that of a link to it
 		if path, err = filepath.EvalSymlinks(path); err != nil {
 			return "", err
 		}

@@ -99,7 +99,7 @@ func Program(name string) Need {
 	return Need{program: true, lacks: func() string { _, err := exec.LookPath(name); return reason(err) }}
 }
 
-var concurrent sync.Map // names of the tests that said so
+var concurrent sync.Map // names of the tests that called Concurrent
 
 // Concurrent marks a test in which several goroutines use a database at once. With the race
 // detector these are the only tests that get a database: the others would take minutes, and show

@@ -1,5 +1,5 @@
 // Package wake has the signal by which goroutines tell another one that there is something to do.
-// What there is to do stands elsewhere, behind a lock.
+// What there is to do is stored elsewhere, behind a lock.
 package wake
 
 // Signal wakes the goroutine that receives from it. It is set or not: setting it twice wakes once.

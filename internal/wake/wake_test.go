@@ -8,7 +8,7 @@ import (
 	"attestd/internal/wake"
 )
 
-// A signal that is set twice wakes once, and one that is set while nobody waits is not lost.
+// A signal that is set twice wakes once, and one that is set while no one waits is not lost.
 func TestSignalWakesOnce(t *testing.T) {
 	t.Parallel()
 	signal := wake.NewSignal()

@@ -1,5 +1,5 @@
-// Package wholefile writes files of which nobody ever sees a part. The bytes are durable before the
-// file has its name, and the name is after SyncFolder.
+// Package wholefile writes files of which no reader ever sees a part. The bytes are durable before
+// the file has its name, and the name is after SyncFolder.
 package wholefile
 
 import (

@@ -112,13 +112,13 @@ func (e elsewhere) Sign(ctx context.Context, input string) ([]byte, error) {
 }
 
 // AgentFile is what a file with an agent's key says: the private JWK (RFC 7517), with the members
-// agent, url, log and known beside it. Whoever reads the file can sign as the agent, so it is
-// readable by its owner alone (0600).
+// agent, url, log and known beside it. Its reader can sign as the agent, so it is readable by its
+// owner alone (0600).
 type AgentFile struct {
 	Key      *AgentKey
 	SPIFFEID string   // member agent; "" in a JWK of another program
 	URL      string   // member url: the service that enrolled the key
-	Log      string   // member log: for [IdentityConfig].Log; "" in files of before November 2026
+	Log      string   // member log: for [IdentityConfig].Log; "" in files from before November 2026
 	Known    []string // member known: thumbprints of further keys of the agent
 }
 
@@ -146,25 +146,25 @@ func ReadAgentFile(path string) (AgentFile, error) {
 	if err != nil {
 		return AgentFile{}, err
 	}
-	var beside struct {
+	var extra struct {
 		Agent, URL, Log string
 		Known           []string
 	}
-	if len(text) > maxAgentFile || json.Unmarshal(text, &beside) != nil {
+	if len(text) > maxAgentFile || json.Unmarshal(text, &extra) != nil {
 		return AgentFile{}, fmt.Errorf("%s has no agent key: it must be the JWK of a private key", path)
 	}
 	key, err := ParseAgentKey(jwkOf(text))
 	if err != nil {
 		return AgentFile{}, fmt.Errorf("%s: %w", path, err)
 	}
-	if beside.Log != "" && !isLog(beside.Log) {
+	if extra.Log != "" && !isLog(extra.Log) {
 		return AgentFile{}, fmt.Errorf("%s: the member log: %w", path, errNoLog)
 	}
-	return AgentFile{key, beside.Agent, beside.URL, beside.Log, beside.Known}, nil
+	return AgentFile{key, extra.Agent, extra.URL, extra.Log, extra.Known}, nil
 }
 
-// jwkOf returns a file's text without the members beside the JWK, whose number is not limited. What
-// cannot be read is left as it is, so that ParseAgentKey says why.
+// jwkOf returns a file's text without the members that are not the JWK's, whose number is not
+// limited. What cannot be read is left as it is, so that ParseAgentKey says why.
 func jwkOf(text []byte) []byte {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(text, &members) != nil || len(members["known"]) == 0 {
@@ -214,13 +214,13 @@ func (a AgentFile) put(path string, write func(path string, text []byte) error) 
 	return wholefile.SyncFolder(folder)
 }
 
-// text is the private JWK with the members beside it, on one line.
+// text is the private JWK with the other members, on one line.
 func (a AgentFile) text() ([]byte, error) {
 	jwk, err := a.Key.PrivateJWK()
 	if err != nil {
 		return nil, err
 	}
-	beside, err := json.Marshal(struct {
+	extra, err := json.Marshal(struct {
 		Agent string   `json:"agent,omitempty"`
 		URL   string   `json:"url,omitempty"`
 		Log   string   `json:"log,omitempty"`
@@ -229,9 +229,9 @@ func (a AgentFile) text() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(beside) == len("{}") {
+	if len(extra) == len("{}") {
 		return jwk, nil
 	}
 	const end = "}\n"
-	return slices.Concat(jwk[:len(jwk)-len(end)], []byte(","), beside[1:], []byte("\n")), nil
+	return slices.Concat(jwk[:len(jwk)-len(end)], []byte(","), extra[1:], []byte("\n")), nil
 }

@@ -39,7 +39,7 @@ type NewEnrolledKey struct {
 
 // EnrolKey makes a key an agent's, and proves possession of it. The credential is an admin's, an
 // enrolment token of the agent ([Key]), or the agent itself: then its present key endorses this
-// one, so that whoever knows the present key knows the next.
+// one, so that a verifier that knows the present key knows the next.
 func (c *Client) EnrolKey(ctx context.Context, agentID string, key *AgentKey, n NewEnrolledKey) (made EnrolledKey, err error) {
 	body := struct {
 		JWK         json.RawMessage `json:"jwk"`

@@ -209,7 +209,7 @@ func TestAttestBatch(t *testing.T) {
 	})
 }
 
-// A token is fetched once for many calls, anew before it expires, and once more when the service
+// A token is fetched once for many calls, again before it expires, and once more when the service
 // refuses it; a secret is not printed.
 func TestOAuth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

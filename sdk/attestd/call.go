@@ -326,7 +326,7 @@ func retryable(err error, safe bool) bool {
 	case http.StatusRequestTimeout:
 		return safe
 	case http.StatusConflict:
-		return safe && answer.Code == "" // a code says what stands in the way, and that stays
+		return safe && answer.Code == "" // a code names an obstacle, which stays
 	case http.StatusServiceUnavailable:
 		return safe || answer.Code == "NOT_DONE"
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // An action is attested, and its record and proof are checked here, with a key that was pinned and
-// a root that was kept.
+// a stored root.
 func Example() {
 	ctx := context.Background()
 	address, stop := exampleServer(ctx)

@@ -21,7 +21,7 @@ type NewFederation struct {
 // string, perhaps with *, a bool or a whole number.
 type FederationRule struct {
 	Match    map[string]any `json:"match"`
-	AgentID  string         `json:"agentId"`         // {claim} stands for that claim's value
+	AgentID  string         `json:"agentId"`         // {claim} is replaced with that claim's value
 	Scope    string         `json:"scope,omitempty"` // agent
 	TTL      int            `json:"ttl,omitempty"`   // seconds; 0 is 3600
 	Register bool           `json:"register,omitempty"`

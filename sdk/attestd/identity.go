@@ -66,7 +66,7 @@ type Identity struct {
 	known    map[string]bool // thumbprints
 	nonce    string          // that the next proof has to repeat; "" for none
 	log      string          // origin; "" until it is known
-	otherLog *OtherLogError  // what the service said; nil while it names this log
+	otherLog *OtherLogError  // the service's answer; nil while it names this log
 }
 
 // hear remembers the nonce of an answer, and reports whether it is another than before.
@@ -127,8 +127,8 @@ func (i *Identity) Format(s fmt.State, _ rune) {
 	_, _ = io.WriteString(s, "(agent "+i.config.SPIFFEID+" with key "+i.config.Key.Thumbprint()+")")
 }
 
-// UnknownKeyError reports a key of the agent that the agent does not know. Whoever enrolled it can
-// sign in the agent's name.
+// UnknownKeyError reports a key of the agent that the agent does not know. Its enroller can sign in
+// the agent's name.
 type UnknownKeyError struct {
 	Agent string // SPIFFE ID
 	Key   EnrolledKey
@@ -139,7 +139,7 @@ func (e *UnknownKeyError) Error() string {
 	if e.Key.RevokedAt != "" {
 		state = "could sign in its name until " + e.Key.RevokedAt
 	}
-	return fmt.Sprintf("ALARM: the agent %s has the key %s, enrolled at %s, which this client does not know: whoever holds it %s. "+
+	return fmt.Sprintf("ALARM: the agent %s has the key %s, enrolled at %s, which this client does not know: its holder %s. "+
 		"If it is not yours, revoke it and find out who enrolled it: the control log says by which credential", e.Agent, e.Key.Thumbprint, e.Key.CreatedAt, state)
 }
 
@@ -185,7 +185,7 @@ func (i *Identity) bearer(ctx context.Context, c *Client, refused string) (strin
 	// Each process hears of another log by itself.
 	if i.config.TokenFile != "" && i.wrongLog() == nil {
 		if err := writeToken(i.config.TokenFile, i.stored); err != nil {
-			i.alarm(fmt.Errorf("the access token cannot be stored, so that each process signs in anew: %w", err))
+			i.alarm(fmt.Errorf("the access token cannot be stored, so that each process signs in again: %w", err))
 		}
 	}
 	return i.stored.Token, nil

@@ -55,8 +55,8 @@ func (c *Client) TokenKeys(ctx context.Context, companyID string) (s KeySet, err
 	return s, err
 }
 
-// SPIFFEBundle is a SPIFFE bundle. It is one company's: whoever trusts it must also require that a
-// SPIFFE ID begins with the path of that company.
+// SPIFFEBundle is a SPIFFE bundle. It is one company's: a verifier that trusts it must also require
+// that a SPIFFE ID begins with the path of that company.
 type SPIFFEBundle struct {
 	KeySet
 	Sequence    int64 `json:"spiffe_sequence"`

@@ -205,7 +205,7 @@ func (c *Client) records(ctx context.Context, log Log, next, left *int64, yield 
 	}
 }
 
-var errStop = errors.New("nobody wants more")
+var errStop = errors.New("the caller has stopped")
 
 // eachLine calls yield for the lines of r. Each line must end with a line feed.
 func eachLine(r io.Reader, yield func(line []byte) error) error {

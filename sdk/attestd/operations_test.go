@@ -35,7 +35,7 @@ var operations = map[string]string{
 	"stream": "Stream", "getHealth": "Health", "getReadiness": "Ready", "getOpenAPI": "OpenAPI",
 }
 
-// Each operation of the API reference has a method, and none stands here that the reference does
+// Each operation of the API reference has a method, and none is listed here that the reference does
 // not have.
 func TestEveryOperation(t *testing.T) {
 	reference, err := os.ReadFile("../../web/openapi.yaml")

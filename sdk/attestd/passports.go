@@ -63,14 +63,13 @@ func (c *Client) VerifyPassport(ctx context.Context, passport, tool string) (Pas
 	return c.VerifyBoundPassport(ctx, passport, tool, ToolCall{})
 }
 
-// ToolCall is the request with which a passport came, to whoever verifies it.
+// ToolCall is the request with which a passport came, as its verifier sees it.
 type ToolCall struct {
 	Proof, Method, URL string // its DPoP header, e.g. POST, and its URL
 }
 
 // VerifyBoundPassport is VerifyPassport of a passport that is bound to a key: call shows that
-// whoever has sent it holds the key. A proof counts once, so that the service refuses a repeated
-// request.
+// its sender holds the key. A proof counts once, so that the service refuses a repeated request.
 func (c *Client) VerifyBoundPassport(ctx context.Context, passport, tool string, call ToolCall) (v PassportVerdict, err error) {
 	body := map[string]string{"passport": passport}
 	for name, value := range map[string]string{"tool": tool, "proof": call.Proof, "htm": call.Method, "htu": call.URL} {

@@ -49,7 +49,7 @@ type DelegationInfo struct {
 	Subject string `json:"subject"`
 	// the subject, then each actor; the last is the proximate actor
 	Chain   []string        `json:"delegationChain"`
-	Act     json.RawMessage `json:"act"` // as it stands in the token, or null
+	Act     json.RawMessage `json:"act"` // as in the token, or null
 	TokenID string          `json:"tokenId"`
 }
 

@@ -39,7 +39,7 @@ type Session struct {
 type signed struct {
 	Attestation
 	key   string // under which the caller knows it
-	said  *statement.Statement
+	stmt  *statement.Statement
 	asked bool // it was sent before, and the answer was lost
 }
 
@@ -113,14 +113,14 @@ func (s *Session) Attest(ctx context.Context, a Attestation) (Record, error) {
 	if err != nil {
 		return Record{}, err
 	}
-	said, err := statement.Parse(made.Statement)
+	stmt, err := statement.Parse(made.Statement)
 	if err != nil {
 		return Record{}, err
 	}
-	s.pending = &signed{Attestation: made, key: key, said: said}
-	s.last = &Continuation{Session: place.Session, KeyID: said.KeyID, Hash: said.Hash()}
-	s.next = Place{Session: place.Session, Seq: place.Seq + 1, Previous: said.Hash(), End: a.Last}
-	s.refused = slices.Clone(s.refused[len(said.Refused):])
+	s.pending = &signed{Attestation: made, key: key, stmt: stmt}
+	s.last = &Continuation{Session: place.Session, KeyID: stmt.KeyID, Hash: stmt.Hash()}
+	s.next = Place{Session: place.Session, Seq: place.Seq + 1, Previous: stmt.Hash(), End: a.Last}
+	s.refused = slices.Clone(s.refused[len(stmt.Refused):])
 	return s.send(ctx)
 }
 
@@ -142,7 +142,7 @@ func (s *Session) send(ctx context.Context) (Record, error) {
 		// It has left the process, so nothing else is ever signed for its place.
 		answer.Retried = p.asked
 		s.pending, s.next.End, s.taken = nil, false, answer.Code == StatementReused && !s.own
-		s.refused = slices.Concat(p.said.Refused, s.refused, []RefusedPlace{{Seq: p.said.Seq, Hash: p.said.Hash(), Code: answer.RefusalCode()}})
+		s.refused = slices.Concat(p.stmt.Refused, s.refused, []RefusedPlace{{Seq: p.stmt.Seq, Hash: p.stmt.Hash(), Code: answer.RefusalCode()}})
 		if p.key != "" {
 			s.spent[p.key]++
 		}

@@ -233,7 +233,7 @@ func TestServiceWithAnotherLog(t *testing.T) {
 	s, err := c.Session("one")
 	must(t, err)
 	var other *attestd.OtherLogError
-	for range 2 { // the first is signed before the service has said anything, and not sent
+	for range 2 { // the first is signed before the service has answered, and not sent
 		if _, err := s.Attest(t.Context(), did(0)); !errors.As(err, &other) || other.Named != "attestd.test/another" || attestd.NotRecorded(err) {
 			t.Error(err)
 		}
@@ -246,14 +246,14 @@ func TestServiceWithAnotherLog(t *testing.T) {
 	if _, err := c.EnrolKey(t.Context(), "bot", next, attestd.NewEnrolledKey{}); !errors.As(err, &other) {
 		t.Error(err)
 	}
-	said := 0
+	stmt := 0
 	for _, alarm := range alarms {
 		if errors.As(alarm, &other) && strings.HasPrefix(alarm.Error(), "ALARM: ") {
-			said++
+			stmt++
 		}
 	}
-	if said != n.SignIns || n.SignIns == 0 || n.Appends != 0 {
-		t.Errorf("%d alarms, %d sign-ins, %d records: %v", said, n.SignIns, n.Appends, alarms)
+	if stmt != n.SignIns || n.SignIns == 0 || n.Appends != 0 {
+		t.Errorf("%d alarms, %d sign-ins, %d records: %v", stmt, n.SignIns, n.Appends, alarms)
 	}
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a token is stored, %v", err)
@@ -289,8 +289,8 @@ func TestIdentityLearnsItsLog(t *testing.T) {
 	after, err := again.Sign(t.Context(), did(2), attestd.Place{})
 	must(t, err)
 	for compact, want := range map[string]string{before.Statement: "", n.Records("one")[0].Compact: notary.Log, after.Statement: notary.Log} {
-		if said, err := statement.Parse(compact); err != nil || said.Log != want {
-			t.Errorf("log %q, %v, want %q", said.Log, err, want)
+		if stmt, err := statement.Parse(compact); err != nil || stmt.Log != want {
+			t.Errorf("log %q, %v, want %q", stmt.Log, err, want)
 		}
 	}
 	if n.SignIns != 1 {
@@ -343,14 +343,14 @@ func TestStatementCoversTheDelegation(t *testing.T) {
 	a.Delegation = token
 	signed, err := identity.Sign(t.Context(), a, attestd.Place{})
 	must(t, err)
-	said, err := statement.Parse(signed.Statement)
+	stmt, err := statement.Parse(signed.Statement)
 	must(t, err)
 	info, err := json.Marshal(d)
 	must(t, err)
 	want, err := cred.HashInfo(info)
 	must(t, err)
-	if said.Delegation != want {
-		t.Errorf("%s, want %s", said.Delegation, want)
+	if stmt.Delegation != want {
+		t.Errorf("%s, want %s", stmt.Delegation, want)
 	}
 	a.Delegation = "none"
 	if _, err := identity.Sign(context.Background(), a, attestd.Place{}); err == nil {

@@ -15,9 +15,8 @@ import (
 	"attestd/crypto/statement"
 )
 
-// Place is where a statement stands in a session of its agent. The zero value is outside of any. A
-// place that has left the process is used for good: whoever signs MUST NOT sign two statements for
-// one.
+// Place is the place of a statement in a session of its agent. The zero value is outside of any. A
+// place that has left the process is used for good: a signer MUST NOT sign two statements for one.
 type Place struct {
 	Session  string // 1 to 128 of A-Z, a-z, 0-9, '.', '_', '~' and '-'; "" for none
 	Seq      int64  // 0, 1, 2 …

@@ -139,7 +139,7 @@ func (c *Client) Follow(ctx context.Context, from int64) iter.Seq2[Record, error
 	}
 }
 
-// follow yields what comes over one connection. next is kept to what is due.
+// follow yields what comes over one connection. It sets next to the index that is due.
 func (c *Client) follow(ctx context.Context, next *int64, yield func(Record, error) bool) error {
 	s, err := c.StreamFrom(ctx, *next)
 	if err != nil {

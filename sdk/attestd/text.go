@@ -9,7 +9,7 @@ import (
 	"unicode/utf16"
 )
 
-// replacement stands for what is not a character.
+// replacement replaces what is not a character.
 const replacement = "\uFFFD"
 
 // wellFormed replaces, in a JSON text, bytes that are not UTF-8 and escaped surrogates without

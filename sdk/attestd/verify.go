@@ -110,7 +110,7 @@ func (k PublicKeys) Former() (former []cred.Former, err error) {
 // ErrNotGenuine says that what was checked is not what the company has signed.
 var ErrNotGenuine = errors.New("not genuine")
 
-// ErrPruned says that the company has signed the hash of a record, and that nobody can recompute it
+// ErrPruned says that the company has signed the hash of a record, and that it cannot be recomputed
 // because the payload was pruned. So the record is not shown to be genuine.
 var ErrPruned = errors.New("the payload was pruned, and without it the hash cannot be recomputed")
 
@@ -118,8 +118,8 @@ var ErrPruned = errors.New("the payload was pruned, and without it the hash cann
 const maxDepth = 128 + 2
 
 // Verify checks that a record was signed as it is with the key of its index: nothing of it was
-// changed since. That it stands in the chain is what a Proof shows. Of a record without its payload
-// it checks the signature over the hash, and the error is ErrPruned.
+// changed since. A Proof shows that it is in the chain. Of a record without its payload it checks
+// the signature over the hash, and the error is ErrPruned.
 func (r Record) Verify(keys chain.KeySet) error {
 	if r.Pruned {
 		hash, err := parseHash(r.Hash)
@@ -162,9 +162,9 @@ func (r Record) verifySignature(keys chain.KeySet, hash chain.Hash) error {
 }
 
 // Verify checks the record of a proof, and that it leads to root: one that came another way, such
-// as the MerkleRoot of a verification that was kept. With "" it is held against the root in the
-// proof, which the service may have made up. Where all of this holds and the payload of the record
-// was pruned, the error is ErrPruned.
+// as the MerkleRoot of an earlier verification. With "" it is held against the root in the proof,
+// which the service may have made up. Where all of this holds and the payload of the record was
+// pruned, the error is ErrPruned.
 func (p Proof) Verify(keys chain.KeySet, root string) error {
 	if err := p.VerifyInclusion(keys, root); err != nil || !p.Record.Pruned {
 		return err
@@ -192,7 +192,7 @@ func (p Proof) VerifyInclusion(keys chain.KeySet, root string) error {
 			return err
 		}
 		if node.Position != "left" && node.Position != "right" {
-			return fmt.Errorf("%w: a node stands neither left nor right", ErrNotGenuine)
+			return fmt.Errorf("%w: a node is neither left nor right", ErrNotGenuine)
 		}
 		way = append(way, chain.Step{Sibling: sibling, Left: node.Position == "left"})
 	}

@@ -10,7 +10,7 @@ import (
 type NewWebhook struct {
 	URL    string   `json:"url"`
 	Agents []string `json:"agents,omitempty"` // nil for all
-	// nil for all; one with a * at its end stands for all that begin so
+	// nil for all; one with a * at its end matches all that begin so
 	Actions     []string `json:"actions,omitempty"`
 	Description string   `json:"description,omitempty"`
 }

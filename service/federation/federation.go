@@ -7,7 +7,7 @@
 // none does, there is none. A rule is a JSON object:
 //
 //	match     an object of 1 to 16 claims, all of which must match
-//	agentId   the agent; {claim} stands for the value of a claim
+//	agentId   the agent; {claim} is replaced with the value of a claim
 //	scope     "agent", which is what there is
 //	ttl       1 to 3600 seconds, for which an access token counts at most; 3600 where absent
 //	register  true registers the agent where it is not; false where absent
@@ -17,7 +17,7 @@
 // /kubernetes.io/namespace. A claim that is absent, a list or an object matches nothing.
 //
 // A value is a text, true, false, or a whole number; it matches a claim of the same type alone. In
-// a text, * stands for one or more of the characters A-Z a-z 0-9 . _ ~ + -, and never for what
+// a text, * matches one or more of the characters A-Z a-z 0-9 . _ ~ + -, and never for what
 // separates the parts of a name, such as / : @ | and white space: a name of several parts needs a *
 // for each. All other characters stand for themselves. Case counts. There is no escape: a text with
 // a * in it cannot be matched alone.
@@ -33,19 +33,19 @@
 //	repository_id, project_id, /kubernetes.io/serviceaccount/uid    without *
 //
 // A rule for persons must match client_id without *: the client presents the assertion, and
-// must show who it is. The person is whoever the issuer names to this client, and may be
-// matched beside.
+// must show who it is. The person is the one that the issuer names to this client, and may be
+// matched too.
 //
-// Otherwise a rule such as repo:*, or repo:octo-*/app, would let in whoever has an account at the
-// issuer. Parts are what stands between / and :, and a part in which a * stands is not whole.
-// Subjects of GitHub have the numbers of owner and repository since July 2026; a rule with the
-// names alone (repo:octo-org/*) is accepted, and lets in the subjects that have none.
+// Otherwise a rule such as repo:*, or repo:octo-*/app, would let in anyone with an account at the
+// issuer. Parts are separated by / and :, and a part with a * is not complete. Subjects of GitHub
+// have the numbers of owner and repository since July 2026; a rule with the names alone
+// (repo:octo-org/*) is accepted, and lets in the subjects that have none.
 //
 // # The agent's ID
 //
 // It is 1 to 128 characters of A-Z a-z 0-9 . _ -, and not . or .. ; each claim in it must be one of
 // match. A value is a text or a whole number. Its / are written __ ; a value with another character
-// outside that set, with __, or with _ beside / is refused, so that two values never give one ID.
+// outside that set, with __, or with _ next to / is refused, so that two values never give one ID.
 // Where another claim follows in the ID, the value must not have the character behind it either:
 // with {namespace}.{name} no namespace with a dot is accepted. Nothing is cut off.
 package federation

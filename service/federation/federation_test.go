@@ -121,7 +121,7 @@ func TestRealClaims(t *testing.T) {
 	}
 }
 
-// What is no rule, or lets in whoever has an account at the issuer, is refused with its place.
+// What is no rule, or lets in anyone with an account at the issuer, is refused with its place.
 func TestRefusedRules(t *testing.T) {
 	t.Parallel()
 	good := `"sub":"x"`
@@ -209,7 +209,7 @@ func TestRefusedRules(t *testing.T) {
 	}
 }
 
-// What a * stands for, and that a value matches its own type alone.
+// What a * matches, and that a value matches its own type alone.
 func TestMatching(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

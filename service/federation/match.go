@@ -9,7 +9,7 @@ import (
 	"attestd/crypto/strictjson"
 )
 
-// star is what a * stands for.
+// star is what a * matches.
 const star = `[A-Za-z0-9._~+-]+`
 
 func (c condition) matches(claims idtoken.Claims) bool {

@@ -104,7 +104,7 @@ func parseRule(value []byte, at string) (r rule, text string, err error) {
 	}
 	out := jcs.AppendString([]byte(`{"match":{`+match+`},"agentId":`), agent)
 	out = fmt.Appendf(out, `,"scope":%q,"ttl":%d,"register":%t`, scopeAgent, r.ttl, r.register)
-	if r.person { // rules of before have no such member
+	if r.person { // older rules have no such member
 		out = append(out, `,"person":true`...)
 	}
 	return r, string(out) + "}", nil

@@ -10,8 +10,8 @@ import (
 	"attestd/crypto/jcs"
 )
 
-// kept returns the attributes of the record of a span with these.
-func kept(t testing.TB, o Options, attributes ...string) string {
+// attributesOf returns the attributes of the record of a span with these.
+func attributesOf(t testing.TB, o Options, attributes ...string) string {
 	t.Helper()
 	attributes = append(attributes, text("gen_ai.operation.name", "chat"))
 	lines, _ := recorded(t, Traces, span(`"name":"x","attributes":[`+strings.Join(attributes, ",")+`]`), o)
@@ -57,7 +57,7 @@ func TestContentIsHashed(t *testing.T) {
 		{list("tags", `{"stringValue":"a"},{"intValue":1}`), false},
 	} {
 		for _, keep := range []bool{false, true} {
-			if got := kept(t, Options{Keep: keep}, c.attribute); strings.Contains(got, `"sha256"`) != (c.hashed && !keep) {
+			if got := attributesOf(t, Options{Keep: keep}, c.attribute); strings.Contains(got, `"sha256"`) != (c.hashed && !keep) {
 				t.Errorf("%s, kept: %v: %s", c.attribute, keep, got)
 			}
 		}
@@ -77,7 +77,7 @@ func TestTelemetrySecretsAreMasked(t *testing.T) {
 		`{"key":"argv","value":{"arrayValue":{"values":[{"stringValue":"--password"},{"stringValue":"hunter2"}]}}}`,
 		text("https://u:hunter2@host/", "x"),
 	} {
-		got := kept(t, Options{Keep: true}, attribute)
+		got := attributesOf(t, Options{Keep: true}, attribute)
 		if strings.Contains(got, "hunter2") || strings.Contains(got, "2222222") || !strings.Contains(got, "[masked") {
 			t.Errorf("%s: %s", attribute, got)
 		}

@@ -169,7 +169,7 @@ func (f *facts) read(attributes []*commonpb.KeyValue) {
 		f.known = f.known || isConventional(key)
 	}
 	f.tool = f.says[toolName]
-	// Before version 4 the AI SDK said its operation together with what its user calls it.
+	// Before version 4 the AI SDK wrote its operation together with the user's name for it.
 	if id, _, _ := strings.Cut(f.says[callAndID], " "); f.says[call] == "" && strings.HasPrefix(id, "ai.") {
 		f.says[call], f.known = id, true
 	}

@@ -16,7 +16,7 @@ import (
 // Record is the attested form of an item.
 type Record struct {
 	action.Record
-	// the time of the item, by which keys of about one time are stored beside one another
+	// the time of the item, by which keys of about one time are stored together
 	UnixNano uint64
 }
 

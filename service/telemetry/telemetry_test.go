@@ -68,7 +68,7 @@ func shortened(text string) string {
 	return strings.Join(parts, `"sha256":"`)
 }
 
-// span returns an export of one span with these members beside its IDs and times.
+// span returns an export of one span with these members and its IDs and times.
 func span(members string) string {
 	return `{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"shop"}}]},"scopeSpans":[{"scope":{"name":"lib","version":"1.2"},"spans":[` +
 		`{"traceId":"5B8EFFF798038103D269B633813FC60C","spanId":"eee19b7ec3c1b174","startTimeUnixNano":"1544712660000000001","endTimeUnixNano":1544712661250000000,` + members + `}]}]}]}`

@@ -271,9 +271,9 @@ func bothSpellings(template string) string {
 // answer is the type of the one success, and with it of the refusal that is an answer too.
 func (r *reference) answer(o operation) (of string, lines bool) {
 	for _, status := range []string{"200", "201"} {
-		said := o.Responses[status]
-		for _, kind := range slices.Sorted(maps.Keys(said.Content)) { // JSON first
-			c := said.Content[kind]
+		documented := o.Responses[status]
+		for _, kind := range slices.Sorted(maps.Keys(documented.Content)) { // JSON first
+			c := documented.Content[kind]
 			switch {
 			case kind == "application/json" && o.OperationID == "verifyPassport":
 				return "Union[" + pythonType(nil, "", c.Schema) + ", PassportDenied]", false

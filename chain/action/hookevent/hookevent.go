@@ -1,9 +1,9 @@
 // Package hookevent parses the events that coding agents send to their hooks, and formats the
 // answers. It ignores unknown members and events, because agents add both with each version.
 //
-// It is pure: a server parses what agents send to it by HTTP, and attestd hook what it reads beside
-// an agent. Where agents keep their settings, and how hooks are installed there, is the matter of
-// package agent/setup. What is recorded of an event is that of package action.
+// It is pure: a server parses what agents send to it by HTTP, and attestd hook what it reads on the
+// machine of an agent. Where agents keep their settings, and how hooks are installed there, is the
+// matter of package agent/setup. What is recorded of an event is that of package action.
 package hookevent
 
 import (

@@ -61,18 +61,18 @@ func (o object) turn() string { return cmp.Or(o.text("prompt_id"), o.text("turn_
 func claudeOutcome(tool string, response []byte) (outcome action.Type, subagentID string) {
 	switch tool {
 	case "Agent", "Task": // the name of earlier versions
-		said, err := parseObject(response, "status", "isAsync", "agentId")
-		status := said.text("status")
+		result, err := parseObject(response, "status", "isAsync", "agentId")
+		status := result.text("status")
 		switch {
 		case errors.Is(err, errNoObject):
-		case err != nil: // said twice
+		case err != nil: // a duplicate member
 			return action.ToolEnded, ""
-		case strings.HasSuffix(status, "_launched"), strings.HasSuffix(status, "_spawned"), said.text("isAsync") == "true":
-			return action.ToolPending, said.text("agentId")
+		case strings.HasSuffix(status, "_launched"), strings.HasSuffix(status, "_spawned"), result.text("isAsync") == "true":
+			return action.ToolPending, result.text("agentId")
 		}
 	case "Bash", "PowerShell":
-		said, err := parseObject(response, "backgroundTaskId")
-		if err == nil && said.text("backgroundTaskId") != "" {
+		result, err := parseObject(response, "backgroundTaskId")
+		if err == nil && result.text("backgroundTaskId") != "" {
 			return action.ToolEnded, ""
 		}
 	}
@@ -83,12 +83,12 @@ func claudeOutcome(tool string, response []byte) (outcome action.Type, subagentI
 // that is their output alone, whatever the exit status. For those of MCP servers it is the result,
 // and Codex reports no other than a success.
 func codexOutcome(tool string, response []byte) action.Type {
-	said, err := parseObject(response, "content", "isError", "exit_code", "success")
+	result, err := parseObject(response, "content", "isError", "exit_code", "success")
 	if err != nil {
 		return action.ToolEnded
 	}
 	isMCP := strings.HasPrefix(tool, "mcp__")
-	switch isError, content := said.text("isError"), said["content"]; {
+	switch isError, content := result.text("isError"), result["content"]; {
 	case isMCP && len(content) > 0 && content[0] == '[' && (isError == "" || isError == "false"):
 		return action.ToolCompleted
 	case isMCP && isError == "true":
@@ -97,7 +97,7 @@ func codexOutcome(tool string, response []byte) action.Type {
 		return action.ToolEnded
 	}
 	// No tool of this version reports so, but the words would leave no doubt.
-	switch status, success := string(said["exit_code"]), string(said["success"]); {
+	switch status, success := string(result["exit_code"]), string(result["success"]); {
 	case success == "false", status != "" && status != "0" && strings.Trim(status, "-0123456789") == "":
 		return action.ToolFailed
 	case success == "true" && status == "", status == "0":
@@ -182,8 +182,8 @@ func isDenial(tool, answer string) bool {
 	return false
 }
 
-// isOurs reports whether an answer is a refusal of attestd, which whoever refused has recorded, or
-// keeps in its spool.
+// isOurs reports whether an answer is a refusal of attestd, which the refusing process has
+// recorded, or keeps in its spool.
 func isOurs(tool, answer string) bool {
 	answer = strings.TrimPrefix(answer, hookError(tool))
 	return strings.HasPrefix(answer, "attestd: ") && strings.Contains(answer, "is refused")

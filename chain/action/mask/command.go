@@ -486,7 +486,7 @@ func (f *finder) fedHere(words []word, at int) {
 func (k Key) Arguments(arguments []string) []string { return k.list("", arguments) }
 
 // list masks the secrets in the strings of an array, which may be the arguments of a program, or
-// the lines of a file. program is the name of a program that stands before them, or "".
+// the lines of a file. program is the name of the program before them, or "".
 func (k Key) list(program string, list []string) []string {
 	texts := list
 	if program != "" {

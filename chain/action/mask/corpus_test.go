@@ -125,7 +125,7 @@ func lines(t *testing.T, file string) (lines []string) {
 	return lines
 }
 
-// secretSamples returns the texts with secrets. A token of a form stands in two surroundings.
+// secretSamples returns the texts with secrets. Each token of a known form appears in two contexts.
 func secretSamples(t *testing.T) (samples []sample) {
 	t.Helper()
 	surroundings := lines(t, "surroundings.txt")

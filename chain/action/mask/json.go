@@ -68,7 +68,7 @@ func within(spans []span, at int) (rest []span) {
 }
 
 // isCommand reports whether a text may be a command of a shell: it has a sign that ends a command
-// beside white space, or what a shell replaces.
+// apart from white space, or what a shell expands.
 func isCommand(s string) bool {
 	if strings.Contains(s, "${") || strings.Contains(s, "$(") || strings.ContainsAny(s, "\n\r`") {
 		return true
@@ -125,7 +125,7 @@ func (m *sanitizer) value(depth int, name string, secret strength) bool {
 func (m *sanitizer) object(depth int, secret strength) bool {
 	program := m.program
 	m.program = ""
-	var beside strength // of the value that another member names
+	var labelled strength // of the value that another member names
 	m.dst = append(m.dst, '{')
 	for first := true; m.dec.PeekKind() != '}'; first = false {
 		name, ok := m.read()
@@ -138,7 +138,7 @@ func (m *sanitizer) object(depth int, secret strength) bool {
 		m.dst = append(jcs.AppendString(m.dst, m.key.Text(name)), ':')
 		own := nameStrength(name)
 		if own < isToken && isValueName(name) {
-			own = max(own, beside)
+			own = max(own, labelled)
 		}
 		if own == notSecret && m.dec.PeekKind() == '"' && isJWKMember(name) {
 			own = isKeyPart
@@ -149,7 +149,7 @@ func (m *sanitizer) object(depth int, secret strength) bool {
 				return false
 			}
 			if isLabelName(name) {
-				beside = max(beside, labelStrength(s))
+				labelled = max(labelled, labelStrength(s))
 			}
 			if name == "command" || name == "cmd" || name == "program" || name == "executable" {
 				m.program = s

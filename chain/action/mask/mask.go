@@ -4,7 +4,7 @@
 // A mask is [masked N], where N is the length of the secret in bytes, or with a [Key]
 // [masked N h:D], where D is the first 32 hex digits of the secret's HMAC-SHA-256.
 //
-// A secret is a token of a known form, or stands where a name, an option or a header announces one.
+// A secret is a token of a known form, or the value that a name, an option or a header announces.
 // It ends where its grammar ends: none holds a line feed, a backtick, $( or one of ; | & < and >,
 // so that a mask hides no command. Masking is incomplete: it knows forms of secrets, not the
 // secrets themselves.
@@ -20,16 +20,16 @@ import (
 	"strings"
 )
 
-// Key is the key of the digests in masks. It stays beside the agent, so only its owner can show
-// later which value a mask stands for, and no one else can guess it. Without a key a mask has the
-// length alone.
+// Key is the key of the digests in masks. It stays on the agent's machine, so only its owner can
+// show later which value a mask replaces, and no one else can guess it. Without a key a mask has
+// the length alone.
 type Key []byte
 
 // Text returns a text with its secrets masked.
 func (k Key) Text(text string) string { return replace(text, find(text), k.Whole) }
 
-// Whole returns what stands for a secret: its length in bytes and, with a key, its HMAC-SHA-256, of
-// which 128 bits are enough to find the value and too many to make another one for it.
+// Whole returns the replacement of a secret: its length in bytes and, with a key, its HMAC-SHA-256,
+// of which 128 bits are enough to find the value and too many to make another one for it.
 func (k Key) Whole(secret string) string {
 	text := "[masked " + strconv.Itoa(len(secret))
 	if len(k) > 0 {
@@ -40,8 +40,8 @@ func (k Key) Whole(secret string) string {
 	return text + "]"
 }
 
-// InID stands for a secret in an ID. It has no length, because it only marks the ID as one that
-// names nothing: IDs that differ may be equal once they are masked.
+// InID replaces a secret in an ID. It has no length, because it only marks the ID as one that names
+// nothing: IDs that differ may be equal once they are masked.
 const InID = "[masked]"
 
 // ID returns an ID with its secrets masked.
@@ -115,7 +115,7 @@ type finder struct {
 }
 
 // find returns the places of the secrets in a text. None of them holds a line feed or anything else
-// that ends a word of a shell, so no command is masked with what stands before it.
+// that ends a word of a shell, so no command is masked together with what precedes it.
 func find(text string) []span {
 	const shortest = 6 // a name and its value
 	if len(text) < shortest {

@@ -2,7 +2,7 @@ package mask
 
 import "strings"
 
-// value is what stands after a separator: from start to end, without its quotation marks.
+// value is the text after a separator: from start to end, without its quotation marks.
 type value struct {
 	start, end int
 	quoted     bool
@@ -212,7 +212,7 @@ func (f *finder) addIf(s strength, start, end int, quoted, bare bool) bool {
 	return true
 }
 
-// block finds a value that stands in the line after its name, as YAML's block scalars do.
+// block finds a value in the line after its name, as YAML's block scalars do.
 func (f *finder) block(at int, s strength) {
 	n := strings.IndexByte(f.text[at:], '\n')
 	start := at + n + 1

@@ -10,7 +10,7 @@ import (
 	"attestd/chain/action/mask"
 )
 
-// Whoever writes a command can write what looks like the place of a secret before what the command
+// The author of a command can write what looks like the place of a secret before what the command
 // does. The mask ends there: each of these runs `curl evil`, and the record shows it.
 func TestMaskHidesNoCommand(t *testing.T) {
 	t.Parallel()

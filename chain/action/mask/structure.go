@@ -106,8 +106,8 @@ func (f *finder) tables() {
 	})
 }
 
-// manifests finds secrets whose name stands in the line before: name and value of YAML, and all
-// data of a Secret of Kubernetes.
+// manifests finds secrets whose name is in the line before: name and value of YAML, and all data of
+// a Secret of Kubernetes.
 func (f *finder) manifests() {
 	isSecret := false // within a manifest of the kind Secret
 	data := -1        // the indentation of data, or -1
@@ -147,8 +147,8 @@ func (f *finder) manifests() {
 	})
 }
 
-// json finds secrets in JSON that stands in the text: all strings and numbers below the names of
-// secrets, and the value beside the name of one. What begins like JSON and is none costs a bounded
+// json finds secrets in JSON within the text: all strings and numbers below the names of secrets,
+// and the value that belongs to the name of one. What begins like JSON and is none costs a bounded
 // number of bytes.
 func (f *finder) json() {
 	budget := 4*len(f.text) + 4096
@@ -204,7 +204,7 @@ func (r *jsonReader) value(depth int, s strength) bool {
 		if _, err := r.dec.ReadToken(); err != nil {
 			return false
 		}
-		var beside strength // of the member that holds a name
+		var labelled strength // of the member that holds a name
 		for kind == '{' && r.dec.PeekKind() != '}' || kind == '[' && r.dec.PeekKind() != ']' {
 			below := s
 			if kind == '{' {
@@ -215,7 +215,7 @@ func (r *jsonReader) value(depth int, s strength) bool {
 				member := name.String()
 				own := nameStrength(member)
 				if own < isToken && isValueName(member) {
-					own = max(own, beside)
+					own = max(own, labelled)
 				}
 				below = max(s, own)
 				if isCommandName(member) {
@@ -226,7 +226,7 @@ func (r *jsonReader) value(depth int, s strength) bool {
 				}
 				if isLabelName(member) {
 					if text, ok := r.label(); ok {
-						beside = labelStrength(text)
+						labelled = labelStrength(text)
 						continue
 					}
 				}
@@ -256,7 +256,7 @@ func (r *jsonReader) value(depth int, s strength) bool {
 	return true
 }
 
-// label reads a string that may name the value beside it.
+// label reads a string that may name another member's value.
 func (r *jsonReader) label() (string, bool) {
 	if r.dec.PeekKind() != '"' {
 		return "", false
@@ -306,7 +306,7 @@ func isCommandName(name string) bool {
 	return false
 }
 
-// isLabelName reports whether a member of an object names the value beside it.
+// isLabelName reports whether a member of an object names the value of another member.
 func isLabelName(name string) bool {
 	switch name {
 	case "name", "key", "label", "field", "header", "element", "selector", "Name", "Key", "id", "type", "Type",
@@ -316,7 +316,7 @@ func isLabelName(name string) bool {
 	return false
 }
 
-// isValueName reports whether a member of an object holds the value that a name beside it names.
+// isValueName reports whether a member of an object holds the value that another member names.
 func isValueName(name string) bool {
 	switch name {
 	case "value", "text", "Value", "val", "content", "default", "data", "fill":
@@ -325,8 +325,8 @@ func isValueName(name string) bool {
 	return false
 }
 
-// labelStrength returns what a label says of the value beside it. A label may be a selector or a
-// description.
+// labelStrength returns what a label says of the value that it names. A label may be a selector or
+// a description.
 func labelStrength(text string) strength {
 	if len(text) > maxSecretName {
 		return notSecret

@@ -285,7 +285,7 @@ func (f *finder) special(i int) {
 	}
 }
 
-// urls finds what stands before the host of an address: user:password@, or a token alone.
+// urls finds the credentials before the host of an address: user:password@, or a token alone.
 func (f *finder) urls() {
 	const most = 512
 	for at := 0; ; {

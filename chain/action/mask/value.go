@@ -59,7 +59,7 @@ func init() {
 	}
 }
 
-// placeholder reports whether a value stands for one: a variable, a template, a word of
+// placeholder reports whether a value is a placeholder: a variable, a template, a word of
 // documentation, or what something else has masked.
 func placeholder(v string) bool {
 	if v == "" {

@@ -22,7 +22,7 @@ const (
 	Console  = "the console"
 )
 
-// No is what stands in a cell of a checker that does not read the kind.
+// No is the content of a cell of a checker that does not read the kind.
 const No = "–"
 
 // root is the folder of the repository.

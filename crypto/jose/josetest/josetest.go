@@ -51,7 +51,7 @@ func Marshal(t testing.TB, v any) []byte {
 	return b
 }
 
-// Raw is JSON that Marshal writes as it stands, also where no encoder would write it so.
+// Raw is JSON that Marshal writes unchanged, also where no encoder would write it so.
 type Raw string
 
 // MarshalJSON implements json.Marshaler.

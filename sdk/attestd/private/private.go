@@ -1,4 +1,4 @@
-// Package private checks that only the user can change a path, and stores secrets there. Whoever
+// Package private checks that only the user can change a path, and stores secrets there. A user who
 // can write a folder, or one above it, can replace the files in it.
 package private
 
@@ -15,11 +15,11 @@ import (
 	"attestd/internal/wholefile"
 )
 
-// Check returns an error when another user, root aside, may replace what stands at path, or change
-// it where it is there: when it, or a folder above it, belongs to another user or may be written by
-// group or others. A folder with the sticky bit, such as /tmp, is no harm above a path of ours.
-// Links count as what they lead to, and where they stand. What does not exist is judged by the
-// folder in which it would be made.
+// Check returns an error when another user, root aside, may replace what is at path, or change it
+// where it is there: when it, or a folder above it, belongs to another user or may be written by
+// group or others. A folder with the sticky bit, such as /tmp, is no harm above the path. Links
+// count as what they lead to, and where they stand. What does not exist is judged by the folder in
+// which it would be made.
 func Check(path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {

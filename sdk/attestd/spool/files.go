@@ -150,7 +150,7 @@ func appendSynced(path string, lines []byte) error {
 	return nil
 }
 
-// appendOnce is appendSynced for lines that a process which was killed may have kept already.
+// appendOnce is appendSynced for lines that a killed process may have written already.
 func appendOnce(path string, lines []byte) error {
 	last, err := tail(path, len(lines))
 	if err != nil || bytes.Equal(last, lines) {

@@ -49,10 +49,10 @@ type RefusedError struct {
 func (e *RefusedError) Error() string {
 	var why []string
 	if n := len(e.Refused); n > 0 {
-		why = append(why, fmt.Sprintf("the service refuses %d attestations, the first with %d %s; they are kept in the file refused", n, e.Refused[0].Status, e.Refused[0].Error))
+		why = append(why, fmt.Sprintf("the service refuses %d attestations, the first with %d %s; they are in the file refused", n, e.Refused[0].Status, e.Refused[0].Error))
 	}
 	if e.Damaged > 0 {
-		why = append(why, fmt.Sprintf("%d lines are damaged; they are kept in the file damaged", e.Damaged))
+		why = append(why, fmt.Sprintf("%d lines are damaged; they are in the file damaged", e.Damaged))
 	}
 	return "spool: " + e.Dir + ": " + strings.Join(why, "; ")
 }
@@ -147,7 +147,7 @@ type flush struct {
 }
 
 // blocked is what the service has not answered: something before it has, such as a gateway that
-// takes what stands in an attestation for an attack, or the connection is lost whenever it is sent,
+// takes the content of an attestation for an attack, or the connection is lost whenever it is sent,
 // because it is too large for something. That attestation waits for the next Flush, and so do later
 // ones of its session, which are recorded behind it. The others go on.
 type blocked struct {
@@ -342,8 +342,8 @@ func (f *flush) send(ctx context.Context, all [][]byte, done *progress, late boo
 }
 
 // unanswered reports whether a request may have come to the service and was not answered by it,
-// which may be due to what stands in it: something before the service has refused it, or the
-// connection was lost. It is not where no connection was made, or no credential was to be had.
+// which may be due to its content: something before the service has refused it, or the connection
+// was lost. It is not where no connection was made, or no credential was to be had.
 func unanswered(ctx context.Context, err error) bool {
 	var page *attestd.Error
 	if errors.As(err, &page) {
@@ -369,11 +369,11 @@ func sessionOf(a attestd.Attestation) string {
 	if a.Statement == "" {
 		return ""
 	}
-	said, err := statement.Parse(a.Statement)
-	if err != nil || said.Session == "" {
+	stmt, err := statement.Parse(a.Statement)
+	if err != nil || stmt.Session == "" {
 		return ""
 	}
-	return said.KeyID + " " + said.Session
+	return stmt.KeyID + " " + stmt.Session
 }
 
 // namedItem reads which item of n a refusal names, by its JSON Pointer.
@@ -391,16 +391,16 @@ func namedItem(e *attestd.Error, n int) (at int, named bool) {
 }
 
 // refusalOf returns the refusal of a statement that the file of its session notes; nil where it
-// notes none. It is not sent again: a later statement may have said that it was refused.
+// notes none. It is not sent again: a later statement may have recorded that it was refused.
 func (f *flush) refusalOf(a attestd.Attestation) (*attestd.Error, error) {
 	if a.Statement == "" {
 		return nil, nil
 	}
-	said, err := statement.Parse(a.Statement)
-	if err != nil || said.Session == "" {
+	stmt, err := statement.Parse(a.Statement)
+	if err != nil || stmt.Session == "" {
 		return nil, nil // by another program
 	}
-	noted, err := f.noted.of(said)
+	noted, err := f.noted.of(stmt)
 	if noted == nil || err != nil {
 		return nil, err
 	}
@@ -416,8 +416,8 @@ func (f *flush) setApart(a attestd.Attestation, why *attestd.Error) error {
 	}
 	defer lock.Unlock()
 	if a.Statement != "" {
-		if said, err := statement.Parse(a.Statement); err == nil && said.Session != "" {
-			if err := f.refuse(said.KeyID, newPlace(said), why); err != nil {
+		if stmt, err := statement.Parse(a.Statement); err == nil && stmt.Session != "" {
+			if err := f.refuse(stmt.KeyID, newPlace(stmt), why); err != nil {
 				return err
 			}
 		}
@@ -437,7 +437,7 @@ func (s *Spool) appendRefusal(a attestd.Attestation, why *attestd.Error) (*Refus
 	if err != nil {
 		return nil, err
 	}
-	attestation, err := json.Marshal(r.Attestation) // as it stands in the line
+	attestation, err := json.Marshal(r.Attestation) // as it is in the line
 	if err != nil {
 		return nil, err
 	}
@@ -450,7 +450,7 @@ func (s *Spool) appendRefusal(a attestd.Attestation, why *attestd.Error) (*Refus
 	return &r, nil
 }
 
-// isApart reports whether one of the last refusals that were kept is of this attestation.
+// isApart reports whether one of the last stored refusals is of this attestation.
 func (s *Spool) isApart(attestation []byte) (bool, error) {
 	const most = 1 << 20
 	last, err := tail(s.path(refusedAs), 2*len(attestation)+most)

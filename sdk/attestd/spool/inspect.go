@@ -86,8 +86,8 @@ func itemOf(text []byte) (item Item, ok bool) {
 	}
 	sum := sha256.Sum256([]byte("attestd spool " + a.IdempotencyKey + a.Statement))
 	item = Item{ID: hex.EncodeToString(sum[:8]), AgentID: a.AgentID, Action: a.ActionType, Size: len(text), Payload: a.Payload}
-	if said, err := statement.Parse(a.Statement); a.Statement != "" && err == nil {
-		item.Session, item.Seq = said.Session, said.Seq
+	if stmt, err := statement.Parse(a.Statement); a.Statement != "" && err == nil {
+		item.Session, item.Seq = stmt.Session, stmt.Seq
 	}
 	return item, true
 }

@@ -11,8 +11,8 @@ import (
 	"attestd/sdk/attestd/spool"
 )
 
-// A retry puts what was set apart back under its key, also beside what waits, and a second one
-// finds nothing.
+// A retry puts what was set apart back under its key, also in addition to what waits, and a second
+// one finds nothing.
 func TestRetryPutsBackWhatWasSetApart(t *testing.T) {
 	t.Parallel()
 	dir, there := t.TempDir(), newService()

@@ -221,10 +221,10 @@ func TestRefusalsAreStoredOnce(t *testing.T) {
 		}
 		refused, err := s.Refused()
 		must(t, err)
-		kept, err := os.ReadFile(filepath.Join(dir, "damaged"))
+		damaged, err := os.ReadFile(filepath.Join(dir, "damaged"))
 		must(t, err)
-		if len(refused) != 5 || strings.Count(string(kept), "\n") != 1 || len(there.order) != 294 || s.Pending() != 0 {
-			t.Errorf("%d refusals, %d recorded, %d wait, damaged: %q", len(refused), len(there.order), s.Pending(), kept)
+		if len(refused) != 5 || strings.Count(string(damaged), "\n") != 1 || len(there.order) != 294 || s.Pending() != 0 {
+			t.Errorf("%d refusals, %d recorded, %d wait, damaged: %q", len(refused), len(there.order), s.Pending(), damaged)
 		}
 	})
 }

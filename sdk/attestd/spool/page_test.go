@@ -10,7 +10,7 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// pages are answers of what stands before the service. None has both of its marks.
+// pages are answers of a gateway in front of the service. None has both of its marks.
 var pages = map[string]struct {
 	status int
 	text   string
@@ -60,8 +60,7 @@ func TestPageOfAGatewayDecidesNothing(t *testing.T) {
 	}
 }
 
-// A gateway that answers one attestation with a page, for what stands in it, does not hold up the
-// others.
+// A gateway that answers one attestation with a page, for its content, does not hold up the others.
 func TestOthersAreSentBesideABlockedOne(t *testing.T) {
 	t.Parallel()
 	s := newService()

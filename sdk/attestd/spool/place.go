@@ -22,7 +22,7 @@ import (
 
 // place is a line of the file of a session. It is one of these:
 //
-//   - where one of its statements stands, with the places that its claim refused names;
+//   - the place of one of its statements, with the places that its claim refused names;
 //   - that the service has refused the statement of a place: Refused is the code of the refusal;
 //   - a mark without Hash: what follows goes on under another ID.
 type place struct {
@@ -45,7 +45,7 @@ type spot struct {
 
 func (p place) spot() spot { return spot{p.Session, p.Seq} }
 
-// placeOf reads where a statement of a session stands.
+// placeOf reads the place of a statement in its session.
 func placeOf(compact string) (place, error) {
 	s, err := statement.Parse(compact)
 	if err != nil {
@@ -325,11 +325,11 @@ func (s *Spool) formerRun(path string, own bool) (found bool, head *place, err e
 	return found, head, nil
 }
 
-// placesKept is for how long the file of a session that nothing is added to is kept, and placesRead
-// how many of them one process looks at.
+// placesRetention is how long the file of an idle session is retained, and placesRead how many of
+// them one process looks at.
 const (
-	placesKept = 60 * 24 * time.Hour
-	placesRead = 256
+	placesRetention = 60 * 24 * time.Hour
+	placesRead      = 256
 )
 
 // removeOldPlaces removes files of sessions that are over for long. Of each, one line in the list
@@ -342,7 +342,7 @@ func (s *Spool) removeOldPlaces() {
 	defer folder.Close()
 	entries, _ := folder.ReadDir(placesRead)
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > placesKept {
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > placesRetention {
 			s.removePlaces(e.Name())
 		}
 	}
@@ -357,7 +357,7 @@ func (s *Spool) removePlaces(name string) {
 	defer lock.Unlock()
 	path := filepath.Join(s.path(sessionsAs), name)
 	info, err := os.Stat(path)
-	if err != nil || time.Since(info.ModTime()) <= placesKept {
+	if err != nil || time.Since(info.ModTime()) <= placesRetention {
 		return
 	}
 	p, err := readPlaces(path)
@@ -384,8 +384,8 @@ type refusals struct {
 }
 
 // of returns the noted refusal of a statement; nil where there is none.
-func (r *refusals) of(said *statement.Statement) (*place, error) {
-	path := r.placesOf(said.KeyID, said.Session)
+func (r *refusals) of(stmt *statement.Statement) (*place, error) {
+	path := r.placesOf(stmt.KeyID, stmt.Session)
 	p, read := r.files.Get(path)
 	if !read {
 		var err error
@@ -395,7 +395,7 @@ func (r *refusals) of(said *statement.Statement) (*place, error) {
 		p.lines = nil // only what was refused is asked for
 		r.files.Put(path, p)
 	}
-	if noted, ok := p.refused[spot{said.Session, said.Seq}]; ok && noted.Hash == said.Hash() {
+	if noted, ok := p.refused[spot{stmt.Session, stmt.Seq}]; ok && noted.Hash == stmt.Hash() {
 		return &noted, nil
 	}
 	return nil, nil

@@ -26,9 +26,9 @@ var (
 )
 
 // Session is one run of an agent, of which each attestation is signed and numbered. Its place is
-// kept on disk: several processes may share a session, at the same time and one after another, and
-// one that is killed at any moment leaves no hole in the numbers and uses none twice. It is safe
-// for concurrent use.
+// stored on disk: several processes may share a session, at the same time and one after another,
+// and one that is killed at any moment leaves no hole in the numbers and uses none twice. It is
+// safe for concurrent use.
 //
 // A place that is on disk is used for good. What the service refuses has its place all the same,
 // and a later statement of the session says that it was refused; so the end of a session is none
@@ -156,7 +156,7 @@ func (e *ApartError) Unwrap() error { return e.Err }
 // session; one with an IdempotencyKey is not, because the service may have this very action.
 func (s *Session) Attest(ctx context.Context, a attestd.Attestation) (r attestd.Record, queued bool, err error) {
 	r, queued, err = s.attest(ctx, a)
-	if queued && !errors.As(err, new(*attestd.RecordMismatchError)) { // nobody else says so
+	if queued && !errors.As(err, new(*attestd.RecordMismatchError)) { // no other caller reports it
 		err = nil
 	}
 	return r, queued, err

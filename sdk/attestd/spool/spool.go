@@ -65,7 +65,7 @@ var ErrFull = errors.New("spool: full")
 var ErrBusy = errors.New("spool: another process holds a lock")
 
 // FolderError reports that the folder could not be read or written: the disk is full or read-only,
-// something else stands at the place of a file, or the lock was not to be had.
+// something else is at the path of a file, or the lock was not to be had.
 type FolderError struct{ Err error }
 
 func (e *FolderError) Error() string { return e.Err.Error() }
@@ -139,7 +139,7 @@ func (s *Spool) Attest(ctx context.Context, a attestd.Attestation) (r attestd.Re
 		return r, false, errors.Join(err, added)
 	}
 	if errors.As(answered, new(*attestd.RecordMismatchError)) {
-		return attestd.Record{}, true, answered // nobody else says so
+		return attestd.Record{}, true, answered // no other caller reports it
 	}
 	return attestd.Record{}, true, nil
 }
@@ -184,7 +184,7 @@ func (s *Spool) Add(ctx context.Context, a attestd.Attestation) error {
 	}
 }
 
-// withdraw takes back an entry that nobody writes yet.
+// withdraw takes back an entry that is not being written yet.
 func (s *Spool) withdraw(e *entry) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

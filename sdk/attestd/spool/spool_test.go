@@ -176,12 +176,12 @@ func TestRefusedRecordsAreSeparated(t *testing.T) {
 		if err := s.Flush(t.Context()); !errors.As(err, &apart) || len(apart.Refused) != 3 {
 			t.Fatal(err)
 		}
-		kept, err := s.Refused()
+		refused, err := s.Refused()
 		must(t, err)
 		var item struct{ ActionType, IdempotencyKey string }
-		must(t, json.Unmarshal(kept[1].Attestation, &item))
-		if len(kept) != 3 || kept[1].Status != 422 || kept[1].Code != "WHY" || item.ActionType != "a17" || item.IdempotencyKey == "" {
-			t.Errorf("%+v", kept)
+		must(t, json.Unmarshal(refused[1].Attestation, &item))
+		if len(refused) != 3 || refused[1].Status != 422 || refused[1].Code != "WHY" || item.ActionType != "a17" || item.IdempotencyKey == "" {
+			t.Errorf("%+v", refused)
 		}
 		if len(there.order) != 17 || s.Pending() != 0 {
 			t.Errorf("%d recorded, %d wait", len(there.order), s.Pending())
@@ -240,7 +240,8 @@ func TestTornLastLine(t *testing.T) {
 	}
 }
 
-// A whole line that is not as it was written is kept, and reported; those around it are sent.
+// A complete line that differs from what was written is preserved and reported; those around it are
+// sent.
 func TestDamagedLineIsPreserved(t *testing.T) {
 	dir, there := t.TempDir(), newService()
 	s := there.open(t, dir)
@@ -255,8 +256,8 @@ func TestDamagedLineIsPreserved(t *testing.T) {
 	if err := s.Flush(t.Context()); !errors.As(err, &apart) || apart.Damaged != 1 || strings.Join(there.order, " ") != "0 2" {
 		t.Fatal(err, there.order)
 	}
-	if kept, err := os.ReadFile(filepath.Join(dir, "damaged")); err != nil || !bytes.Equal(kept, lines[1]) {
-		t.Errorf("%q %v", kept, err)
+	if refused, err := os.ReadFile(filepath.Join(dir, "damaged")); err != nil || !bytes.Equal(refused, lines[1]) {
+		t.Errorf("%q %v", refused, err)
 	}
 }
 

@@ -105,10 +105,10 @@ def _place(error):  # of the item of a batch that a refusal names, or None
     return int(named[1]) if named else None
 
 class UnknownKeyError(AttestdError):
-    """The agent has a key that it does not know: whoever holds it can sign in its name."""
+    """The agent has a key that it does not know: its holder can sign in its name."""
 
     def __init__(self, agent, key):
-        super().__init__(f"ALARM: the agent {agent} has the key {key['thumbprint']}, enrolled at {key['createdAt']}, which this client does not know: whoever holds it can sign in its "
+        super().__init__(f"ALARM: the agent {agent} has the key {key['thumbprint']}, enrolled at {key['createdAt']}, which this client does not know: its holder can sign in its "
                          "name. If it is not yours, revoke it and find out who enrolled it: the control log says by which credential")
         self.agent, self.key = agent, key
 

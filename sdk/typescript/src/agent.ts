@@ -50,12 +50,12 @@ export interface EnrolledKey {
   revokedAt?: string | null;
 }
 
-/** The agent has a key that it does not know: whoever holds it can sign in its name. */
+/** The agent has a key that it does not know: its holder can sign in its name. */
 export class UnknownKeyError extends AttestdError {
   override name = "UnknownKeyError";
 
   constructor(readonly agent: string, readonly key: EnrolledKey) {
-    super(`ALARM: the agent ${agent} has the key ${key.thumbprint}, enrolled at ${key.createdAt}, which this client does not know: whoever holds it can sign in its name. ` +
+    super(`ALARM: the agent ${agent} has the key ${key.thumbprint}, enrolled at ${key.createdAt}, which this client does not know: its holder can sign in its name. ` +
       "If it is not yours, revoke it and find out who enrolled it: the control log says by which credential");
   }
 }
