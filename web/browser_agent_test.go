@@ -84,7 +84,7 @@ func TestBrowserAgentPage(t *testing.T) {
 	if got := b.edges(`.acted li[data-from]`); got != want {
 		t.Errorf("the list has the edges %s, want %s", got, want)
 	}
-	b.reads(`.acted`, "acted with its own token, on nobody’s behalf, in 1 record")
+	b.reads(`.acted`, "acted with its own token, on no one’s behalf, in 1 record")
 	b.reads(`[aria-label="Delegations"]`, "Based on 7 records: those in which it acted under a delegation (4), and those in which others acted for it (4)")
 	b.shows(`[data-records="5"] li[data-index="7"][data-check="ok"]`)
 	b.reads(`[aria-label="Records of this agent"]`, "All 5 records")

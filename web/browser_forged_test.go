@@ -219,7 +219,7 @@ func TestBrowserSmallEvidence(t *testing.T) {
 	b.goTo("#/proof")
 	b.judged("small.json", jsonOf(t, savedOf(s, key, "acme", 3)), "warn")
 	b.reads(`[data-evidence] .notice`, "its position is not proven")
-	b.reads("main", "Where the record stands: whoever made the file chose the chain root")
+	b.reads("main", "Where the record is in the log: the maker of the file chose the chain root")
 	for name, change := range map[string]func(file map[string]any, steps []any){
 		"payload": func(f map[string]any, _ []any) {
 			f["record"].(map[string]any)["payload"].(map[string]any)["actionType"] = "paid"

@@ -223,7 +223,7 @@ func TestBrowserLiveRejectsOtherRecords(t *testing.T) {
 	b.reads(".pulse-word", "fails at 5")
 	b.goTo("#/records")
 	b.reads(`[data-index="5"][data-check="bad"]`, "timestamp")
-	b.reads(`[data-index="8"][data-check="bad"]`, "record 6 stands in its place")
+	b.reads(`[data-index="8"][data-check="bad"]`, "record 6 is in its place")
 	b.goTo("#/chain/5")
 	b.reads(`dialog [role="alert"]`, "Record 5 is none")
 }

@@ -105,9 +105,9 @@ func (b *browser) word(index int, is, tone, text string) {
 	b.shows(fmt.Sprintf(`[data-index="%d"] .word[data-word=%q][data-word-tone=%q]`, index, is, tone))
 }
 
-// Beside each record stands whose word it is. What an agent's key signed is green only when the
-// reader has confirmed that key, or one from which it follows; a key that the company enrolled
-// beside it is red then.
+// Each record shows who signed it. What an agent's key signed is green only when the reader has
+// confirmed that key, or one from which it follows; a key that the company enrolled beside it is
+// red then.
 func TestBrowserWhoseWord(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
@@ -123,7 +123,7 @@ func TestBrowserWhoseWord(t *testing.T) {
 
 	b := openBrowser(t, s.base)
 	b.signInForTab(key)
-	const company = "whoever holds a key of the company can say it"
+	const company = "the holder of any company key can record it"
 	for i := range 3 {
 		b.word(i, "agent", "warn", "A key that the company enrolled for this agent signed this")
 	}

@@ -54,7 +54,7 @@ function textOf(source) { // of a file, which is no longer and no heavier than o
 // strict JSON: no name twice, no number that a double does not keep; integers become BigInt
 export function read(text) {
   let at = 0;
-  const take = (pattern) => { // what stands here and is like a pattern
+  const take = (pattern) => { // the text here that matches a pattern
     const start = pattern.lastIndex = at;
     if (pattern.test(text)) at = pattern.lastIndex;
     return text.slice(start, at);
@@ -89,7 +89,7 @@ export function read(text) {
   const member = (members) => {
     must(text[at] === '"', "a name is missing");
     const name = string();
-    must(!members.has(name), `${name} stands twice`);
+    must(!members.has(name), `${name} is duplicated`);
     space();
     skip(":");
     members.set(name, value());
@@ -202,7 +202,7 @@ export function checkKey(key) {
 const checkSignature = (key, signature, message) =>
   must(verify(null, message, key.pem, unbase64url(signature)), "the signature is not the company's");
 
-// of a rotation: with whole fingerprints, or in the form of before, with the kids alone
+// of a rotation: with whole fingerprints, or in the older form, with the kids alone
 const statements = (origin, at, old, one) =>
   [["v2", old.fingerprint, one.fingerprint], ["v1", old.kid, one.kid]].map(([version, ...names]) => `attestd/key-rotation/${version}\n${origin}\n${at}\n${names.join("\n")}\n`);
 
@@ -255,7 +255,7 @@ function delegationOf(record) {
   return [[info]];
 }
 
-// of a record whose hash the company has signed, and nobody can recompute
+// of a record whose hash the company has signed, and which cannot be recomputed
 export class Pruned extends Error {
   constructor() {
     super("its payload was pruned, and without it the hash cannot be recomputed");
@@ -709,7 +709,7 @@ export class Evidence { // a file while it is checked
       const is = { kid, fingerprint: `SHA256:${digest.toString("base64url")}`, jwk: { kty: "OKP", crv: "Ed25519", x: key.jwk.x, kid, alg: "EdDSA", use: "sig" } };
       must(canonical(key) === canonical(is), "a key is not the one that it says");
     });
-    must(new Set(file.keys.map(({ jwk: { x } }) => x)).size === count, "a key stands twice");
+    must(new Set(file.keys.map(({ jwk: { x } }) => x)).size === count, "a key is listed twice");
     must(canonical(file.logs.map(({ log }) => log)) === canonical(needed), `the logs are not ${needed}`);
     for (const { log, logId, origin, keys } of file.logs) {
       must(origin.endsWith(`/v1/log/${logId}`), "an origin is of another log");
@@ -761,7 +761,7 @@ export class Evidence { // a file while it is checked
 
   readWitnesses() {
     this.witnesses = this.file.witnesses.map((vkey) => readVKey(vkey, 4));
-    must(new Set(this.witnesses.map(({ raw }) => raw.toString("hex"))).size === this.witnesses.length, "a witness stands twice");
+    must(new Set(this.witnesses.map(({ raw }) => raw.toString("hex"))).size === this.witnesses.length, "a witness is listed twice");
   }
 
   opened({ log, origin, keys }, signed) { // a log's one checkpoint, once its signatures are checked
@@ -943,7 +943,7 @@ export class Evidence { // a file while it is checked
       kid = one.endorsement.kid;
       before = known.get(kid);
       must(before?.key, `not complete: the control record of the key ${kid}, which signed for another one, is not in the file`);
-      must(before.record.index < one.record.index, "a key stands before the one that signed for it");
+      must(before.record.index < one.record.index, "a key comes before the one that signed for it");
       must(before.revoked.every(({ index }) => index > one.record.index), "the key that signed for another one was revoked before");
       this.named(one.endorsement);
       one.endorsement.check(before.key);
@@ -1068,7 +1068,7 @@ const NOT_PROVEN_OF = [ // and of files with one of these members, and none of t
 
 // c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
 export function readPolicy(text) {
-  // free: may a name that stands there still become a member
+  // free: may a name there still become a member
   const logs = [], witnesses = [], groups = [], free = new Map([["none", false]]);
   let quorum;
   must(Buffer.byteLength(text) <= 1 << 20 && /(^|\n)$/.test(text) && !/[\0-\x08\x0b-\x1f\x7f]/.test(text), "not the text of a policy");
@@ -1098,7 +1098,7 @@ export function readPolicy(text) {
     free.set(name, true);
   }
   must(quorum, "no line says what the quorum is");
-  for (const list of [logs, witnesses.map(([, w]) => w)]) must(new Set(list.map(({ raw }) => raw.toString("hex"))).size === list.length, "a key stands twice");
+  for (const list of [logs, witnesses.map(([, w]) => w)]) must(new Set(list.map(({ raw }) => raw.toString("hex"))).size === list.length, "a key is listed twice");
   return { logs, witnesses, groups, quorum };
 }
 
@@ -1350,8 +1350,8 @@ export const KINDS = {
   passport: ["an answer with a passport", "functions of check.py and check.mjs check it, with the company's keys; the page Passports of the console checks the token in it"],
   token: ["a token", "functions of check.py and check.mjs check a passport, with the company's keys, and the page Passports of the console"],
   keys: ["a file of a company's keys", "check.py and check.mjs take it after a proof"],
-  checkpoint: ["a checkpoint", "the page Checkpoints of the console checks it; with GET /v1/log/{logId}/consistency, attestd check --newer compares it with a file of before"],
-  consistency: ["the proof that a log goes on", "attestd check --newer takes it, beside a file of before"],
+  checkpoint: ["a checkpoint", "the page Checkpoints of the console checks it; with GET /v1/log/{logId}/consistency, attestd check --newer compares it with an older file"],
+  consistency: ["the proof that a log goes on", "attestd check --newer takes it, with an older file"],
   "tlog-proof": ["a tlog-proof", "tools of c2sp.org check it; GET /v1/evidence/{index} has it in a file that attestd check reads"],
   saved: ["evidence that an earlier console saved", "the page Proof of the console checks it"],
 };
@@ -1425,7 +1425,7 @@ function knownFile() { // its path; undefined without a configuration folder
   return folder ? resolve(folder, "attestd", "trusted-keys") : undefined;
 }
 
-// nobody else, root aside, can change what stands at a path, or a folder above it
+// no other user, root aside, can change what is at a path, or a folder above it
 function mustBeOwn(path, above = false, links = 0) {
   if (!process.geteuid) return; // elsewhere no mode says so
   const found = lstatSync(path), mode = found.mode & 0o7777;

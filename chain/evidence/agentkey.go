@@ -210,7 +210,7 @@ func (ch *keyChain) follows(companyID string, k, before *agentKey) error {
 		return fmt.Errorf("not complete: the control record of the key %s, which signed for this one, is not in the file", e.KeyID)
 	}
 	if before.index >= k.index {
-		return errors.New("it stands before the key that signed for it")
+		return errors.New("it comes before the key that signed for it")
 	}
 	if slices.ContainsFunc(before.revoked, func(r revocation) bool { return r.index < k.index }) {
 		return errors.New("the key that signed for it was revoked before")

@@ -83,8 +83,8 @@ var words = map[Kind][2]string{
 	Token:    {"a token", "functions of check.py and check.mjs check a passport, with the company's keys, and the page Passports of the console"},
 	Keys:     {"a file of a company's keys", "check.py and check.mjs take it after a proof"},
 	Checkpoint: {"a checkpoint", "the page Checkpoints of the console checks it; " +
-		"with GET /v1/log/{logId}/consistency, attestd check --newer compares it with a file of before"},
-	Consistency: {"the proof that a log goes on", "attestd check --newer takes it, beside a file of before"},
+		"with GET /v1/log/{logId}/consistency, attestd check --newer compares it with an older file"},
+	Consistency: {"the proof that a log goes on", "attestd check --newer takes it, with an older file"},
 	TlogProof: {"a tlog-proof", "tools of c2sp.org check it; " +
 		"GET /v1/evidence/{index} has it in a file that attestd check reads"},
 	Saved: {"evidence that an earlier console saved", "the page Proof of the console checks it"},

@@ -93,7 +93,7 @@ type Log string
 
 const (
 	Actions Log = "actions" // what agents did; also ""
-	Control Log = "control" // changes of rights
+	Control Log = "control" // permission changes
 )
 
 func (l Log) query() url.Values {

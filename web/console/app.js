@@ -83,7 +83,7 @@ const NO_PAGE = {
 /** @type {Record<string, string>} */
 const FORMER = { chain: 'records' }; // names that pages had: their links go on working
 
-// How the navigation is divided. What no group names stands in none.
+// How the navigation is divided. A page that no group names is in none.
 const GROUPS = [
   { name: 'Monitor', ids: ['start', 'live', 'records', 'sessions', 'proof', 'verify'] },
   { name: 'Identities', ids: ['agents', 'delegations', 'passports', 'keys', 'federation'] },
@@ -189,7 +189,7 @@ function App() {
   const { page, argument } = useStore(route);
   const { status, company, turn } = useStore(session);
   const main = useRef(null);
-  useStore(times); // all that is shown is shown anew in another zone
+  useStore(times); // everything is shown again in another zone
   const before = useRef(null); // what was shown before
   const shown = PAGES.find((p) => p.id === (FORMER[page] ?? page)) ?? NO_PAGE;
 

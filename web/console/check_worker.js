@@ -1,5 +1,5 @@
 // @ts-check
-// Checks records for whoever sends their texts: the page, or the worker that reads a whole chain.
+// Checks records for the sender of their texts: the page, or the worker that reads a whole chain.
 import { unbase64url } from './lib/bytes.js';
 import { engine, publicKey } from './lib/ed25519.js';
 import { keyAt } from './lib/keyring.js';

@@ -56,7 +56,7 @@ async function collect(checked) {
     }
     const { index, hash, leaf, ok, reason } = result;
     if (index !== next)
-      fail(next, index > next ? `missing; the next record is ${index}` : `record ${index} stands in its place`);
+      fail(next, index > next ? `missing; the next record is ${index}` : `record ${index} is in its place`);
     if (result.pruned) pruned++;
     else if (!ok) fail(index, reason);
     if ((held.seen.get(index) ?? hash) !== hash)

@@ -40,7 +40,7 @@ test('no record that the company’s key forges passes with the agent’s key pi
   }
 });
 
-test('a verdict says whose word a record is', async () => {
+test('a verdict says who signed a record', async () => {
   const signer = 'WhlIT0HTwF6yZDONyo6NMnrstKfPhO74Xg-5inZ6raA';
   const says = async (trust, words) => assert.ok((await checkFile(sample('signed.json'), trust)).checked.join('\n')
     .includes(words), words);

@@ -16,7 +16,7 @@ const green = verdict({ ok: true, keyState: 'confirmed', found: [] });
 const amber = verdict({ ok: true, keyState: 'unconfirmed', found: [] });
 const other = 'A'.repeat(43);
 
-// The record of a file, and whose word it is from the control records in that file.
+// The record of a file, and who signed it, from the control records in that file.
 async function wordIn({ record: given, agentKey, logs: [{ origin: log }] }) {
   const record = parseRecord(JSON.stringify(given));
   const known = new Map();
@@ -97,7 +97,7 @@ test('what nobody signed in the name of a protected agent is red, from the polic
       signature: 'A'.repeat(86) });
     return wordVerdict(unsigned(parseRecord(text), policies), 'unconfirmed', green);
   };
-  const grey = { tone: '', is: 'said with a key of the company' };
+  const grey = { tone: '', is: 'recorded with a company key' };
   const red = { tone: 'bad', is: 'not signed by the agent' };
   const own = addPolicies(new Map(), [change(2, 60, 'bot', 'any'), change(1, 20, 'bot', 'key')]);
   for (const [seconds, want] of [[10, grey], [22, grey], [30, red], [50, red], [58, grey], [70, grey]])

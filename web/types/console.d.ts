@@ -194,7 +194,7 @@ type Assess = (ok: boolean, about?: About | null) => Verdict;
 interface AgentName { companyId: string; agentId: string }
 
 /**
- * Whose word a record is, as far as it was checked (lib/words.js): of the agent, by a statement
+ * Who signed a record, as far as it was checked (lib/words.js): of the agent, by a statement
  * that holds; of whoever has a key of the company; unsigned, though only the agent's key might
  * speak then; a statement that fails; or unknown, where that could not be found out. chain is as
  * of agentKeyState. stolen says that the key was in other hands when the record was made. notes

@@ -11,7 +11,7 @@ Client. AsyncClient has the same methods for asyncio.
 timeout is one deadline over a whole attempt, from the connection to the end of the answer. Of an answer at most MAX_ANSWER bytes are read.
 
 What an append promises: attest returns when the service has answered 201, that is when the record is on its disk. Every append carries an idempotency key, the same on
-all its retries, so a lost answer never makes a second record. After a ConnectionLost, or a ServiceError with a status of 500 or more, nobody knows whether the record is
+all its retries, so a lost answer never makes a second record. After a ConnectionLost, or a ServiceError with a status of 500 or more, it is unknown whether the record is
 there: the same attestation with the same key finds out, within 30 days. Spool does so for programs that cannot wait.
 
 Retries: reads and appends are sent again after a lost connection, 408, 409, 429 and 5xx. Other requests would be carried out twice, so they are sent again only where they

@@ -122,7 +122,7 @@ class Agent:
 
     # takes the log that the service names, or compares it with the one that is known
     def _learn(self, log):
-        if type(log) is not str:  # a service of before
+        if type(log) is not str:  # an older service
             return
         if self.log in (None, log) and visible(log, 255):
             self.log = log

@@ -179,7 +179,7 @@ class Client(_Operations):
             yield json.loads(text)
 
     def raw(self, operation, *order, **given):
-        """Carries out an operation by its name in the reference and returns the bytes of its answer, for whoever keeps them: those of evidence, for example."""
+        """Carries out an operation by its name in the reference and returns the bytes of its answer, for a caller that stores them: those of evidence, for example."""
         route = OPERATIONS[operation]
         return self._send(route, *_arrange(route, *_bound(operation, order, given)), bytes)
 
@@ -284,7 +284,7 @@ def _under_fresh_keys(send, items):
 
 @dataclass(frozen=True)
 class _Rate:
-    """What the service has said of its limit on attestations: how many in a window (0 for no
+    """The service's last answer about its limit on attestations: how many in a window (0 for no
     limit), how many are left, and until when (monotonic) that is so at least."""
 
     limit: int

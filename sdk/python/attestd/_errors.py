@@ -39,7 +39,7 @@ class PayloadError(AttestdError, ValueError):
         self.pointer = pointer
 
 class RecordMismatchError(AttestdError):
-    """ALARM: the service, or what stands before it, has answered with records of something else than was sent. Whether what was sent is recorded is unknown. places says which of the
+    """ALARM: the service, or a proxy in front of it, has answered with records of something else than was sent. Whether what was sent is recorded is unknown. places says which of the
     items differ, and in what: agentId, actionType, payload, statement, delegation, companyId or hash."""
 
     def __init__(self, operation, places):

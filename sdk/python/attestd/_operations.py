@@ -93,7 +93,7 @@ class _Operations:
     def disable_agent(self, agent_id):
         """Disable an agent.
 
-        POST /v1/agents/{agentId}/disable, disableAgent of the API reference. After this response, the agent gets no SVID, passport, delegation or token exchange, and nobody can attest for it.
+        POST /v1/agents/{agentId}/disable, disableAgent of the API reference. After this response, the agent gets no SVID, passport, delegation or token exchange, and no one can attest for it.
 
         agent_id (or agentId): str. The agent's name in its company.
         """
@@ -281,7 +281,7 @@ class _Operations:
         token: str. The access token.
         client_assertion: str. As at the token endpoint; aud may also be this URL or the company's issuer.
         client_assertion_type: str. As at the token endpoint.
-        client_id: str. As at the token endpoint; not beside Authorization.
+        client_id: str. As at the token endpoint; not with Authorization.
         client_secret: str. As at the token endpoint.
         token_type_hint: str. It is ignored.
         """
@@ -296,7 +296,7 @@ class _Operations:
         token: str. The access token.
         client_assertion: str. As at the token endpoint; aud may also be this URL or the company's issuer.
         client_assertion_type: str. As at the token endpoint.
-        client_id: str. As at the token endpoint; not beside Authorization.
+        client_id: str. As at the token endpoint; not with Authorization.
         client_secret: str. As at the token endpoint.
         token_type_hint: str. It is ignored.
         """

@@ -15,7 +15,7 @@ class Route:
     members: tuple = ()  # of the body; "*" is any
     query: tuple = ()
     header: tuple = ()
-    body: str = "json"  # or form; or text, which stands in the argument text
+    body: str = "json"  # or form; or text, which is in the argument text
     status: int = 200  # the one success
     denies: bool = False  # a refusal that says "valid": false is an answer too
     answer: str = "json"  # or text, bytes, lines, stream

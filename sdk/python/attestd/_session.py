@@ -17,7 +17,7 @@ def _is_refused(error):
 
 @dataclass(frozen=True)
 class _Next:
-    """Where the next statement of a session stands, and what it names: refused are places that the service has refused and no statement has named, continues is the last statement of the
+    """The place of the next statement of a session, and what it names: refused are places that the service has refused and no statement has named, continues is the last statement of the
     run that the session goes on from."""
 
     sid: str

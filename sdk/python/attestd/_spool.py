@@ -43,7 +43,7 @@ class Spool:
         for name in ("new", "pending", "refusals", "refused", "sessions"):
             (self.folder / name).mkdir(mode=0o700, exist_ok=True)
             _check_private(self.folder / name)  # somebody may have made it meanwhile
-        # left by a process that was killed before it acknowledged them; and of sessions that nobody
+        # left by a process that was killed before it acknowledged them; and of sessions that no one
         # goes on with
         for left, age in [(left, 3600) for left in (self.folder / "new").iterdir()] + [(left, 60 * 86400) for left in (self.folder / "refusals").iterdir()]:
             try:
@@ -62,7 +62,7 @@ class Spool:
         new one goes on from."""
         return SpoolSession(self, id, continues=continues)
 
-    def _put_refusal(self, refusal):  # for whoever has that session
+    def _put_refusal(self, refusal):  # for the process that has that session
         self._put("refusals", f"{_prefix_of(refusal['kid'], refusal['sid'])}.{refusal['seq']}", _sealed_json(refusal))
 
     def _refusals(self, kid, sid):
@@ -77,7 +77,7 @@ class Spool:
 
     def _add_text(self, text, made):  # returns the name of the file
         item = _sealed(text, made)
-        with self._lock:  # the order of one process is kept when several come in a microsecond
+        with self._lock:  # preserves the order of one process when several come in a microsecond
             self._last = max(self._last + 1, time.time_ns() // 1000)
             name = f"{self._last:017}-{secrets.token_hex(8)}.item"
             self._size = (self._measure() if self._size < 0 else self._size) + len(item.encode())
@@ -177,7 +177,7 @@ class Spool:
         return min(room, 1000)
 
     def _batch(self, names, found):
-        """Sends the first of some items, and returns how many are dealt with. A key stands in a
+        """Sends the first of some items, and returns how many are dealt with. A key is in a
         batch but once."""
         items, keys, size = [], set(), 0
         for read, name in enumerate(names):
@@ -220,7 +220,7 @@ class Spool:
             must(type(key) is str, "no key")
             return _Item(name, text, key, made)
         except (ValueError, LookupError, TypeError):
-            self._set_apart(name, "what stands on the disk is not what was written", found)
+            self._set_apart(name, "the content on the disk is not what was written", found)
             return None
 
     def _send(self, items, found, renewed=()):
@@ -326,8 +326,8 @@ def _make_private(folder):
         folder.mkdir(mode=0o700, exist_ok=True)
 
 def _check_private(path, above=False, links=0):
-    """Raises an error where another user, root aside, may replace what stands at a path, or change it: when it, or a folder above it, belongs to another user or may be written by group
-    or others. A folder with the sticky bit, such as /tmp, is no harm above a path. A link counts as what it leads to, and where it stands."""
+    """Raises an error where another user, root aside, may replace what is at a path, or change it: when it, or a folder above it, belongs to another user or may be written by group
+    or others. A folder with the sticky bit, such as /tmp, is no harm above a path. A link counts as what it leads to, and the place of the link."""
     if os.name != "posix":  # elsewhere no mode says so
         return
     path = os.path.abspath(path)
@@ -348,7 +348,7 @@ def _check_private(path, above=False, links=0):
         _check_private(os.path.dirname(path), True, links)
 
 @dataclass
-class _Found:  # by a flush, beside what it has sent
+class _Found:  # by a flush, apart from what it has sent
     refused: list
     mismatch: RecordMismatchError | None = None  # the first answer that was not of what was sent
     # the error of the first item by itself that the service has not answered
@@ -430,7 +430,7 @@ class SpoolSession:
     @_either
     def attest(self, action_type, payload, *, delegation=None, idempotency_key=None, end=False):
         """As add, and sends it; with end, the last one of the session. Returns {"queued": False, "record": …} or, where there is no answer, {"queued": True}. What the service
-        refuses is raised, and stands in the folder refused then. After a RecordMismatchError or an OtherLogError it waits on disk, too."""
+        refuses is raised, and is in the folder refused then. After a RecordMismatchError or an OtherLogError it waits on disk, too."""
         prepared = self._prepared(action_type, payload, delegation, idempotency_key)
         if not self._asked:
             self._spool.client._learn_log()

@@ -66,7 +66,7 @@ class _Prepared:
         return _Prepared(self.text, f"{self.key[:12]}-{hashlib.sha256(self.item().encode()).hexdigest()[:32]}", True)
 
 def _new_key():
-    """A key that nobody else has: the time, and 128 random bits. The time stands first, for the service keeps keys in the order of their beginnings, and those of one time cost it least."""
+    """A unique key: the time, and 128 random bits. The time is first, because the service stores keys in the order of their beginnings, and those of one time cost it least."""
     return f"{time.time_ns() // 1_000_000:012x}-{secrets.token_hex(16)}"
 
 def _header_key(key):  # bare where it can be, else as a quoted string (RFC 8941, section 3.3.3)

@@ -48,15 +48,15 @@ class OAuth:
             return self._token
 
 MAX_REFUSAL = 64 << 10  # the most bytes of an answer that is an error
-# The most bytes of an answer that stands in memory, and of a line or message of a long one.
+# The most bytes of an answer in memory, and of a line or message of a long one.
 MAX_ANSWER = 64 << 20
 
 class _Socket:
-    """A socket with one deadline over all that is sent and read, however slowly it comes. Python's own timeout begins anew with each piece."""
+    """A socket with one deadline over all that is sent and read, however slowly it comes. Python's own timeout restarts with each piece."""
 
     def __init__(self, sock, deadline):
         self.sock, self.deadline = sock, deadline
-        self.more = False  # behind an answer came what nobody has asked for
+        self.more = False  # unrequested bytes came after an answer
 
     def within(self, seconds):
         """Ends the deadline: from now on each piece has so many seconds."""
@@ -83,7 +83,7 @@ class _Socket:
         self.sock.close()
 
     def is_usable(self):
-        """Whether a connection that was kept may be used again: nothing came on it since its last answer, and it was not closed."""
+        """Whether an open connection may be used again: nothing came on it since its last answer, and it was not closed."""
         if self.more or getattr(self.sock, "pending", int)():
             return False
         if hasattr(select, "poll"):  # select has no room for high numbers
@@ -122,7 +122,7 @@ class _Answer(io.BufferedReader):
         super().close()
 
 class _Connections:
-    """Connections to one service. One that is kept may have been closed by the other side meanwhile, which may show only when it is used, so requests that must not be carried out twice
+    """Connections to one service. An idle one may have been closed by the other side meanwhile, which may show only when it is used, so requests that must not be carried out twice
     always get a new one. One on which something came since its last answer is dropped: it would be taken for the next answer. Redirects are not followed: a redirected POST becomes a GET.
     Proxies of the environment are not used."""
 
@@ -138,7 +138,7 @@ class _Connections:
         self.heard = lambda headers: None  # is told the headers of each answer
 
     def _kept(self):
-        """A connection that is kept and may be used; None where there is none."""
+        """An idle connection that may be used; None where there is none."""
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
@@ -231,7 +231,7 @@ class _Connections:
             connection.close()
 
 def _end(answer, connection):
-    """Ends an answer that nobody reads on, and then its connection. The answer goes first: it
+    """Ends an answer that is not read further, and then its connection. The answer goes first: it
     flushes its file, which from Python 3.13 on complains when that is closed."""
     answer.close()
     connection.close()

@@ -43,14 +43,14 @@ class Keys:
         return {"actions": self.actions, "control": self.control}[log]
 
 def verify_record(record, keys, *, log="actions"):
-    """Checks that a record is, byte for byte in its canonical form, what the company's key has signed. Where its payload was pruned, nobody can recompute the hash: then the code of the
+    """Checks that a record is, byte for byte in its canonical form, what the company's key has signed. Where its payload was pruned, the hash cannot be recomputed: then the code of the
     VerificationError is PRUNED, once the signature over the hash was found to be the company's."""
     with _step("RECORD"):
         check_record(_given(record), keys.of(log), log)
 
 def verify_proof(proof, keys, *, log="actions", root=None):
-    """Checks an answer of get_proof: the record as verify_record does, and that it leads to the root, which is returned. That root proves something to whoever compares it with one that
-    was kept: give that as root. Where all of this holds and the payload was pruned, the code of the VerificationError is PRUNED."""
+    """Checks an answer of get_proof: the record as verify_record does, and that it leads to the root, which is returned. That root proves something if it is compared with one that
+    was stored earlier: give that as root. Where all of this holds and the payload was pruned, the code of the VerificationError is PRUNED."""
     with _step("PROOF"):
         proof = _given(proof)
         found = verify_inclusion(proof, keys, log=log, root=root)
@@ -62,7 +62,7 @@ def verify_inclusion(proof, keys, *, log="actions", root=None):
     """As verify_proof, and says nothing of the content of a record whose payload was pruned: only that the company has signed its hash, and that this hash leads to the root."""
     with _step("PROOF"):
         found = check_inclusion(_given(proof), keys.of(log), log)
-        must(root in (None, found), "the root is not the one that you kept")
+        must(root in (None, found), "the root is not the one that you gave")
         return found
 
 def verify_token(token, keys, *, service="service"):

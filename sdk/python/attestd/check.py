@@ -36,7 +36,7 @@ def must(ok, message):  # not assert, which python3 -O leaves out
 
 def read(text):  # strict JSON: no name twice, and no number that a double does not keep
     def unique(members):
-        must(len(dict(members)) == len(members), "a name stands twice")
+        must(len(dict(members)) == len(members), "a name is duplicated")
         return dict(members)
     def number(digits):
         # with any power, also one that no Decimal has
@@ -145,7 +145,7 @@ def check_key(key):
 def check_signature(key, signature, message):  # raises InvalidSignature
     load_pem_public_key(key["pem"].encode()).verify(unbase64url(signature), message)
 
-# of a rotation: with whole fingerprints, or in the form of before, with the kids alone
+# of a rotation: with whole fingerprints, or in the older form, with the kids alone
 def statements(origin, at, old, new):
     forms = ("v2", old["fingerprint"], new["fingerprint"]), ("v1", old["kid"], new["kid"])
     return [f"attestd/key-rotation/{version}\n{origin}\n{at}\n{one}\n{other}\n" for version, one, other in forms]
@@ -202,7 +202,7 @@ def delegation_of(record):
     strings(info["subject"], info["tokenId"], *info["delegationChain"])
     return [[info]]
 
-class Pruned(ValueError):  # of a record whose hash the company has signed, and nobody can recompute
+class Pruned(ValueError):  # of a record whose hash is signed and cannot be recomputed
     def __init__(self):
         super().__init__("its payload was pruned, and without it the hash cannot be recomputed")
 
@@ -651,7 +651,7 @@ class Evidence:  # a file while it is checked
             jwk = {"kty": "OKP", "crv": "Ed25519", "x": key["jwk"]["x"], "kid": digest.hex()[:16], "alg": "EdDSA", "use": "sig"}
             fingerprint = "SHA256:" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
             must(key == {"kid": digest.hex()[:16], "fingerprint": fingerprint, "jwk": jwk}, "a key is not the one that it says")
-        must(len(set(self.raw)) == count, "a key stands twice")
+        must(len(set(self.raw)) == count, "a key is listed twice")
         must([log["log"] for log in f["logs"]] == self.needed(), f"the logs are not {self.needed()}")
         for log in f["logs"]:
             ring, origin = log["keys"], log["origin"]
@@ -697,7 +697,7 @@ class Evidence:  # a file while it is checked
 
     def read_witnesses(self):
         self.witnesses = [read_vkey(vkey, 4) for vkey in self.file["witnesses"]]
-        must(len({w["raw"] for w in self.witnesses}) == len(self.witnesses), "a witness stands twice")
+        must(len({w["raw"] for w in self.witnesses}) == len(self.witnesses), "a witness is listed twice")
 
     # the size and the root of a log's one checkpoint, once its signatures are checked
     def opened(self, log, signed):
@@ -872,7 +872,7 @@ class Evidence:  # a file while it is checked
                 endorsed = read_endorsement(one["endorsement"])
                 kid, before = endorsed.kid, known.get(endorsed.kid, {})
                 must("key" in before, f"not complete: the control record of the key {kid}, which signed for another one, is not in the file")
-                must(before["record"]["index"] < one["record"]["index"], "a key stands before the one that signed for it")
+                must(before["record"]["index"] < one["record"]["index"], "a key comes before the one that signed for it")
                 must(all(revoked["index"] > one["record"]["index"] for revoked in before["revoked"]), "the key that signed for another one was revoked before")
                 self.named(endorsed)
                 endorsed.check(before["key"])
@@ -993,7 +993,7 @@ NOT_PROVEN_OF = [  # and of files with one of these members, and none of those b
 
 # c2sp.org/tlog-policy: logs, witnesses by name, groups, and the name of the quorum
 def read_policy(text):
-    # free: may a name that stands there still become a member
+    # free: may a name there still become a member
     logs, witnesses, groups, quorum, free = [], [], [], None, {"none": False}
     must(len(text.encode()) <= 1 << 20 and text[-1:] in ("", "\n") and not re.search(r"[\0-\x08\x0b-\x1f\x7f]", text), "not the text of a policy")
     for line in text.split("\n"):
@@ -1019,7 +1019,7 @@ def read_policy(text):
             continue
         free[items[0]] = True
     must(quorum, "no line says what the quorum is")
-    must(len({log["raw"] for log in logs}) == len(logs) and len({w["raw"] for _, w in witnesses}) == len(witnesses), "a key stands twice")
+    must(len({log["raw"] for log in logs}) == len(logs) and len({w["raw"] for _, w in witnesses}) == len(witnesses), "a key is listed twice")
     return logs, witnesses, groups, quorum
 
 # ---- The checks of a session file ----
@@ -1257,8 +1257,8 @@ KINDS = {
     "passport": ("an answer with a passport", "functions of check.py and check.mjs check it, with the company's keys; the page Passports of the console checks the token in it"),
     "token": ("a token", "functions of check.py and check.mjs check a passport, with the company's keys, and the page Passports of the console"),
     "keys": ("a file of a company's keys", "check.py and check.mjs take it after a proof"),
-    "checkpoint": ("a checkpoint", "the page Checkpoints of the console checks it; with GET /v1/log/{logId}/consistency, attestd check --newer compares it with a file of before"),
-    "consistency": ("the proof that a log goes on", "attestd check --newer takes it, beside a file of before"),
+    "checkpoint": ("a checkpoint", "the page Checkpoints of the console checks it; with GET /v1/log/{logId}/consistency, attestd check --newer compares it with an older file"),
+    "consistency": ("the proof that a log goes on", "attestd check --newer takes it, with an older file"),
     "tlog-proof": ("a tlog-proof", "tools of c2sp.org check it; GET /v1/evidence/{index} has it in a file that attestd check reads"),
     "saved": ("evidence that an earlier console saved", "the page Proof of the console checks it"),
 }
@@ -1344,7 +1344,7 @@ def known_file():  # its path, or None without a configuration folder
         folder = of("HOME") and of("HOME") + "/.config"
     return os.path.abspath(os.path.join(folder, "attestd", "trusted-keys")) if folder else None
 
-# nobody else, root aside, can change what stands at a path, or a folder above it
+# no other user, root aside, can change what is at a path, or a folder above it
 def must_be_own(path, above=False, links=0):
     if os.name != "posix":  # elsewhere no mode says so
         return

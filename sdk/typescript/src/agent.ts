@@ -31,7 +31,7 @@ export interface Continuation {
 }
 
 /**
- * Where a statement stands in a session; previous is the SHA-256 of the one before. refused has at
+ * The place of a statement in a session; previous is the SHA-256 of the one before. refused has at
  * most 100 places before this one, in order; continues is there at the place 0 alone.
  */
 export interface Place {
@@ -144,7 +144,7 @@ async function jws({ jwk, sign }: Signer, header: object, claims: object): Promi
 }
 
 /**
- * A proof for one request that its sender holds a key (RFC 9449). token is sent beside it; nonce is
+ * A proof for one request that its sender holds a key (RFC 9449). token is sent with it; nonce is
  * what the service demands.
  */
 export async function proofOf(signer: Signer, method: string, url: string, token = "", nonce = ""): Promise<string> {
@@ -186,8 +186,8 @@ export class Agent {
   }
 
   /**
-   * The agent of a file that `attestd agent-key enrol` has written, given as its text. Whoever
-   * reads that file can sign as the agent.
+   * The agent of a file that `attestd agent-key enrol` has written, given as its text. A process
+   * that reads that file can sign as the agent.
    */
   static async parse(text: string, options: Pick<AgentConfig, "dpop" | "alarm"> = {}): Promise<Agent> {
     const { agent, known, log, ...jwk } = JSON.parse(text) as JsonWebKey & { agent?: string; known?: string[]; log?: string };
@@ -210,7 +210,7 @@ export class Agent {
    * @internal
    */
   learn(log: unknown): void {
-    if (typeof log !== "string") return; // a service of before
+    if (typeof log !== "string") return; // an older service
     if (!isOrigin(log) || this.#log !== undefined && this.#log !== log) {
       this.#otherLog = new OtherLogError(this.spiffeId, this.#log ?? "none yet", log);
       this.#alarm(this.#otherLog);
@@ -347,8 +347,8 @@ export function placeIn(statement: string): Place & { kid: string; id: string } 
 
 const isOrigin = (log: string) => /^[!-~]{1,255}$/.test(log);
 
-// A statement that does not name its log is of the form of before: it has no refused and no
-// continues, and names a delegation by its jti alone.
+// A statement that does not name its log is of the older form: it has no refused and no continues,
+// and names a delegation by its jti alone.
 const placeClaims = ({ sid, seq, previous, refused = [], continues, end }: Place, log: unknown) => ({
   sid, seq,
   ...(seq > 0 && { prev: previous }),

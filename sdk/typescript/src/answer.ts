@@ -1,10 +1,9 @@
 /**
- * The most bytes of an answer that stands in memory, and of a line of a long one. Those to batches
- * are longest.
+ * The most bytes of an answer in memory, and of a line of a long one. Those to batches are longest.
  */
 export const MAX_ANSWER = 64 << 20;
 
-/** Reads an answer to its end. One that is longer than most is an error, whoever sends it. */
+/** Reads an answer to its end. One that is longer than most is an error. */
 export async function bytesOf(answer: Response, most = MAX_ANSWER): Promise<Uint8Array> {
   const parts: Uint8Array[] = [];
   let size = 0;

@@ -23,8 +23,8 @@ export interface Attestation {
 export type OwnAttestation = Omit<Attestation, "agentId"> & { agentId?: string };
 
 /**
- * An attestation as it is sent: its JSON without the key, which stands in a header or, in a batch,
- * in the item.
+ * An attestation as it is sent: its JSON without the key, which is in a header or, in a batch, in
+ * the item.
  */
 export interface Prepared {
   text: string;
@@ -40,13 +40,13 @@ export const MAX_BATCH = 1000;
 const hex = (n: number, digits: number) => n.toString(16).padStart(digits, "0");
 
 /**
- * A key that nobody else has: the time, and 128 random bits. The time stands first, for the service
- * keeps keys in the order of their beginnings, and those of one time cost it least.
- * crypto.randomUUID is not there in pages without TLS.
+ * A unique key: the time, and 128 random bits. The time is first, because the service keeps keys in
+ * the order of their beginnings, and those of one time cost it least. crypto.randomUUID is not
+ * there in pages without TLS.
  */
 export const newKey = (): string => `${hex(Date.now(), 12)}-${Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => hex(byte, 2)).join("")}`;
 
-/** Whether a key has the form of ours. */
+/** Whether a key has the form of those that this client makes. */
 export const isNewKey = (key: string): boolean => /^[0-9a-f]{12}-[0-9a-f]{32}$/.test(key);
 
 /** Makes an attestation ready, once for all its retries. Refuses what could never be sent. */

@@ -52,7 +52,7 @@ export class Client {
   #nonce = ""; // that the next proof has to repeat
   readonly #tokens = new IssuedTokens((request) => this.#call("createAgentToken", { ...request }, {}) as Promise<IssuedToken>);
 
-  /** What the service has last said of its limit on attestations. */
+  /** The service's last answer about its limit on attestations. */
   rate: Rate | undefined;
 
   constructor(config: Config) {
@@ -176,7 +176,7 @@ export class Client {
   /**
    * Appends a record. It resolves when the service has answered 201, that is when the record is on
    * its disk, once, however often it had to be sent. After a ConnectionError, or a ServiceError
-   * with a status of 500 or more, nobody knows whether it is there: the same attestation with the
+   * with a status of 500 or more, it is unknown whether it is there: the same attestation with the
    * same key finds out. A RecordMismatchError says that the record in the answer is not of this
    * attestation.
    */
@@ -251,8 +251,8 @@ export class Client {
   }
 
   /**
-   * Carries out an operation and resolves to the bytes of its answer, for whoever keeps them: those
-   * of evidence, for example.
+   * Carries out an operation and resolves to the bytes of its answer, for a caller that stores
+   * them: those of evidence, for example.
    */
   async raw(name: Exclude<Name, "attest" | "attestBatch" | "stream">, values: Values = {}, options: CallOptions = {}): Promise<Uint8Array> {
     return this.#send(name, values, options, bytesOf);

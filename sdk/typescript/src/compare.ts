@@ -47,7 +47,7 @@ async function differs(record: JSONNode, sent: JSONNode, { companyId, mayActForP
 }
 
 // Whether a record without its payload has the hash of what was sent. Without the ID of the company
-// nobody can say.
+// it is unknown.
 async function hashes(record: JSONNode, sent: JSONNode, companyId: string): Promise<boolean> {
   const names = ["actionType", "agentId", "payload", "statement"];
   const members = names.flatMap((name) => { const value = member(sent, name); return value ? [`${JSON.stringify(name)}:${canonical(value)}`] : []; });

@@ -51,7 +51,7 @@ export class ConnectionError extends AttestdError {
 }
 
 /**
- * ALARM: the service, or what stands before it, has answered with records of something else than
+ * ALARM: the service, or a proxy in front of it, has answered with records of something else than
  * was sent. Whether what was sent is recorded is unknown. places says which of the items differ,
  * and in what: agentId, actionType, payload, statement, delegation, companyId or hash.
  */

@@ -7,7 +7,7 @@ export interface Route {
   members?: readonly string[];
   query?: readonly string[];
   header?: readonly string[];
-  /** JSON unless it says otherwise; text stands in the argument text. */
+  /** JSON unless it says otherwise; text is in the argument text. */
   body?: "form" | "text";
   answer?: "text" | "bytes" | "lines" | "stream";
   /** The one success; 200 unless it says otherwise. */

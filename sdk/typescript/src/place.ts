@@ -6,7 +6,7 @@ import { join } from "node:path";
 import type { Continuation } from "./agent.js";
 import type { Next, Refusal } from "./session.js";
 
-/** Where the next statement of a session stands, and the last one, perhaps not in the spool. */
+/** The places of the next statement of a session and of the last one, perhaps not in the spool. */
 export interface State extends Next {
   /** The last item, as JSON, and when it was signed, in milliseconds. */
   item?: string | undefined;
@@ -43,7 +43,7 @@ function isHeld(owner: string): boolean {
   }
 }
 
-/** A file of a place that is the caller's from now on, what stands in it, and its key. */
+/** A file of a place that is the caller's from now on, its content, and its key. */
 interface Taken {
   name: string;
   state: State;
@@ -109,7 +109,7 @@ export async function openPlace(folder: string, kids: readonly string[], id: str
 // The last statement of a session, or what it goes on from itself where it has none.
 const lastOf = ({ state: { sid, previous, continues }, kid }: Taken): Continuation | undefined => (previous === undefined ? continues : { sid, kid, hash: previous });
 
-/** A file that says that a statement of a session was refused, for whoever has that session. */
+/** A file that says that a statement of a session was refused, for the process of that session. */
 export const refusalFile = ({ kid, sid, seq }: Refusal): string => `${prefixOf(kid, sid)}.${seq}`;
 
 /** What such files say that are of a session, and their names. */

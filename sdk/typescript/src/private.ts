@@ -5,10 +5,10 @@ import { AttestdError } from "./errors.js";
 const MAX_LINKS = 40; // as Linux has it
 
 /**
- * Throws where another user, root aside, may replace what stands at a path, or change it: when it,
- * or a folder above it, belongs to another user or may be written by group or others. A folder with
- * the sticky bit, such as /tmp, is no harm above a path. A link counts as what it leads to, and
- * where it stands.
+ * Throws where another user, root aside, may replace what is at a path, or change it: when it, or a
+ * folder above it, belongs to another user or may be written by group or others. A folder with the
+ * sticky bit, such as /tmp, is no harm above a path. A link counts as what it leads to, and its
+ * own place.
  */
 export async function checkPrivate(path: string, above = false, links = 0): Promise<void> {
   const user = process.geteuid?.();

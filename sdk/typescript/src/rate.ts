@@ -1,4 +1,4 @@
-/** What the service has said of its limit on attestations. */
+/** The service's answers about its limit on attestations. */
 export interface Rate {
   /** How many in a window; 0 is no limit. */
   limit: number;

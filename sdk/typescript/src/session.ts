@@ -11,7 +11,7 @@ import type { AttestationRecord } from "./operations.js";
 export const isRefused = (error: unknown): error is ServiceError => error instanceof ServiceError && !error.repeated && !error.foreign && (error.code === STATEMENT_REUSED ||
   [400, 403, 413, 422].includes(error.status) && !["FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "COMPANY_SUSPENDED"].includes(error.code) && !error.operation.endsWith("/v1/oauth/token"));
 
-/** Where the next statement of a session stands, and what it names. */
+/** The place of the next statement of a session, and what it names. */
 export interface Next {
   sid: string;
   seq: number;

@@ -39,7 +39,7 @@ export type Attested = { queued: false; record: AttestationRecord } | { queued: 
 
 type Refused = { file: string; reason: string }[];
 
-/** What a flush has found, beside what it has sent. */
+/** What a flush has found, apart from what it has sent. */
 interface Found {
   refused: Refused;
   /** The first answer that was not of what was sent. */
@@ -82,7 +82,7 @@ const MOST = 1 << 20;
  * which made no checksum, and are sent as they are. Many processes may share the folder without a
  * lock: each item has its own idempotency key, so that two of them which send the same one make one
  * record. Nothing is ever dropped: what the service refuses, and what the disk has damaged, is
- * moved to the folder refused, with the reason beside it.
+ * moved to the folder refused, with the reason.
  *
  * Of the service's rate limit a quarter is left to what is attested now.
  */
@@ -96,8 +96,8 @@ export class Spool {
   private constructor(readonly folder: string, readonly client: Client, readonly limit: number) {}
 
   /**
-   * Opens a folder, which is made where there is none, readable by nobody else. One in which others
-   * may write, or that is below such a one, is refused: they could add, change and remove
+   * Opens a folder, which is made where there is none, readable by no other user. One in which
+   * others may write, or that is below such a one, is refused: they could add, change and remove
    * attestations. limit, in bytes, is how much may wait: 1 GiB when absent.
    */
   static async open(folder: string, client: Client, options: { limit?: number } = {}): Promise<Spool> {
@@ -110,7 +110,7 @@ export class Spool {
     }
     // left by a process that was killed before it acknowledged them
     await removeOld(join(folder, "new"), 3600_000);
-    await removeOld(join(folder, "refusals"), REFUSALS_FOR); // of sessions that nobody goes on with
+    await removeOld(join(folder, "refusals"), REFUSALS_FOR); // of abandoned sessions
     return new Spool(folder, client, limit);
   }
 
@@ -132,7 +132,7 @@ export class Spool {
       this.#size = -1; // others may have sent what waits
       throw new FullError(`the spool holds its ${this.limit} bytes`);
     }
-    // the order of one process is kept when several come in a millisecond
+    // preserves the order of one process when several come in a millisecond
     this.#last = Math.max(this.#last + 1, Date.now() * 1000);
     const name = `${String(this.#last).padStart(17, "0")}-${randomBytes(8).toString("hex")}.item`;
     await this.#put("pending", name, item);
@@ -267,7 +267,7 @@ export class Spool {
     throw new ServiceError(operations.attestBatch.call, 429, "the rate limit has no room now for what waits in the spool", "", "", "", wait);
   }
 
-  // Sends the first of some items, and returns how many are dealt with. A key stands in a batch but
+  // Sends the first of some items, and returns how many are dealt with. A key is in a batch but
   // once.
   async #batch(names: string[], found: Found): Promise<number> {
     const items: Item[] = [];
@@ -298,7 +298,7 @@ export class Spool {
       const key = idempotencyKey ?? statement; // which is its own key
       if (typeof key === "string") return { name, text, key, made };
     } catch { /* it is damaged as well */ }
-    await this.#setApart(name, "what stands on the disk is not what was written", found);
+    await this.#setApart(name, "the content on the disk is not what was written", found);
     return undefined;
   }
 
@@ -318,9 +318,9 @@ export class Spool {
           await sent(items.filter((_, i) => !error.places.has(i)));
           return;
         }
-        // Something before the service has answered, such as a gateway that takes what stands in an
-        // item for an attack, or the connection is lost whenever an item is sent, which may be too
-        // large for it. That item waits, and so do later ones of its session.
+        // Something in front of the service has answered, such as a gateway that takes the content
+        // of an item for an attack, or the connection is lost whenever an item is sent, which may
+        // be too large for it. That item waits, and so do later ones of its session.
         const lost = error instanceof ConnectionError && !error.unsent;
         const unanswered = lost || error instanceof ServiceError && isPage(error);
         if (unanswered && items.length === 1 && found.alone < 2) {
@@ -484,8 +484,8 @@ export class SpoolSession {
 
   /**
    * As add, and sends it: without an answer it waits on disk. It throws what is refused, which
-   * stands in the folder refused then. After a
-   * RecordMismatchError or an OtherLogError it waits on disk, too.
+   * is in the folder refused then. After a RecordMismatchError or an OtherLogError it waits on
+   * disk, too.
    */
   async attest(attestation: OwnAttestation, end = false): Promise<Attested> {
     if (!this.#asked) await this.client.learnLog();

@@ -1,4 +1,4 @@
-// Tokens that tell others who an agent is, each got anew before it ends.
+// Tokens that tell others who an agent is, each renewed before it ends.
 
 /** What a token is asked for. agentId is the agent of the credential unless it says otherwise. */
 export interface TokenRequest {

@@ -104,7 +104,7 @@ async function rings(text: string): Promise<[Prepared, Prepared]> {
 
 /**
  * Checks that a record is, byte for byte in its canonical form, what the company's key has signed.
- * Where its payload was pruned, nobody can recompute the hash: then the code of the
+ * Where its payload was pruned, the hash cannot be recomputed: then the code of the
  * VerificationError is PRUNED, once the signature over the hash was found to be the company's.
  */
 export async function verifyRecord(record: Given, keys: Keys, options: { log?: "actions" | "control" } = {}): Promise<void> {
@@ -119,8 +119,8 @@ export async function verifyRecord(record: Given, keys: Keys, options: { log?: "
 
 /**
  * Checks an answer of getProof: the record as verifyRecord does, and that it leads to the root,
- * which is returned. That root proves something to whoever compares it with one that was kept: give
- * that as root. Where all of this holds and the payload of the record was pruned, the code of the
+ * which is returned. That root proves something if it is compared with an earlier one: give that as
+ * root. Where all of this holds and the payload of the record was pruned, the code of the
  * VerificationError is PRUNED.
  */
 export async function verifyProof(proof: Given, keys: Keys, options: InclusionOptions = {}): Promise<string> {
@@ -152,7 +152,7 @@ const inclusion = (proof: Given, keys: Keys, { log = "actions", root }: Inclusio
     const { ok, reason, computed, pruned } = await checkRecord(parsed.record, keys[log]);
     must(ok || pruned, "RECORD", reason);
     must((await climb(pruned ? parsed.record.hash : computed, parsed.proof)).root === parsed.root, "PROOF", "the path does not lead to the root");
-    must(root === undefined || root === parsed.root, "PROOF", "the root is not the one that you kept");
+    must(root === undefined || root === parsed.root, "PROOF", "the root is not the one that you gave");
     return { root: parsed.root, pruned, reason };
   });
 

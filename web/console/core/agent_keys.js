@@ -1,6 +1,6 @@
 // @ts-check
 // The keys of agents, with which they sign what they do: what the service lists of them, and what
-// an admin can change. Whose word a record is, core/words.js checks.
+// an admin can change. core/words.js checks who signed a record.
 import { boolean, having, integer, list, nullable, oneOf, string, stringThat, timestamp } from '../lib/form.js';
 import { isThumbprint } from '../lib/statement.js';
 import { call } from './api.js';

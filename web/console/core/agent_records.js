@@ -10,7 +10,7 @@ import { signedIn } from './session.js';
 const searchFor = (asked) => searchOf(asked, Date.now());
 
 /**
- * Some of the newest records that a search finds, after a page of before: {found, page}, and in
+ * Some of the newest records that a search finds, after an earlier page: {found, page}, and in
  * found {record, ok, reason} of each.
  * @param {Query} asked
  * @param {number} limit

@@ -38,7 +38,7 @@ export const forgetAgentKey = (agent, thumbprint) =>
   agentTrust.change((all) => all.filter((one) => !isOf(agent)(one) || one.thumbprint !== thumbprint));
 
 /**
- * How a key of an agent stands. chain: its thumbprint, and then those of the keys from which it
+ * The state of a key of an agent. chain: its thumbprint, and then those of the keys from which it
  * follows, each endorsed by the next one. other: only other keys of the agent are confirmed.
  * @param {AgentName} agent
  * @param {string[]} chain

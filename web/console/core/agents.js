@@ -136,7 +136,7 @@ export const disable = (agentId) => call(disabling, 'POST', at(agentId, '/disabl
 export const enable = (agentId) => call(agent, 'POST', at(agentId, '/enable'), { asked: isOf(agentId) });
 
 /**
- * An agent as it stands; null where nobody registered it.
+ * An agent; null if it is not registered.
  * @param {string} agentId
  */
 export async function findAgent(agentId) {

@@ -20,7 +20,7 @@ import { recordForm } from '../lib/record.js';
 export const nothing = () => undefined; // where that it succeeded is all that matters
 
 /**
- * What is kept of a company is found by its ID: it holds no space, nor anything else that would
+ * What is cached of a company is found by its ID: it holds no space, nor anything else that would
  * make another entry of it.
  * @type {Form<string>}
  */

@@ -28,7 +28,7 @@ const listeners = {
 export const setListeners = (more) => Object.assign(listeners, more);
 
 /**
- * To be called where a worker found that a credential is no longer taken. What is said of another
+ * To be called where a worker found that a credential is no longer taken. A report about another
  * one than the present is of the past.
  * @param {string} used
  * @param {string} message
@@ -126,8 +126,8 @@ function reportClock(headers, sent, answered) {
 const isPage = (response) => /^text\/html/i.test(response.headers.get('Content-Type') ?? ''); // the API has none
 
 /**
- * An answer that did not come from the server: what stands between may refuse, fail, or ask for a
- * sign-in of its own.
+ * An answer that did not come from the server: a proxy may refuse, fail, or ask for a sign-in of
+ * its own.
  * @param {Response} response
  */
 function fromElsewhere(response) {
@@ -222,7 +222,7 @@ export async function call(form, method, path, { asked, ...options }) {
 function recordAt(index, node, source) {
   try {
     const record = recordForm(node, source, 'it');
-    if (record.index !== index) throw new FormError(`record ${record.index} stands in its place`);
+    if (record.index !== index) throw new FormError(`record ${record.index} is in its place`);
     return record;
   } catch (err) {
     throw Object.assign(new FormError(`Record ${index} is none: ${err.message}`), { index });

@@ -43,7 +43,7 @@ export class CheckedRange {
     };
   }
 
-  /** What is shown is as of before: it is settled anew. */
+  /** What is shown is out of date: it is checked again. */
   invalidate() {
     this.#agreed = false;
   }
@@ -70,9 +70,9 @@ export class CheckedRange {
   }
 
   /**
-   * Holds the roots against the root that the server named when it said that the chain has so many
-   * records or more, which may be under way. Resolves to why they are not the server's, and to ''
-   * where they are or nothing is known yet.
+   * Holds the roots against the root that the server named with a chain of so many records or more,
+   * which may be under way. Resolves to why they are not the server's, and to '' where they are or
+   * nothing is known yet.
    * @param {{root?: string, length: number}} said
    * @param {NamedKey} key
    */
@@ -95,7 +95,7 @@ export class CheckedRange {
     // Where more was seen than was read here, the rest is under way.
     if ((await this.#whole.contradicts(headsOf(key, LOG))) || headsOf(key, LOG).some(({ size }) => size > top.size))
       return '';
-    // The beginnings of the chain are kept once; after that it only grows.
+    // The beginnings of the chain are stored once; after that it only grows.
     if (this.#top) pinHead(key, { log: LOG, ...top, source: 'checked' }, [this.#top]);
     else await pinChecked(key, LOG, this.#whole);
     this.#top = top;

@@ -42,12 +42,12 @@ export async function change(index, options) {
   if (!found) return undefined;
   const record = recordOf(found, `Control record ${index}`);
   if (record.index !== index)
-    throw new FormError(`Control record ${index} is none: record ${record.index} stands in its place`);
+    throw new FormError(`Control record ${index} is none: record ${record.index} is in its place`);
   return record;
 }
 
 /**
- * The newest control records that match, the newest first, after a page of before: {found, page}.
+ * The newest control records that match, the newest first, after an earlier page: {found, page}.
  * page is {size, read, next}: read.from is the index down to which the server has looked, and next
  * '' at the beginning of the log. asked: {action, since, until, q} for the server; what it cannot
  * be asked for matches decides here.

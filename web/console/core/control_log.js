@@ -54,7 +54,7 @@ async function checked(records) {
 const pageForm = having({ records: list(json, 1000), ...PAGE_SAYS }, { next: string });
 
 /**
- * The newest changes that the server finds, some at a time, after a page of before: {found, page};
+ * The newest changes that the server finds, some at a time, after an earlier page: {found, page};
  * in page {read: {from, to}, next}.
  * @param {{q?: string, action?: string, since?: string}} asked
  * @param {SearchPage | null} before
@@ -76,7 +76,7 @@ async function pageOf(asked, before, limit) {
 }
 
 /**
- * The newest changes in which a text stands.
+ * The newest changes that contain a text.
  * @param {string} text
  * @param {SearchPage | null} before
  * @param {number} limit

@@ -36,11 +36,10 @@ export async function secretOf(fingerprint) {
 }
 
 const DAY = 24 * 60 * 60 * 1000;
-export const LONG = 30; // days without use after which a credential stands out
+export const LONG = 30; // days without use after which a credential is marked
 
 /**
- * What stands out in a credential at a time (ms): expired, unused (for LONG days), never (used); or
- * ''.
+ * The mark of a credential at a time (ms): expired, unused (for LONG days), never (used); or ''.
  * @param {Pick<KeyOrClient, 'expiresAt' | 'lastUsedAt' | 'createdAt'>} credential
  * @param {number} now
  */

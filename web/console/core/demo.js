@@ -106,7 +106,7 @@ class Player {
 
   /**
    * A text with values in place of their names: {name} is one that was kept, {Mon 09:12} a time of
-   * the week. escape is how a value stands there.
+   * the week. escape is how a value is written there.
    * @param {string} text
    * @param {(value: string) => string} [escape]
    */

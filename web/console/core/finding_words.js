@@ -1,6 +1,6 @@
 // @ts-check
-// Findings in plain sentences: for the banner that stands on every page, for verdicts, and for what
-// is saved or printed.
+// Findings in plain sentences: for the banner on every page, for verdicts, and for what is saved or
+// printed.
 import { visible } from '../lib/visible.js';
 import { logOf, placeOf } from './findings.js';
 import { count, plural, timeText } from './format.js';

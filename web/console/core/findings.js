@@ -1,5 +1,5 @@
 // @ts-check
-// What was found to be wrong with a company, kept beyond the page. A server that shows the truth
+// What was found to be wrong with a company, stored beyond the page. A server that shows the truth
 // again has lied all the same: so what was red once stays red until a person acknowledges it, with
 // a reason (journal.js).
 import { FormError, exactly, integer, oneOf, string, timestamp } from '../lib/form.js';
@@ -27,7 +27,7 @@ const forms = {
     now: integer,
   }),
   // The first record that failed, or "the root", of the log of actions where none is named; by says
-  // whether it failed here or the server said so.
+  // whether it failed here or the server reported it.
   failure: of(
     'failure',
     { failedAt: string, reason: string, by: oneOf('here', 'server') },
@@ -67,7 +67,8 @@ export const logOf = ({ log = 'actions' }) => log;
  * @returns {FindingKinds[K] | null}
  */
 export const findingOf = (kind, companyId, log, { all } = findings.get()) =>
-  /** @type {FindingKinds[K] | undefined} */ (
+  /**
+   * @type {FindingKinds[K] | undefined} */ (
     all.find((one) => one.kind === kind && one.companyId === companyId && (log === undefined || logOf(one) === log))
   ) ?? null;
 

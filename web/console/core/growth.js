@@ -46,7 +46,7 @@ export async function readLogs(options) {
 
 /**
  * The server's newest checkpoint and how it grew from a size. A history that was rewritten has no
- * such proof at all, whoever signed it.
+ * such proof at all, by any signer.
  * @param {ServiceLog} now
  * @param {number} from
  * @param {CallOptions} [options]
@@ -63,7 +63,7 @@ async function logProof(now, from, options) {
 
 /**
  * The head in the text of a checkpoint, null where no key of the company has signed it: then
- * whoever answered may have made it up.
+ * the answering server may have made it up.
  * @param {string} signed
  * @param {ServiceLog} now
  * @param {CompanyKey} key
@@ -79,7 +79,7 @@ async function signedHead(signed, now, key) {
 }
 
 /**
- * Whether a kept head is the beginning of a log as the server shows it now: the proof is the
+ * Whether a stored head is the beginning of a log as the server shows it now: the proof is the
  * server's, checking it is not. Returns a list of the text of the checkpoint that the log tree's
  * proof leads to, if one was asked for, and null where there is no proof.
  * @param {Head} head

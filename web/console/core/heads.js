@@ -1,5 +1,5 @@
 // @ts-check
-// What this browser has seen of each log: lengths and roots, kept beyond the page. A chain only
+// What this browser has seen of each log: lengths and roots, stored beyond the page. A chain only
 // ever grows, so each of them must be the beginning of what the server shows later (growth.js).
 // Where it is not, the history was rewritten, whatever the server says of itself.
 import { boolean, exactly, hash, integer, list, oneOf, string, timestamp } from '../lib/form.js';
@@ -10,7 +10,7 @@ import { store } from './store.js';
 const MOST = 24; // for each log; between them the place of a change is found
 
 // fingerprints: of all keys that the company was known by. root is of the specification's tree,
-// logRoot of that of RFC 6962. proven: a longer one is kept of which it is the beginning, so that
+// logRoot of that of RFC 6962. proven: a longer one is stored of which it is the beginning, so that
 // to prove the longer one is enough.
 const head = exactly(
   {
@@ -57,8 +57,8 @@ export function showFindings(companyId) {
 const fingerprintsOf = (key) => (key.ring ?? [key]).map(({ fingerprint }) => fingerprint);
 
 /**
- * One key in common makes it the same log: whoever leaves out the first keys of a company, or puts
- * one before them, names no other log by that.
+ * One key in common makes it the same log: a server that leaves out the first keys of a company, or
+ * puts one before them, names no other log by that.
  * @param {NamedKey} key
  * @param {LogName} log
  * @returns {(one: KeptHead) => boolean}
@@ -110,7 +110,7 @@ function thinned(entries) {
 /**
  * Keeps a head of a company's log, {log, size, root, logRoot, source}, of which one root may be
  * missing. beginnings: heads of which it is known that this one has grown from them. An empty log
- * says nothing. Two of one length that differ are two histories, whoever shows them.
+ * says nothing. Two of one length that differ are two histories, from any source.
  * @param {NamedKey} key
  * @param {NewHead} head
  * @param {Head[]} [beginnings]
@@ -134,7 +134,7 @@ export function pinHead(key, { at = new Date().toISOString(), ...given }, beginn
     const one = {
       companyId: key.companyId, log: given.log, size: given.size, ...roots,
       at: [at, ...known.map((e) => e.at)].sort()[0], // the first time stays
-      // What was checked, or stands in a file, is more than what was seen.
+      // What was checked, or is in a file, is more than what was seen.
       source: known.find(({ source }) => source !== 'seen')?.source ?? given.source,
       proven: known.some((e) => e.proven && covers(e, { size: given.size, ...roots })),
       fingerprints: [...new Set([...known.flatMap(({ fingerprints }) => fingerprints), ...fingerprintsOf(key)])],
@@ -169,7 +169,7 @@ export async function pinChecked(key, log, whole) {
 export const provenSize = (key, log) => Math.max(0, ...headsOf(key, log).map(({ size }) => size));
 
 /**
- * The heads that are kept of a company's log, the shortest first.
+ * The stored heads of a company's log, the shortest first.
  * @param {NamedKey} key
  * @param {LogName} log
  */
@@ -188,7 +188,7 @@ export const rewrittenSince = (key, log, { size, at, source }, { from, now }) =>
 
 /**
  * Forgets what was seen of a log that was rewritten: for who knows why. What is shown from now on
- * is remembered anew.
+ * is remembered from now on.
  * @param {{companyId: string, log: LogName}} finding
  */
 export function forgetHeads({ companyId, log }) {

@@ -14,7 +14,7 @@ export const journal = storedList('attestd.journal', exactly({ finding, at: time
 
 /**
  * Ends a finding, for a reason that is kept. What was seen of a log that was rewritten is
- * forgotten: what is shown from now on is remembered anew. Throws where no reason is given.
+ * forgotten: what is shown from now on is remembered again. Throws where no reason is given.
  * @param {Finding} found
  * @param {string} reason
  */

@@ -1,7 +1,7 @@
 // @ts-check
 // The stream of records as it happens. Each record is checked on arrival; what a broken connection
 // missed is fetched and checked after it. What was found here and what the server says of its chain
-// are kept apart: the server may lie.
+// are separate: the server may lie.
 import { FormError, read } from '../lib/form.js';
 import { chainVerdict, streamMessage } from './answers.js';
 import { call, records } from './api.js';
@@ -34,10 +34,10 @@ let range = new CheckedRange(0); // what was checked, as CheckedRange
 let everOpen = false;
 let work = Promise.resolve();
 /** @type {string[]} */
-let inbox = []; // messages that nobody has taken yet
+let inbox = []; // messages that are not handled yet
 let lookTimer = 0;
 let filling = false; // whether records behind the newest are to be fetched
-let red = false; // whether something was found that nobody has acknowledged
+let red = false; // whether a finding is not acknowledged
 
 const isRed = () => Boolean(failureNow() || heads.get().rewritten);
 
@@ -55,7 +55,7 @@ function reset() {
   clear();
 }
 
-/** Begins anew, with nothing of what was shown before. */
+/** Starts again, with nothing of what was shown before. */
 export function start() {
   reset();
   showFindings(signedIn().company.companyId);
@@ -73,7 +73,7 @@ export function stop() {
 }
 
 // Another tab may have found what this one has not, and a person may have acknowledged it there:
-// then all is looked at anew.
+// then everything is read again.
 function found() {
   if (state('connection') === 'off') return;
   const was = red;
@@ -84,7 +84,7 @@ function found() {
 heads.subscribe(found);
 findings.subscribe(found);
 
-// A stream may be silent because nothing happens, because the network is gone and nobody has
+// A stream may be silent because nothing happens, because the network is gone and no one has
 // noticed, or because the server withholds what it shows elsewhere.
 function pollServer() {
   if (state('connection') === 'open' && everOpen) queue(compare);
@@ -125,7 +125,7 @@ async function askWhy() {
 
 /**
  * Tries again at once, where the next attempt would come later; what could not be read while the
- * stream stands is read again.
+ * stream is open is read again.
  */
 export function reconnect() {
   if (state('connection') === 'open' && state('problem')) {

@@ -29,7 +29,7 @@ const quiet = {
  * and so has a root; agreed: that root is the one that the server names for that length. behind:
  * how many records came since the range, and are fetched and checked after it. failure: the first
  * that failed here or by the server's word, a finding of findings.js that lasts until it is
- * dismissed, or null. server: what it said last of its whole chain, {valid, root, length, at} or
+ * dismissed, or null. server: its last report on its whole chain, {valid, root, length, at} or
  * {valid, failedAt, reason, length, at}, or null. missed: the ranges that did not come over the
  * stream, {from, to, fetched, away}.
  */
@@ -38,7 +38,7 @@ export const live = store(quiet);
 /**
  * The tone of the chain as far as it is known: bad where a check failed here or the server says one
  * did; ok or warn only where the whole chain was checked here, up to the root that the server
- * names, while the connection stands. The server's word alone has no tone, nor has a part.
+ * names, while the connection is open. The server's word alone has no tone, nor has a part.
  * @param {LiveState} state
  * @param {Assess} assess
  * @returns {Tone}
@@ -68,7 +68,7 @@ let flushTimer = 0;
 export const state = (name) => ({ ...live.get(), ...changes })[name];
 
 /**
- * Begins anew, with nothing of what was shown before.
+ * Starts again, with nothing of what was shown before.
  * @param {Partial<LiveState>} [patch]
  */
 export function clear(patch) {

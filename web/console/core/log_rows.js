@@ -6,12 +6,11 @@ import { call } from './api.js';
 import { NOTHING } from './asked.js';
 import { PIECE, Rows, logSize } from './rows.js';
 
-const NEAR = 32; // pieces of the whole log kept in memory on each side of what is shown
+const NEAR = 32; // pieces of the whole log in memory on each side of what is shown
 const SOON = 60; // ms that a list must rest before something is fetched for it
 
 /**
- * The whole log. A row is known by its index, so a record that is missing or stands elsewhere is
- * seen.
+ * The whole log. A row is known by its index, so a record that is missing or is elsewhere is seen.
  */
 export class LogRows extends Rows {
   /** @type {Map<number, Row[] | null>} */
@@ -107,7 +106,7 @@ export class LogRows extends Rows {
       const recordAt = (_, i) => {
         const record = records[next] && recordForm(records[next++].node, records[next - 1].source, 'it');
         if (record?.index === from + i) return record;
-        if (record && record.index < from + i) throw new FormError(`record ${record.index} stands in its place`);
+        if (record && record.index < from + i) throw new FormError(`record ${record.index} is in its place`);
         if (record) next--; // it belongs to a place that comes
         throw new FormError('the server returned no such record');
       };

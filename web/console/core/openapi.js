@@ -199,7 +199,7 @@ export function openAPI(node, source, name) {
     // TypeScript does not narrow what is generic.
     if (given.$ref === undefined) return /** @type {any} */ (given);
     const [, kind = '', id = ''] = /^#\/components\/([a-z]+)\/(.+)$/i.exec(given.$ref) ?? [];
-    // What stands below a kind is of the form that is referred to from where that kind is read.
+    // The members of a kind are of the form that is referred to from where that kind is read.
     /** @type {any} */
     const found = new Map(Object.entries(components)).get(kind)?.get(id);
     if (!found) throw new FormError(`${name} has no ${given.$ref}`);

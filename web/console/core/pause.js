@@ -10,7 +10,7 @@ const changed = () => watch(Math.max(elsewhere, ...waiting.values()));
 
 /**
  * Calls f with the time, in milliseconds, at which the last of those that wait goes on; with 0 when
- * nobody waits.
+ * no one waits.
  * @param {(until: number) => void} f
  */
 export const watchPause = (f) => { watch = f; };

@@ -1,6 +1,6 @@
 // @ts-check
 // Whose cosignatures a person asks for below the checkpoints of a company: a policy
-// (c2sp.org/tlog-policy) that came from outside, kept in this browser.
+// (c2sp.org/tlog-policy) that came from outside, stored in this browser.
 import { equalBytes, hex } from '../lib/bytes.js';
 import { cosignature } from '../lib/note.js';
 import { quorum, readPolicy } from '../lib/policy.js';
@@ -20,7 +20,7 @@ function restored(companyId) {
   }
 }
 
-/** texts: by company, those that were kept or taken back since the page was opened. */
+/** texts: by company, those that were stored or removed since the page was opened. */
 export const policies = store({ texts: /** @type {Record<string, string>} */ ({}) });
 
 /**
@@ -51,8 +51,8 @@ export async function savePolicy(companyId, text) {
 export const forgetPolicy = (companyId) => put(companyId, '');
 
 /**
- * The text of the policy that is kept for a company, '' where there is none; policies tells when it
- * changes.
+ * The text of the policy that is stored for a company, '' where there is none; policies tells when
+ * it changes.
  * @param {string} companyId
  */
 export const policyText = (companyId) => policies.get().texts[companyId] ?? restored(companyId);
@@ -68,7 +68,7 @@ function timeOf({ blob }) {
 
 /**
  * The lines of others below a checkpoint, as openCheckpoint gives it: [{name, time, witness,
- * failed}]. witness is the name that the policy has for who made it, '' where it knows nobody with
+ * failed}]. witness is the name that the policy has for who made it, '' where it knows no one with
  * that key: then the time is only said. failed is that a line says to be of one of its witnesses,
  * and is not.
  * @param {{lines: NoteLine[], text: string}} checkpoint

@@ -23,8 +23,8 @@ export const PIECE = 256;
 const SNIPPET = 240; // characters of a payload that a row has
 
 /**
- * The beginning of a payload as it stands, on one line; half of a surrogate pair is cut off with
- * the rest.
+ * The beginning of an unchanged payload, on one line; half of a surrogate pair is cut off with the
+ * rest.
  * @param {LogRecord} record
  */
 const snippetOf = ({ inner, source }) =>
@@ -57,7 +57,7 @@ const rowOf = (record) => ({
 export const fails = ({ check }) => !check?.ok && !check?.pruned;
 
 /**
- * What stands where a record should be.
+ * What is in the place of a record.
  * @param {number | null} index
  * @param {string} reason
  * @returns {Row}
@@ -139,7 +139,7 @@ export class Rows {
   }
 
   /**
-   * Finds out whose word records are, once they are checked. Those that fail are nobody's.
+   * Finds out who signed records, once they are checked. Those that fail count as unsigned.
    * @param {Row[]} rows
    * @param {LogRecord[]} records
    */

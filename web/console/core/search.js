@@ -67,7 +67,7 @@ export function timeOf(typed) {
 const folded = (text) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
 /**
- * Whether a text stands in a string or name of a JSON value, as these read.
+ * Whether a text is in a string or name of a JSON value, as these read.
  * @param {JSONNode} node
  * @param {string} text
  * @returns {boolean}

@@ -5,7 +5,7 @@
 import { having, integer } from '../lib/form.js';
 import { mustFit } from './asked.js';
 
-/** What a page says of itself, beside its records. */
+/** What a page says of itself, apart from its records. */
 export const PAGE_SAYS = { size: integer, read: having({ from: integer, to: integer }) };
 
 /** @param {number} n */

@@ -13,7 +13,7 @@ import { changeOf, remember, see, seenOf } from './trust.js';
 /**
  * status is out, restoring or in; company and key are set when it is in. message says why it ended;
  * back is the hash of the page that is to be shown again after signing in, and is empty where none
- * is; waits is whether a kept key could not be taken up yet; first is whether this browser sees the
+ * is; waits is whether a stored key could not be used yet; first is whether this browser sees the
  * company for the first time, until its key was shown. turn counts the keys that came in place of
  * one which they do not follow from: what was checked with one of them says nothing of the other.
  * @type {Store<Session>}
@@ -31,12 +31,12 @@ export const session = store({
 });
 
 /**
- * The company that is signed in, with its key. Throws where nobody is: who signed out meanwhile has
- * no use for what was to be done.
+ * The company that is signed in, with its key. Throws if no one is signed in: a user who signed out
+ * meanwhile has no use for what was to be done.
  */
 export function signedIn() {
   const { company, key } = session.get();
-  if (!company || !key) throw new Error('Nobody is signed in any more.');
+  if (!company || !key) throw new Error('You are signed out.');
   return { company, key };
 }
 
@@ -232,8 +232,7 @@ export function signOut(message = '', { back = '#/start', others = true } = {}) 
 }
 
 /**
- * Takes up a key that was kept: by this tab, before it was loaded anew, or by another one that is
- * open.
+ * Takes up a stored key: by this tab, before it was reloaded, or by another one that is open.
  */
 export async function restore() {
   const stored = storedCredential();
@@ -254,7 +253,7 @@ async function resume(credential) {
 
 setListeners({
   clock: (now) => clock.set(now),
-  // Where the page is left alone, its URL still names it: whoever signs in again is there.
+  // Where the page is left alone, its URL still names it: the next sign-in returns there.
   refused({ message }) {
     if (session.get().status === 'in') signOut(message, { back: location.hash, others: false });
   },

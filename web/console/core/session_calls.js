@@ -1,7 +1,7 @@
 // @ts-check
 // A session as its calls: what was asked and what came of it, side by side. Records come in the
-// order of the log. What a payload says is the word of whoever recorded it; whether a record is of
-// the session, and whether all are there, is decided here and not by the server.
+// order of the log. What a payload says is the claim of its recorder; whether a record is of the
+// session, and whether all are there, is decided here and not by the server.
 import { CallTracker, completenessOf, disobeyedText } from '../lib/calls.js';
 import { member } from '../lib/json.js';
 import { Sequence } from '../lib/sequence.js';
@@ -19,8 +19,8 @@ function textIn(node, name) {
 }
 
 /**
- * The beginning of the first member that there is, as it stands; half of a surrogate pair is cut
- * off with the rest.
+ * The beginning of the first member that there is, unchanged; half of a surrogate pair is cut off
+ * with the rest.
  * @param {LogRecord} record
  * @param {string[]} names
  */
@@ -101,7 +101,7 @@ export class SessionCalls {
   entries = [];
 
   /** @type {Row[]} */
-  broken = []; // what stands where a record should be
+  broken = []; // what is in the place of a record
 
   /** @type {DisobeyedCall[]} */
   disobeyed = []; // that were refused and ran all the same
@@ -171,7 +171,7 @@ export class SessionCalls {
 
   /**
    * The call of an outcome. Without an ID it is of the one open call of its tool; of several,
-   * nobody can say which.
+   * it is unknown which.
    * @param {SessionSaid} said
    */
   #find(said) {
@@ -208,7 +208,7 @@ export const entriesOf = ({ asked, pending, outcome, event }) =>
 
 /**
  * When a call began and ended, and for how long it ran, in ms; null where that is not known. What
- * was measured beside the agent comes before the times of the records.
+ * was measured on the agent's machine comes before the times of the records.
  * @param {SessionCall} call
  * @returns {{start: number | null, end: number | null, ms: number | null}}
  */
@@ -221,8 +221,8 @@ export function timesOf({ asked, pending, outcome, event }) {
 }
 
 /**
- * What became of a call: completed, failed, denied, ended (nobody knows how), pending, none, event
- * or broken.
+ * What became of a call: completed, failed, denied, ended (unknown how), pending, none, event or
+ * broken.
  * @param {SessionCall} call
  */
 export function stateOf({ pending, outcome, event, broken }) {

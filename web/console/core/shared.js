@@ -1,8 +1,8 @@
 // @ts-check
-// A key that is to be kept: in the sessionStorage of its tab, for a reload, and handed to new tabs
-// of this browser over a channel that only pages of this origin hear. It ends with the last tab; a
-// browser that restores its tabs after a restart restores that too, unless somebody signed out
-// before. Nothing of it is in localStorage. Whoever signs out in one tab signs out in all of them.
+// A key that is to be stored: in the sessionStorage of its tab, for a reload, and handed to new
+// tabs of this browser over a channel that only pages of this origin hear. It ends with the last
+// tab; a browser that restores its tabs after a restart restores that too, unless somebody signed
+// out before. Nothing of it is in localStorage. Signing out in one tab signs out in all of them.
 const KEY = 'attestd.key';
 const SINCE = 'attestd.key-since'; // when it was kept, beside it
 // In localStorage: when somebody signed out. A tab that slept through it does not wake up signed
@@ -31,7 +31,7 @@ export function storeCredential(credential, inAllTabs = false) {
 }
 
 /**
- * The credential that this tab kept; empty where there is none, or where somebody has signed out
+ * The credential that this tab stored; empty where there is none, or where somebody has signed out
  * since.
  */
 export function storedCredential() {
@@ -45,7 +45,7 @@ export function storedCredential() {
 }
 
 /**
- * Speaks with the other tabs. given() is what a new tab may have, empty where nothing is kept;
+ * Speaks with the other tabs. given() is what a new tab may have, empty where nothing is stored;
  * taken(credential) is called once at most, with what another tab gives this one; ended() when
  * somebody signed out elsewhere.
  * @param {{given: () => string, received: (credential: string) => unknown, ended: () =>

@@ -4,9 +4,9 @@ import { list, read } from '../lib/form.js';
 import { store } from './store.js';
 
 /**
- * A list of entries of a form, kept in localStorage by a name: a store of {all}, with change(f),
- * which puts f(all) in its place. What other tabs change is seen here. Without storage it lasts as
- * long as the page.
+ * A list of entries of a form, stored in localStorage under a name: a store of {all}, with
+ * change(f), which puts f(all) in its place. What other tabs change is seen here. Without storage
+ * it lasts as long as the page.
  * @template T
  * @param {string} name
  * @param {Form<T>} form

@@ -1,10 +1,10 @@
 // @ts-check
 // In which zone times are shown: that of the reader, or UTC. One choice for all pages and for
-// paper, kept in this browser.
+// paper, stored in this browser.
 import { store } from './store.js';
 
 const NAME = 'attestd.times';
-const CHOICES = ['utc', 'local']; // the first where nobody chose: what records and the API say
+const CHOICES = ['utc', 'local']; // the first by default: what records and the API say
 
 function restored() {
   try {

@@ -6,7 +6,7 @@ import { timeText } from './format.js';
 import { iso } from '../lib/token.js';
 import { PART, isGreen } from './verdict.js';
 
-const CLOCK = 30; // seconds by which two clocks may differ before it is said
+const CLOCK = 30; // seconds by which two clocks may differ before it is reported
 const FRESH = 300; // seconds; an older statement that a token is not revoked may be from before it was
 const AHEAD = 60; // seconds that the server's clock may be ahead of this one
 const TIMES = ['Not before',

@@ -9,7 +9,7 @@ import { store } from './store.js';
 
 const CONFIRMED = 'attestd.confirmed'; // a list of "companyId fingerprint"
 const SEEN = 'attestd.seen'; // a list of "companyId fingerprint time"
-const LATEST = 'attestd.latest'; // the same, of keys that are proven to follow and that nobody has taken notice of yet
+const LATEST = 'attestd.latest'; // the same, of keys that are proven to follow and not acknowledged yet
 
 /**
  * @param {string} name
@@ -52,8 +52,7 @@ function persist(name, member, list) {
 }
 
 /**
- * A key and those that are proven to come before or after it: whoever vouches for one vouches for
- * all.
+ * A key and those that are proven to come before or after it: confirming one confirms all.
  * @param {NamedKey} key
  */
 const entriesOf = (key) => (key.ring ?? [key]).map(({ fingerprint }) => entry(key.companyId, fingerprint));

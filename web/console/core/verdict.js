@@ -80,9 +80,9 @@ export function assessWith(key, trusted = trust.get(), { all } = findings.get())
 }
 
 /**
- * Whose word a record is, in a tone: green is only what a confirmed key of the agent has signed, in
- * a record that is green itself. record: the verdict on that, and keyState how the agent's key
- * stands.
+ * The tone of who signed a record: green is only what a confirmed key of the agent has signed, in a
+ * record that is green itself. record: the verdict on that, and keyState the state of the
+ * agent's key.
  * @param {Word} word
  * @param {KeyState} keyState
  * @param {Verdict} record
@@ -91,11 +91,11 @@ export function assessWith(key, trusted = trust.get(), { all } = findings.get())
 export function wordVerdict(word, keyState, { tone }) {
   if (word.is === 'unknown') return { tone: '', is: 'signer unknown' };
   if (tone === 'bad') return { tone: '', is: 'signer unknown' }; // the record itself is worth nothing
-  if (word.is === 'company') return { tone: '', is: 'said with a key of the company' };
+  if (word.is === 'company') return { tone: '', is: 'recorded with a company key' };
   if (word.is === 'unsigned') return { tone: 'bad', is: 'not signed by the agent' };
   if (word.is === 'fails') return { tone: 'bad', is: 'statement fails' };
   if (keyState === 'other') return { tone: 'bad', is: 'signed by another key' };
-  // Whoever had the key then may have said it.
+  // Its thief may have signed it.
   if (word.stolen) return { tone: 'warn', is: 'signed while the key was in other hands' };
   return { tone: keyState === 'confirmed' && tone === GREEN ? GREEN : 'warn', is: 'signed by the agent' };
 }

@@ -1,8 +1,8 @@
 // @ts-check
-// Whose word a record is: what the agent has signed with a key of its own, and what anybody could
-// say in its name who has a key of the company. What the control log says of the agent's keys and
-// of policies is asked for and checked record by record. That the server left none of these out,
-// only a report shows.
+// Who signed a record: what the agent has signed with a key of its own, and what anybody could say
+// in its name who has a key of the company. What the control log says of the agent's keys and of
+// policies is asked for and checked record by record. That the server left none of these out, only
+// a report shows.
 import { eventOf } from '../lib/evidence/control.js';
 import { isOfAgentKey } from '../lib/evidence/agent_keys.js';
 import { SLACK, addPolicies, agentKeyOf, lastPolicy, signed, unsigned, word } from '../lib/words.js';
@@ -120,12 +120,12 @@ async function wordOf(record, at) {
     const known = await fresh(`keys ${agentId}`, at, () => readKeyEvents(agentId));
     return await signed(record, (kid) => fresh(`key ${agentId} ${kid}`, at, () => keyOf(known, kid, agentId)));
   } catch (err) {
-    return word(record, 'unknown', `Whose word this is could not be found out: ${err.message}`);
+    return word(record, 'unknown', `Who signed this could not be found out: ${err.message}`);
   }
 }
 
 /**
- * Whose word each of some records is, in their order.
+ * Who signed each of some records, in their order.
  * @param {LogRecord[]} records
  */
 export function wordsOf(records) {

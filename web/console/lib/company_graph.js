@@ -20,7 +20,7 @@ function worse(a, b) {
 /**
  * The graph of entries {record, tone}, the newest record first: nodes {name, count}, and edges,
  * those used last first. The tone of an edge is the worst of its records. alone: how many records
- * have a token for nobody else.
+ * have a token for no one else.
  * @param {DelegatedEntry[]} entries
  */
 export function companyGraph(entries) {

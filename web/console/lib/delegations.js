@@ -5,7 +5,7 @@
 /**
  * The graph of records that hold, the newest first: nodes {name, count}, and edges {from, to,
  * count, index}: in count records `to` acted for `from`, and index is the newest of them. alone:
- * {name, count} of those who acted under a token of their own, for nobody.
+ * {name, count} of those who acted under a token of their own, for no one else.
  * @param {{index: number, delegation?: {chain: string[]}}[]} records
  * @returns {Graph & {alone: GraphNode[]}}
  */
@@ -53,7 +53,7 @@ export function busiest({ nodes, edges }, most, always) {
 }
 
 /**
- * How far each node is from those who act for nobody: one more than the farthest that it acts for.
+ * How far each node is from those who act for no one: one more than the farthest that it acts for.
  * An edge that closes a circle does not count.
  * @param {Graph} graph
  */
@@ -137,8 +137,8 @@ function downwards(layers, width) {
 }
 
 /**
- * The line of an edge between two boxes, and where its number stands, near its end. shift keeps
- * apart the lines that end at one box, and back their numbers.
+ * The line of an edge between two boxes, and where its number is, near its end. shift keeps apart
+ * the lines that end at one box, and back their numbers.
  * @param {GraphBox} a
  * @param {GraphBox} b
  * @param {boolean} down

@@ -24,8 +24,8 @@ const KINDS = {
     'Passports of the console'],
   keys: ['a file of a company\'s keys', 'check.py and check.mjs take it after a proof'],
   checkpoint: ['a checkpoint', 'the page Checkpoints of the console checks it; ' +
-    'with GET /v1/log/{logId}/consistency, attestd check --newer compares it with a file of before'],
-  consistency: ['the proof that a log goes on', 'attestd check --newer takes it, beside a file of before'],
+    'with GET /v1/log/{logId}/consistency, attestd check --newer compares it with an older file'],
+  consistency: ['the proof that a log goes on', 'attestd check --newer takes it, with an older file'],
   'tlog-proof': ['a tlog-proof', 'tools of c2sp.org check it; ' +
     'GET /v1/evidence/{index} has it in a file that attestd check reads'],
   saved: ['evidence that an earlier console saved', 'the page Proof of the console checks it'],

@@ -1,7 +1,7 @@
 // @ts-check
 // A strict JSON parser that loses nothing. JSON.parse turns 12345678901234567890 into another
 // number, keeps the last of two equal keys and forgets how a value was spelled. What was signed
-// must be shown and hashed exactly as it stands, so each node has its place in the source text.
+// must be shown and hashed exactly as it is, so each node has its place in the source text.
 //
 // Nodes: {type, start, end} with
 //   object: members [{key, value, start, end}] (start and end are those of the key)   array: items

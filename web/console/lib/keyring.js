@@ -1,7 +1,7 @@
 // @ts-check
 // All keys that a company has had. Each but the first is proven by a statement that the key before
-// it and the key itself have signed, so whoever confirmed one of them need not be asked about the
-// others.
+// it and the key itself have signed, so a reader who confirmed one of them need not be asked about
+// the others.
 import { base64url, equalBytes, hex, rawKeyFromPEM, spki, unbase64url, utf8 } from './bytes.js';
 import { publicKey, verify } from './ed25519.js';
 import { FormError } from './form.js';
@@ -43,8 +43,8 @@ export async function prepareKey(published) {
 const text = (version, ...lines) => [`attestd/key-rotation/${version}`, ...lines, ''].join('\n');
 
 /**
- * What both keys of a rotation sign: with whole fingerprints, or in the form of before, with the
- * kids alone.
+ * What both keys of a rotation sign: with whole fingerprints, or in the older form, with the kids
+ * alone.
  * @param {string} origin
  * @param {number} index
  * @param {{kid: string, fingerprint: string}} old

@@ -24,7 +24,7 @@ const refuse = (why) => {
 const scalar = (text) => canonical(parse(text, 0));
 
 /**
- * A JSON string at the start of a text, or what stands before the first character that ends a word.
+ * A JSON string at the start of a text, or the text before the first character that ends a word.
  * @param {string} text
  * @param {RegExp} plain
  */

@@ -12,7 +12,7 @@ export const nodeHash = (left, right) => sha256hex(left + right);
 
 /**
  * Climbs from a leaf to the root. Each step is {left, right, position, parent}, where position says
- * on which side the sibling of the proof stands.
+ * on which side the sibling of the proof is.
  * @param {string} leaf
  * @param {{sibling: string, position: 'left' | 'right'}[]} proof
  */
@@ -29,7 +29,7 @@ export async function climb(leaf, proof) {
 }
 
 /**
- * On which side the sibling of each step stands on the way from a record to the root of a tree of a
+ * On which side the sibling of each step is on the way from a record to the root of a tree of a
  * size, as [position…]: index and size leave no choice. Both are whole numbers up to 2^53 - 1, and
  * index is below size.
  * @param {number} index

@@ -28,7 +28,7 @@ class Reader {
   async log(items) {
     must(items.length >= 1 && items.length <= 2, 'want log <vkey> [<url>]');
     const key = await readVKey(items[0], LOG);
-    must(!this.logs.some(({ raw }) => equalBytes(raw, key.raw)), 'its key stands in a line before');
+    must(!this.logs.some(({ raw }) => equalBytes(raw, key.raw)), 'its key is in an earlier line');
     this.logs.push(key);
   }
 
@@ -36,7 +36,7 @@ class Reader {
   async witness(items) {
     must(items.length >= 2 && items.length <= 3, 'want witness <name> <vkey> [<url>]');
     const key = await readVKey(items[1], COSIGNER);
-    must(!this.witnesses.some(([, { raw }]) => equalBytes(raw, key.raw)), 'its key stands in a line before');
+    must(!this.witnesses.some(([, { raw }]) => equalBytes(raw, key.raw)), 'its key is in an earlier line');
     this.witnesses.push([items[0], key]);
     this.define(items[0]);
   }

@@ -61,7 +61,7 @@ export const PRUNED = 'its payload was pruned, and without it the hash cannot be
 /**
  * The form of an AttestationRecord: {text, source, index, timestamp, agentId, companyId,
  * actionType, delegation, hash, signature} and the nodes that were hashed. inner is the node of the
- * caller's own value. Where pruned is true the payload was pruned, and what it said is empty.
+ * caller's own value. Where pruned is true the payload was pruned, and its members are empty.
  * @param {JSONNode} node
  * @param {string} source
  * @param {string} name

@@ -16,7 +16,7 @@ import { LOG, leafHash, must, noteKey, readCheckpoint, signedBy } from './note.j
 import { PRUNED, controlRecordForm, preimageBytes, recordForm } from './record.js';
 import { sha256 } from './sha256.js';
 
-const AT_ONCE = 64; // lines that are hashed together; between such batches whoever runs this may do other work
+const AT_ONCE = 64; // lines that are hashed together; between such batches the caller may do other work
 const LONGEST = 64 << 20; // of a line, in bytes
 const DISOBEYED = 100; // calls that are listed
 
@@ -97,7 +97,7 @@ export class ReportCheck extends Check {
         (await signedBy(first.lines[0], first.text, await noteKey(origin, LOG, this.last.raw)));
       must(
         mine && first.origin === origin && first.size <= last.size && last.size <= Number.MAX_SAFE_INTEGER,
-        `the log ${name} does not start with a checkpoint of its own, with one signature, of before its end`,
+        `the log ${name} does not start with a checkpoint of its own, with one signature, from before its end`,
       );
       const tree = LogTree.from(Number(first.size), roots);
       must(
@@ -124,7 +124,7 @@ export class ReportCheck extends Check {
     if (record.pruned) throw new PrunedError(PRUNED);
     must(hex(await sha256(preimageBytes(record))) === record.hash, 'its hash does not match its content');
     must(record.companyId === this.file.companyId, `it is of the company ${record.companyId}`);
-    must(record.index === index, `record ${record.index} stands in its place`);
+    must(record.index === index, `record ${record.index} is in its place`);
     const said =
       name === 'control'
         ? { ...eventOf(record), ...witnessesOf(record.inner), inner: record.inner, source: record.source }

@@ -42,7 +42,7 @@ export class Sequence {
   #recent = new Map(); // the last statements, by seq
 
   /**
-   * Takes the next statement, which stands in the record of an index.
+   * Adds the next statement, which is in the record of an index.
    * @param {PlaceClaims} claims
    * @param {number} index
    * @param {string} hash

@@ -1,7 +1,7 @@
 // @ts-check
-// Text from outside may hold characters that nobody sees: some turn the order of what stands beside
-// them (U+202E), some make two equal names different (U+200B), some hide a message (tag
-// characters). Whoever judges a record must see that they are there.
+// Text from outside may hold invisible characters: some turn the order of the text next to them
+// (U+202E), some make two equal names different (U+200B), some hide a message (tag characters).
+// A reader who judges a record must see that they are there.
 
 // Control, format, unassigned and private characters, lone surrogates, separators of lines and
 // paragraphs, what a font may leave out (variation selectors, fillers, joiners, tags), and the one
@@ -13,8 +13,8 @@ const PIECES = new RegExp(`(${UNSEEN.source})`, 'u');
 const named = (character) => `⟨U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`;
 
 /**
- * A text in which every character that would not be seen stands as ⟨U+202E⟩: for attributes, titles
- * and what is shown as plain text.
+ * A text in which every character that would not be seen is written as ⟨U+202E⟩: for attributes,
+ * titles and what is shown as plain text.
  * @param {string} text
  * @returns {string}
  */

@@ -1,5 +1,5 @@
 // @ts-check
-// Whose word a record is, from the record and what the control log says: of the agent's keys, by
+// Who signed a record, from the record and what the control log says: of the agent's keys, by
 // thumbprint, and of policies, by subject. Control records are given as they were checked.
 import { AgentKeys } from './evidence/agent_keys.js';
 import { notActor } from './evidence/control.js';
@@ -85,7 +85,7 @@ export const word = ({ companyId, agentId }, is, reason, more) => ({
 });
 
 /**
- * What needs attention in a record that holds, whoever said it.
+ * What needs attention in a record that holds, with or without a statement.
  * @param {LogRecord} record
  */
 function given(record) {
@@ -94,7 +94,7 @@ function given(record) {
 }
 
 /**
- * Whose word a record without a statement is.
+ * Who signed a record without a statement.
  * @param {LogRecord} record
  * @param {Map<string, PolicyChange[]>} policies
  */
@@ -105,7 +105,7 @@ export function unsigned(record, policies) {
   return by
     ? word(record, 'unsigned', `The policy of the ${by} was that only a key of the agent may speak in its name, and ` +
       'none has signed this.')
-    : word(record, 'company', 'The agent has not signed this: whoever holds a key of the company can say it.',
+    : word(record, 'company', 'The agent has not signed this: the holder of any company key can record it.',
       { notes: given(record) });
 }
 
@@ -127,7 +127,7 @@ function signedNotes(claims) {
 }
 
 /**
- * Whose word a record with a statement is. keyOf(kid) gives agentKeyOf a key.
+ * Who signed a record with a statement. keyOf(kid) gives agentKeyOf a key.
  * @param {LogRecord} record
  * @param {(kid: string) => ReturnType<typeof agentKeyOf>} keyOf
  */

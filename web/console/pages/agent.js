@@ -20,7 +20,7 @@ import { IssuePassport } from './issue_passport.js';
 import { RegisterAgent } from './register_agent.js';
 
 /**
- * Disabling or enabling, after a question. onDone gets what is to be said of it.
+ * Disabling or enabling, after a question. onDone gets the message about it.
  * @param {{agent: RegisteredAgent, onDone: (what: string) => void}} props
  */
 function Switch({ agent, onDone }) {
@@ -99,7 +99,7 @@ function About({ agent, onChange }) {
 const Nobody = ({ agentId, onChange }) => html`
   <section class="card" aria-label="Registration">
     <h2>Not registered</h2>
-    <p>No agent with this ID is registered. Records can name it nevertheless: whoever appends a record chooses the agent
+    <p>No agent with this ID is registered. Records can name it nevertheless: the writer of a record chooses the agent
       ID.</p>
     <details class="steps"><summary>Register this agent</summary>
       <${RegisterAgent} agentId=${agentId} onDone=${onChange} /></details>
@@ -111,7 +111,7 @@ const Nobody = ({ agentId, onChange }) => html`
  */
 function Passports({ agent, version, onChange }) {
   const paged = usePaged(passportPage, '/v1/passports', 'passports', { agent: agent.agentId }, passportsAsked);
-  const bare = useRef(null); // whether it had none when the page was opened: then the form stands open, and stays so
+  const bare = useRef(null); // whether it had none when the page was opened: then the form is open, and stays so
   if (paged.items) bare.current ??= paged.items.length === 0;
   useEffect(() => { if (version) paged.reload(); }, [version]);
   return html`

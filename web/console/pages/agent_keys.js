@@ -208,7 +208,7 @@ export function AgentKeys({ agent, version, onChange }) {
       <div class="card-head"><h2>Keys</h2>
         <button type="button" class="button quiet small" disabled=${busy} onClick=${() => onChange()}>
           Refresh</button></div>
-      <p class="small muted">With a key of its own an agent signs what it does. Whoever has only a key of the company
+      <p class="small muted">With a key of its own an agent signs what it does. The holder of only a company key
         cannot say it in the agent’s name.</p>
       <${Failure} error=${error} retry=${load} />
       ${state && !keys.length && html`<p class="empty">No keys yet.</p>`}

@@ -1,6 +1,6 @@
 // @ts-check
 // Agents: who may act for the company. The list is searched by the server, and what was searched
-// for stands in the URL.
+// for is in the URL.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { agentPage, agentsAsked } from '../core/agents.js';
 import { timeText, plural } from '../core/format.js';

@@ -1,6 +1,6 @@
 // @ts-check
 // Checkpoints and witnesses: how far both logs have come, who has signed that, and whether what was
-// kept earlier is still a part of it.
+// saved earlier is still a part of it.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { count, duration, timeText, plural } from '../core/format.js';
 import { proveSince } from '../core/growth.js';

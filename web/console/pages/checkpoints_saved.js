@@ -1,5 +1,5 @@
 // @ts-check
-// Checkpoints that the person kept: whether what the server shows today has grown from them.
+// Checkpoints that the reader saved: whether what the server shows today has grown from them.
 import { html, useState } from '../vendor/preact-htm.js';
 import { count, plural } from '../core/format.js';
 import { proveSince } from '../core/growth.js';
@@ -13,7 +13,8 @@ import { Drop } from '../parts/drop.js';
 import { KeyHint, useAssess } from '../parts/key_trust.js';
 
 /**
- * What came of a kept checkpoint: {log, size, ok, reason, now, stolen}; it is remembered among what
+ * The result of comparing a saved checkpoint: {log, size, ok, reason, now, stolen}; it is
+ * remembered among what
  * this browser has seen of the log. reason is rewritten, shorter, or why it is no checkpoint of
  * this company; the last alone says nothing of the server.
  * @param {string} text
@@ -46,8 +47,8 @@ async function examine(text, companyKey, logs) {
 }
 
 /**
- * Between which records of a log the first one stands that was written anew: [first, last], or null
- * where nothing was.
+ * Between which records of a log the first rewritten one is: [first, last], or null where nothing
+ * was.
  * @param {ExaminedCheckpoint[]} results
  * @param {LogName} log
  */
@@ -87,7 +88,7 @@ function SavedCheckpoint({ result, assess }) {
       <${Notice} kind=${tone}>${words(result)}
         ${result.stolen
           && html` Its key was declared compromised: ${result.ok ? 'the checkpoint still matches this history'
-            : 'whoever stole the key may have created it'}.`}<//>
+            : 'the thief of the key may have created it'}.`}<//>
     </li>`;
 }
 

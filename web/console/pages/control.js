@@ -53,7 +53,7 @@ export function matcher({ kind = '', subject = '', by = '', since = '', until = 
 
 /**
  * What the server is asked for: of what a record is about and of who made it, one as a text that
- * stands in the record.
+ * is in the record.
  * @param {Query} filters
  */
 const askedOf = ({ kind = '', subject = '', by = '', since = '', until = '' }) => ({

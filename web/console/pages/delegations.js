@@ -77,7 +77,7 @@ function summaryOf({ edges, nodes, alone }, { found, total, done }) {
     : plural(found.length, 'record');
   const said = `${plural(edges.length, 'delegation')} between ${plural(nodes.length, 'principal')}, ` +
     `from ${records} with a delegation.`;
-  const own = alone ? ` In ${count(alone)} of them an agent used its own token, for nobody else.` : '';
+  const own = alone ? ` In ${count(alone)} of them an agent used its own token, for no one else.` : '';
   return `${done ? '' : 'Reading … '}${said}${own}`;
 }
 

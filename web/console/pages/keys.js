@@ -62,7 +62,7 @@ const one = (options, value) => (options.some(([option]) => option === value) ? 
 function Row({ of, all, own, last, now, onDelete }) {
   const opened = sizeOf(madeBy(all, of.fingerprint));
   const isKey = of.kind === 'apiKey';
-  const [secret, setSecret] = useState(''); // of a key, fetched when it is asked for; that of a client is kept nowhere
+  const [secret, setSecret] = useState(''); // of a key, fetched when it is asked for; that of a client is not stored
   const [run, busy, error] = useTask();
   const reveal = () => (secret ? setSecret('') : run(async () => setSecret(await secretOf(of.fingerprint))));
   return html`
@@ -167,7 +167,7 @@ function Credentials({ all, own, load }) {
         </table>`}
       <p class="small muted">The service records last use to the hour.
         ${onlyOne
-          ? ' The last admin key that does not expire can’t be deleted, or nobody could sign in any more. Create ' +
+          ? ' The last admin key that does not expire can’t be deleted, or no one could sign in any more. Create ' +
             'another one first.' : ''}</p>
       ${deleting
         && html`<${Delete} of=${deleting} own=${deleting.fingerprint === own} load=${load}

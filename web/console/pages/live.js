@@ -1,6 +1,6 @@
 // @ts-check
 // Live: the stream as it happens, and a pulse that says what was checked here. What the server says
-// stands beside it.
+// is shown with it.
 import { html, useState } from '../vendor/preact-htm.js';
 import { count, timeText, plural, short } from '../core/format.js';
 import { shownPlace } from '../core/findings.js';

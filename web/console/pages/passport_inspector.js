@@ -145,7 +145,7 @@ export function Inspector({ token, version, actions }) {
   const tone = verdict?.tone ?? '';
   const onAsk = ASKABLE.includes(verdict?.is ?? '') && signedIn !== 'restoring' && (() => setAsked(asked + 1));
   /**
-   * Beside a token that cannot be used nothing is green, whatever else of it holds.
+   * With a token that cannot be used nothing is green, whatever else of it holds.
    * @param {boolean} ok
    * @returns {Tone}
    */

@@ -40,7 +40,7 @@ function Rotate({ decoded, passport: { agentId, scopes }, onDone }) {
 const STATES = [['', 'any'], ['valid', 'valid'], ['revoked', 'revoked'], ['expired', 'expired']];
 
 /**
- * The list needs a company; looking into a token does not. What is sought stands in the URL.
+ * The list needs a company; looking into a token does not. What is sought is in the URL.
  * @param {{onChange: () => void}} props
  */
 function Issued({ onChange }) {

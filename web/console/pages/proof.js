@@ -42,8 +42,8 @@ async function draw(index, log) {
 }
 
 /**
- * A file that somebody kept says what the log was then, and what was drawn what it is now. What the
- * server shows must go on from there, and on each later day.
+ * A saved file says what the log was then, and what was drawn what it is now. What the server shows
+ * must go on from there, and on each later day.
  * @param {OpenedEvidence} opened
  * @param {HeadSource} source
  */

@@ -1,5 +1,5 @@
 // @ts-check
-// The way from a record to the root as a picture: the record at the foot, its sibling beside each
+// The way from a record to the root as a picture: the record at the foot, its sibling next to each
 // node of the path, the root on top.
 import { html } from '../vendor/preact-htm.js';
 import { short } from '../core/format.js';

@@ -30,8 +30,8 @@ export const publishedKey = (companyId) =>
 
 /**
  * Whose key has signed: {keyState, head, text, late}, with a head where it stays uncertain. late
- * says that whoever has the key now may not be its owner. A key that was confirmed needs no server.
- * The server's word makes nothing green, and much less: it may know of another key, of a
+ * says that the holder of the key now may not be its owner. A key that was confirmed needs no
+ * server. The server's word makes nothing green, and much less: it may know of another key, of a
  * compromised one, or of those that came later.
  * @param {NamedKey} key
  * @param {CompanyKey | null} published
@@ -50,7 +50,7 @@ function originOf(key, published, entries) {
       late: true,
       head: 'A compromised key.',
       text: `According to this server, ${companyId} declared this key compromised at ` +
-        `${timeText(last.compromisedAt)}: whoever stole it could have signed this.`,
+        `${timeText(last.compromisedAt)}: its thief could have signed this.`,
     };
   if (itself) return { keyState: 'confirmed', text: `You confirmed this key for ${companyId}.` };
   if (is === 'other' && published && last && keyStateOf(published, entries) === 'confirmed') {
@@ -82,7 +82,7 @@ function originOf(key, published, entries) {
 /**
  * What verdict() says of the whole, with {origin, part, takes, unmet}: part is the tone of what
  * holds of it by itself, takes what a policy says of each checkpoint, unmet why it does not take
- * them. A small file is never green, for nobody has signed its root.
+ * them. A small file is never green, because its root is unsigned.
  * @param {OpenedEvidence} opened
  * @param {CompanyKey | null} published
  * @param {{policy: Policy | null}} policy
@@ -123,10 +123,10 @@ function Sentence({ opened: { ok, code, reason, small, record, size }, verdict: 
     and ${where}.`;
   if (origin.keyState === 'confirmed')
     return html`<strong>The record is genuine, its position is not proven.</strong> It is signed with the key that you
-    confirmed, but nobody has signed the chain root in this file. Download new evidence to prove its position.`;
+    confirmed, but the chain root in this file is unsigned. Download new evidence to prove its position.`;
   return html`<strong>Holds, key not confirmed. ${origin.head}</strong> Record ${record.index} is signed with the key
   below
-  ${small ? ', and nobody has signed the chain root in this file' : `, and ${where}`}
+  ${small ? ', and the chain root in this file is unsigned' : `, and ${where}`}
   . Anyone can create a key: compare its fingerprint.`;
 }
 

@@ -1,5 +1,5 @@
 // @ts-check
-// Records: the log as an explorer. What is searched for stands in the URL and is searched by the
+// Records: the log as an explorer. What is searched for is in the URL and is searched by the
 // server; each row that is shown is checked here.
 import { html, useEffect, useMemo, useRef, useState } from '../vendor/preact-htm.js';
 import { bare, count, plural, short, timeText } from '../core/format.js';
@@ -47,7 +47,7 @@ function verdictOf(row, assess) {
 }
 
 /**
- * A payload, with what was searched for marked where it stands as written.
+ * A payload, with what was searched for marked where it is as written.
  * @param {{text: string, q: string}} props
  */
 function Snippet({ text, q }) {

@@ -82,7 +82,7 @@ export function useMedia(media) {
 
 /**
  * How many records have come since the rows were read that belong to them; more: there may be
- * others that are not kept here.
+ * others that are not cached here.
  * @param {Search} search
  * @param {ListedRows | null} rows
  * @param {{entries: LiveEntry[]}} state
@@ -100,8 +100,8 @@ export function newOf(search, rows, { entries }) {
 }
 
 /**
- * Takes up what comes while the newest row is in view and nobody is at work in the list; what was
- * missed is read again.
+ * Takes up what comes while the newest row is in view and the reader is not at work in the list;
+ * what was missed is read again.
  * @param {boolean} on
  * @param {ListedRows | null} rows
  * @param {{entries: LiveEntry[]}} state

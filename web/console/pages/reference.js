@@ -1,6 +1,6 @@
 // @ts-check
 // The API's reference, from the document that the service itself serves: one resource at a time,
-// with what is said of all of them first.
+// with what applies to all of them first.
 import { call } from '../core/api.js';
 import { NOTHING } from '../core/asked.js';
 import { readLogs } from '../core/growth.js';
@@ -107,7 +107,8 @@ function Shown({ shown, argument }) {
   const own = useOwn();
   useLayoutEffect(() => {
     const place = arrive(argument) ?? document.querySelector('.reference h1');
-    /** @type {HTMLElement | null} */ (place)?.focus({ preventScroll: true });
+    /**
+     * @type {HTMLElement | null} */ (place)?.focus({ preventScroll: true });
   }, [argument]);
   return html`
     <div class="reference" onClick=${scrollToLink}>

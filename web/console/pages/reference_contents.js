@@ -1,5 +1,5 @@
 // @ts-check
-// The reference's contents and search, beside what is read.
+// The reference's contents and search, next to what is read.
 import { search } from '../core/openapi.js';
 import { go, href } from '../core/router.js';
 import { html, useEffect, useMemo, useRef, useState } from '../vendor/preact-htm.js';
@@ -45,7 +45,8 @@ function Search({ resources, query, setQuery }) {
         event.ctrlKey ||
         event.metaKey ||
         event.altKey ||
-        /** @type {Element} */ (event.target).closest?.(TYPED_INTO) ||
+        /**
+         * @type {Element} */ (event.target).closest?.(TYPED_INTO) ||
         document.querySelector('dialog[open]')
       )
         return;

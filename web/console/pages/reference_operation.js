@@ -1,5 +1,5 @@
 // @ts-check
-// One operation of the reference: what it does, takes and answers; beside that the request,
+// One operation of the reference: what it does, takes and answers; next to that the request,
 // examples and the form to try it.
 import { href } from '../core/router.js';
 import { address, bodyOf, curl, plain } from '../lib/curl.js';
@@ -19,8 +19,8 @@ export const Method = ({ name }) => html`<span class="method ${name.toLowerCase(
 export const Path = ({ path }) => html`<code>${path.split(/(?=\/)/).map((part) => html`<wbr />${part}`)}</code>`;
 
 /**
- * A request as it stands in the document: required parameters have their examples, and the body its
- * first one.
+ * A request as in the document: required parameters have their examples, and the body its first
+ * one.
  * @param {Operation} op
  * @returns {OperationRequest}
  */
@@ -68,7 +68,7 @@ export function requestOf(op, { values, type, body }) {
 function curlOf(op, request) {
   const types = op.responses.flatMap(({ status, media }) => (/^2/.test(status) ? media : [])).map(({ type }) => type);
   const parts = requestOf(op, request);
-  // A place that has no value yet stands as {name}, not as its escape.
+  // A place that has no value yet is shown as {name}, not as its escape.
   return curl({
     ...parts,
     url: location.origin + address(op, request.values),

@@ -51,7 +51,7 @@ function Result({ answer }) {
 function obstacle(op, signedIn) {
   if (op.message)
     return html`WebSockets can’t be opened from here. <a href=${href('live')}>Live</a> shows this stream.`;
-  // The address of a request is kept in more places than its headers and its body.
+  // The address of a request is stored in more places than its headers and its body.
   if (op.parameters.some((p) => p.in === 'path' && p.name === 'key'))
     return html`This path contains a key, so it can’t be sent from here. Use <a href=${href('keys')}>Keys</a> to list
     and delete keys.`;

@@ -1,5 +1,5 @@
 // @ts-check
-// Registers an agent. One that is there already is registered anew only after the difference was
+// Registers an agent. One that is there already is registered again only after the difference was
 // shown.
 import { html, useState } from '../vendor/preact-htm.js';
 import { findAgent, register } from '../core/agents.js';
@@ -57,15 +57,16 @@ function ConfirmReplace({ was, metadata, act, onClose }) {
 }
 
 /**
- * agentId: of the agent that is registered anew; a field asks for it where there is none. metadata:
- * what stands in the form at first.
+ * agentId: of the agent that is registered again; a field asks for it where there is none.
+ * metadata: what stands in the form at first.
  * @param {{agentId?: string, metadata?: string, onDone: () => void}} props
  */
 export function RegisterAgent({ agentId: fixed = '', metadata: first = '', onDone }) {
   const [agentId, setAgentId] = useState(fixed);
   const [metadata, setMetadata] = useState(first);
   const [existing, setExisting] = useState(
-    /** @type {{was: RegisteredAgent, metadata: JSONText | null} | null} */ (null),
+    /**
+     * @type {{was: RegisteredAgent, metadata: JSONText | null} | null} */ (null),
   );
   const [made, setMade] = useState('');
   const [run, busy, error] = useTask();

@@ -82,7 +82,7 @@ function Verdict({ check, at, digest, keyOf, policy, stolen, strange }) {
                 : isGreen(own) && stolen
                   ? html`<strong>Holds, key not confirmed. A compromised key.</strong> According to this
                   server, ${visible(keyOf.companyId)} declared the key of this report compromised at ${stolen}
-                  : whoever stole it could have created this report.`
+                  : its thief could have created this report.`
                   : isGreen(own)
                     ? html`<strong>${against ? 'Holds by itself.' : 'Holds.'}</strong> No
                     record of the period is missing or changed.`
@@ -220,8 +220,8 @@ export function ReportResult({ report }) {
     ? (key.ring ?? [key]).find(({ fingerprint }) => fingerprint === check.last?.fingerprint)
     : undefined;
   const stolen = signer?.compromisedAt ?? '';
-  // One that follows from a confirmed key may have been made by whoever stole that: the server
-  // knows which does.
+  // One that follows from a confirmed key may have been made by its thief: the server knows which
+  // does.
   const strange = Boolean(
     companyId === key.companyId &&
       !signer &&

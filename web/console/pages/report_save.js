@@ -10,7 +10,7 @@ const escape = (text) => text.replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`)
 const rules = () =>
   [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules].map((rule) => rule.cssText)).join('\n');
 
-// The report as it is shown. Links lead into the console, so their text alone is kept; headings
+// The report as it is shown. Links lead into the console, so only their text remains; headings
 // begin with the first.
 function article() {
   const copy = /** @type {HTMLElement} */ (document.getElementById('report')?.cloneNode(true));

@@ -1,6 +1,6 @@
 // @ts-check
 // One session: its calls with what was asked and what came of it side by side, when, for how long,
-// and whose word it is. Each record is checked here, and so is the whole, as far as that can be.
+// and who signed it. Each record is checked here, and so is the whole, as far as that can be.
 import { html, useEffect, useReducer, useRef, useState } from '../vendor/preact-htm.js';
 import { bare, count, duration, plural, timeText } from '../core/format.js';
 import { live } from '../core/live_state.js';
@@ -94,7 +94,7 @@ function verdictOf(call, assess) {
   const says = failed?.check ? visible(failed.check.reason)
     : rows.some((row) => !row.check) ? 'not verified yet'
       : tone === 'bad' ? 'signed by another key than the confirmed one, or failed before'
-        : `checked${tone === 'warn' ? ', with a key not confirmed or beside a finding' : ''}`;
+        : `checked${tone === 'warn' ? ', with a key not confirmed or with a finding' : ''}`;
   return { tone, says };
 }
 
@@ -123,7 +123,7 @@ const HEADS = () =>
     <span role="columnheader">${i ? name : html`<span class="visually-hidden">${name}</span>`}</span>`);
 
 /**
- * Where a call stands in the time of its session.
+ * The place of a call in the time of its session.
  * @param {{call: SessionCall, span: {from: number, to: number}}} props
  */
 function Bar({ call, span: { from, to } }) {
@@ -214,7 +214,7 @@ function Summary({ rows, listed, whole, tone, isLive }) {
           <button type="button" class="button small" onClick=${() => print()}>Print</button>
           <${SaveSession} session=${listed} companyKey=${key}
             records=${calls.entries.map(({ record }) => record.index)} /></div></div>
-      ${whole.is === 'unproven' && html`<p class="small muted">Nobody has signed how many records belong to this
+      ${whole.is === 'unproven' && html`<p class="small muted">It is unsigned how many records belong to this
         session. Its saved file shows that the log leaves out nothing between its first and its last record.</p>`}
       ${whole.notes?.map(({ says, warns }) => html`<p class="small ${warns ? 'warn-text' : 'muted'}">
         <${Text} of=${says} /></p>`)}

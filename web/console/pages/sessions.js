@@ -1,6 +1,6 @@
 // @ts-check
-// Sessions: the runs of all agents, found by agent, kind and time. What is searched for stands in
-// the URL.
+// Sessions: the runs of all agents, found by agent, kind and time. What is searched for is in the
+// URL.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { replace, route } from '../core/router.js';
 import { useSignedIn } from '../core/session.js';

@@ -48,7 +48,7 @@ function Register({ onKey }) {
 }
 
 /**
- * Lines for a shell. The key itself stands in none of them, so that they can be shown and shared.
+ * Lines for a shell. None of them has the key itself, so that they can be shown and shared.
  * @param {string} base
  */
 function steps(base) {
@@ -93,7 +93,7 @@ function FirstRun() {
     </section>`;
 }
 
-// Over plain HTTP from another machine, whoever is on the way reads the key and can change this
+// Over plain HTTP from another machine, an attacker on the way reads the key and can change this
 // very page.
 const Insecure = () => !isSecureContext && html`
   <div data-insecure><${Notice} kind="warn">

@@ -26,7 +26,7 @@ export const verifyAll = async () => {
 };
 
 /**
- * All that the page shows, for whoever asks later what was checked, with which key, and when.
+ * All that the page shows, for a reader who asks later what was checked, with which key, and when.
  * @param {VerifyResult} result
  * @param {{ok: boolean, text: string}} verdict
  * @param {Finding | null} against

@@ -162,7 +162,7 @@ export function Webhooks() {
       ${error?.code === 'FORBIDDEN_ROLE' ? html`<${Notice}>${error.message}.<//>`
         : html`<${Failure} error=${error} retry=${load} />`}
       ${secret && html`<${Secret} secret=${secret}
-        what="The former secret signs for another day, beside the new one." />`}
+        what="The former secret signs for another day, together with the new one." />`}
       ${all && html`
         ${all.length === 0 && html`<p class="empty" data-webhooks="0">The company has no webhook.</p>`}
         ${all.length > 0 && html`

@@ -65,6 +65,6 @@ export function AttestPolicy({ agentId, version = 0, onChange }) {
       ${ending && html`
         <${Confirm} title="Allow any credential?" action="Allow any credential" onClose=${() => setEnding(false)}
           act=${() => set('any')}>
-          <p>Whoever has a key of the company that may attest can then speak in the name of ${whose}.</p><//>`}
+          <p>The holder of any company key that may attest can then record in the name of ${whose}.</p><//>`}
     </section>`;
 }

@@ -60,7 +60,7 @@ export function Notice({ kind = '', children, actions }) {
 
 /**
  * tone: ok is for what was checked in this page with a key that the person confirmed, and for
- * nothing else; warn for what was checked with a key that nobody confirmed; bad for what failed;
+ * nothing else; warn for what was checked with a key that is not confirmed; bad for what failed;
  * none for all that is only said.
  * @param {{tone?: Tone, children?: Child}} props
  */
@@ -162,7 +162,7 @@ export function useTask() {
 
 /**
  * What work() resolves to for these inputs, and null before that. Never what it gave for other
- * inputs, not for a moment: a verdict must not stand beside something that it is not about.
+ * inputs, not for a moment: a verdict must not be shown with something that it is not about.
  * @template T
  * @param {() => Promise<T>} work
  * @param {unknown[]} inputs
@@ -179,7 +179,7 @@ export function useResult(work, inputs) {
 }
 
 /**
- * What went wrong. retry tries again what only reads; where a server said when that is of use, the
+ * What went wrong. retry tries again what only reads; where a server tells when that is of use, the
  * time is counted down.
  * @param {{error: TaskError | null, retry?: () => unknown}} props
  */
@@ -224,7 +224,7 @@ export function useNow() {
 }
 
 /**
- * Whether the details element that an event is of stands open.
+ * Whether the details element of an event is open.
  * @param {Event} event
  */
 export const isOpen = ({ currentTarget }) => /** @type {HTMLDetailsElement} */ (currentTarget).open;

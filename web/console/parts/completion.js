@@ -1,6 +1,6 @@
 // @ts-check
 // What can be typed into a search field: agents or actions that the server knows, as a list that
-// the browser offers beside the field. Any other text can be typed as well.
+// the browser offers with the field. Any other text can be typed as well.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { completer } from '../core/completion.js';
 

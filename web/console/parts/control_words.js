@@ -12,7 +12,7 @@ const said = having({ subject: string, by: nullable(string) }, { agentId: string
 
 /**
  * What it is about, whose agent's that is where it says so, and who asked for it: {subject, kind,
- * name, agentId, by}; by is null for the command line or nobody.
+ * name, agentId, by}; by is null for the command line or the service.
  * @param {{inner: JSONNode, source: string}} record
  */
 export function aboutOf({ inner, source }) {

@@ -1,5 +1,5 @@
 // @ts-check
-// A key or an OAuth client: what it is called, and what of it stands out.
+// A key or an OAuth client: its name, and its mark.
 import { html } from '../vendor/preact-htm.js';
 import { LONG, stateOf } from '../core/credentials.js';
 import { bare } from '../core/format.js';
@@ -26,7 +26,7 @@ export const CredentialLink = ({ fingerprint, of }) =>
 const STANDS_OUT = { expired: 'expired', unused: `unused for ${LONG} days`, never: 'never used' };
 
 /**
- * expired, long unused or never used; nothing else stands out.
+ * expired, long unused or never used; nothing else is marked.
  * @param {{of: KeyOrClient, now: number}} props
  */
 export function State({ of, now }) {

@@ -42,7 +42,7 @@ const clipped = (text, width, wide) => {
 };
 
 /**
- * How many records an agent stands in, in as many words as there is room for: never a part of the
+ * How many records have an agent, in as many words as there is room for: never a part of the
  * number.
  * @param {number} n
  * @param {number} width
@@ -149,7 +149,7 @@ export function DelegationPicture({ graph, company, own }) {
         ${alone.map(
           ({ name, count: n }) => html`
           <li key=${name}><${Name} id=${name} company=${company} own=${own} /> <span class="muted">
-            acted with its own token, on nobody’s behalf, in ${plural(n, 'record')}</span></li>`,
+            acted with its own token, on no one’s behalf, in ${plural(n, 'record')}</span></li>`,
         )}
       </ul>
     </details>`;

@@ -5,7 +5,7 @@ import { JSONView } from './json_view.js';
 import { Text } from './text.js';
 
 /**
- * What stands in a record, with no verdict on it.
+ * The content of a record, with no verdict on it.
  * @param {{companyId: string, log: LogName, record: LogRecord,
  *   signer: {fingerprint: string}, agentKey?: string}} props
  */
@@ -74,8 +74,8 @@ export const Words = ({ title, lead, list }) => html`
   </section>`;
 
 /**
- * What stands in a file that holds beside its record: found is what check of lib/evidence/check.js
- * returns.
+ * The content of a file that holds, apart from its record: found is what check of
+ * lib/evidence/check.js returns.
  * @param {{found: Pick<EvidenceCheck, 'file' | 'allowed' | 'ofPassport'>}} props
  */
 export const Beside = ({ found: { file, allowed, ofPassport } }) => html`

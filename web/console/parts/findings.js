@@ -55,7 +55,7 @@ function Finding({ of }) {
 const ORDER = ['rewritten', 'failure', 'key'];
 
 /**
- * A banner for each finding about a company. keyIsSaid: that its key was replaced stands there
+ * A banner for each finding about a company. keyIsSaid: that its key was replaced is shown there
  * already.
  * @param {{companyId: string, keyIsSaid?: boolean}} props
  */

@@ -28,7 +28,7 @@ export const HistogramPlace = () =>
   <figcaption class="histogram-axis small">\u00a0</figcaption></figure>`;
 
 /**
- * of: as histogramOf gives it. bad: times of records that fail; note stands below the bars.
+ * of: as histogramOf gives it. bad: times of records that fail; note is shown below the bars.
  * onPeriod(since, until) is called when a period is chosen.
  * @param {{of: Buckets, bad: string[], caption: Child, onPeriod: (since: string, until: string) =>
  *   void}} props

@@ -15,7 +15,8 @@ const TONES = { other: 'bad', unconfirmed: 'warn' }; // that a key is confirmed 
 const SAYS = { confirmed: 'confirmed by you', other: 'not the known key', unconfirmed: 'not confirmed' };
 
 /**
- * How a key stands: confirmed, other or unconfirmed. The component renders again when that changes.
+ * The state of a key: confirmed, other or unconfirmed. The component renders again when that
+ * changes.
  * @param {NamedKey} key
  */
 export const useKeyState = (key) => keyStateOf(key, useStore(trust));
@@ -33,7 +34,7 @@ export const KeyBadge = ({ keyOf }) => {
 };
 
 /**
- * A line beside what was checked with a key; nothing where that key is confirmed. The company's own
+ * A line about what was checked with a key; nothing where that key is confirmed. The company's own
  * is confirmed on Start.
  * @param {{keyOf: NamedKey}} props
  */

@@ -7,7 +7,7 @@ import { Failure, Page, useTask } from './basic.js';
 const heading = () => /** @type {HTMLElement | null} */ (document.querySelector('main h1'));
 
 /**
- * A component in place of one that load() resolves to. Once that is loaded it stands there at once.
+ * A component in place of one that load() resolves to. Once that is loaded it is shown at once.
  * title: of the page, '' where it is a part of one.
  * @param {string} title
  * @param {() => Promise<Component>} load

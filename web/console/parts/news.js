@@ -50,7 +50,7 @@ function Suspended({ company: { companyId, suspended } }) {
 /** @param {{company: Company}} props */
 const Demo = ({ company }) => company.metadata?.demo && html`<div data-demo><${Notice}>
   <strong>Demo company.</strong> Its records tell of a week. The log received them when the demo ran, and says so: when
-    something happened in the story stands in the payloads, as <code>at</code>.<//></div>`;
+    something happened in the story is in the payloads, as <code>at</code>.<//></div>`;
 
 /** @param {KeyRotation} rotation */
 const step = ({ old, next }) => html`
@@ -101,8 +101,8 @@ function Replaced({ companyKey, known, atStart }) {
 }
 
 /**
- * The first time that this browser sees a company nothing is known of before, so only the person
- * can say whose key it is. Start shows it too.
+ * The first time that this browser sees a company nothing is known yet, so only the person can say
+ * whose key it is. Start shows it too.
  * @param {{companyKey: ServiceKey}} props
  */
 function FirstSeen({ companyKey }) {

@@ -88,7 +88,7 @@ function Newest({ of: { changes, sessions }, companyKey }) {
   const assess = useAssess(companyKey);
   return html`
     <section class="card" aria-label="Newest changes">
-      <div class="card-head"><h2>Newest changes of rights</h2><a href=${href('control')}>All</a></div>
+      <div class="card-head"><h2>Newest permission changes</h2><a href=${href('control')}>All</a></div>
       <ul class="change-list">${changes.map((change) => html`
         <${Change} key=${change.record.index} change=${change} assess=${assess} />`)}</ul>
     </section>

@@ -9,7 +9,7 @@ const LIMIT = 50;
 /**
  * {items, total, more(), reload(), retry(), hasMore, busy, error} of a paged endpoint: its form,
  * its path, the name that its list has, and a query, of which what is empty is left out.
- * asked(query) gives what each answer must name, as of call. Another query begins anew.
+ * asked(query) gives what each answer must name, as of call. Another query starts again.
  * @template T
  * @template {string} N
  * @param {Form<{[K in N]: T[]} & {next?: string, total?: number}>} form

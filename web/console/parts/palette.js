@@ -15,8 +15,7 @@ const TYPING = 200; // ms without a key before agents are searched for
 const AGENTS = 6;
 
 /**
- * The agents whose ID contains a text; none where nobody is signed in, or the server does not
- * answer.
+ * The agents whose ID contains a text; none without a sign-in, or the server does not answer.
  * @param {string} q
  * @param {boolean} signedIn
  */

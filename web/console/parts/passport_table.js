@@ -94,8 +94,8 @@ function Row({ passport: p, ofAgent, onRevoke }) {
 }
 
 /**
- * paged: of usePaged; empty: what is said where there is none; ofAgent: whether all are of the
- * agent that the page is about.
+ * paged: of usePaged; empty: the text where there is none; ofAgent: whether all are of the agent
+ * that the page is about.
  * @param {{paged: Paged<ListedPassport>, empty: string, ofAgent?: boolean, onChange?: () =>
  *   void}} props
  */

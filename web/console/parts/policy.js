@@ -9,8 +9,8 @@ import { CopyButton, Failure, Field, Notice, useResult, useTask } from './basic.
 import { Drop } from './drop.js';
 
 /**
- * The policy that is kept for a company: {text, policy, error}, with policy as readPolicy gives it,
- * or null.
+ * The policy that is stored for a company: {text, policy, error}, with policy as readPolicy gives
+ * it, or null.
  * @param {string} companyId
  */
 export function usePolicy(companyId) {

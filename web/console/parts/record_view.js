@@ -108,7 +108,7 @@ export function RecordView({ record, companyKey, log = 'actions' }) {
   }, [result]);
   const { delegation } = record;
   const { company } = useStore(session);
-  // The control log that says whose word it is, is that of the company that is signed in.
+  // The control log that says who signed it is that of the company that is signed in.
   const asks = verdict && log === 'actions' && company?.companyId === record.companyId && result.ok;
   return html`
     <section class="stack tight" data-check=${tone}>

@@ -59,7 +59,7 @@ function Line({ session: s, companyKey, withAgent }) {
 }
 
 /**
- * paged: as of usePaged. none: what is said where there is none.
+ * paged: as of usePaged. none: the text where there is none.
  * @param {{paged: Paged<ListedSession>, companyKey: ServiceKey, withAgent?: boolean,
  *   none: string}} props
  */

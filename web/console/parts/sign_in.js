@@ -53,7 +53,7 @@ export function SignInForm() {
     </form>`;
 }
 
-/** Why nobody is signed in any more; and of a page that anybody may read, where to sign in. */
+/** Why the user is signed out; and of a page that anybody may read, where to sign in. */
 export function SignedOut({ link = false }) {
   const { status, message, waits } = useStore(session);
   if (status !== 'out' || !message) return null;
@@ -64,7 +64,7 @@ export function SignedOut({ link = false }) {
 }
 
 /**
- * In place of a page that shows one company's data. Whoever signs in on Start instead comes back
+ * In place of a page that shows one company's data. A user who signs in on Start instead comes back
  * here.
  */
 export function SignInFirst() {

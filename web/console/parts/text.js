@@ -1,6 +1,6 @@
 // @ts-check
-// Text from outside as content of the page: what would not be seen stands out, and no text turns
-// the order of what stands beside it.
+// Text from outside as content of the page: what would not be seen is marked, and no text turns the
+// order of the text next to it.
 import { html } from '../vendor/preact-htm.js';
 import { pieces } from '../lib/visible.js';
 

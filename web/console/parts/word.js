@@ -1,5 +1,5 @@
 // @ts-check
-// Whose word a record is, beside it: signed by the agent, or said with a key of the company.
+// Who signed a record: the agent, or only the company, for any of its keys.
 import { html } from '../vendor/preact-htm.js';
 import { agentKeyState, agentTrust } from '../core/agent_trust.js';
 import { href } from '../core/router.js';
@@ -26,7 +26,7 @@ function wordOf(record) {
 }
 
 /**
- * Whose word a record is; null until that is known, and where nothing is asked.
+ * Who signed a record; null until that is known, and where nothing is asked.
  * @param {LogRecord | null} record
  */
 export const useWord = (record) => useResult(async () => record && wordOf(record), [record]);
@@ -74,7 +74,7 @@ export function WordIcon({ word, record, judge }) {
 }
 
 /**
- * The word of a record that is checked beside others; nothing until it is known.
+ * The word of a record that is checked with others; nothing until it is known.
  * @param {{of: LogRecord, record: Verdict}} props
  */
 export function WordOf({ of, record }) {
@@ -84,17 +84,17 @@ export function WordOf({ of, record }) {
 }
 
 /**
- * Whose word a record is, and why.
+ * Who signed a record, and how that is known.
  * @param {{of: LogRecord, record: Verdict}} props
  */
 export function WordCard({ of, record }) {
   const word = useWord(of);
   const judge = useAgentTrust();
-  if (!word) return html`<p class="small muted" role="status">Checking whose word it is …</p>`;
+  if (!word) return html`<p class="small muted" role="status">Checking who signed it …</p>`;
   const { tone, is, keyState } = judge(word, record);
   return html`
-    <section class="stack tight" aria-label="Whose word it is" data-word=${word.is} data-word-tone=${tone}>
-      <div class="card-head"><h3>Whose word it is</h3><${Badge} tone=${tone}>${is}<//></div>
+    <section class="stack tight" aria-label="Signed by" data-word=${word.is} data-word-tone=${tone}>
+      <div class="card-head"><h3>Signed by</h3><${Badge} tone=${tone}>${is}<//></div>
       ${word.is !== 'agent' ? html`
         <p class="small ${tone === 'bad' ? 'bad-text' : 'muted'}"><${Text} of=${word.reason} /></p>` : html`
         <p class="small">${keyState === 'confirmed' ? 'The agent’s own key signed this' : 'A key that the company ' +

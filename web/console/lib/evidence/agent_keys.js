@@ -97,7 +97,7 @@ export class AgentKeys {
    * @param {EnrolledKey} before
    */
   async follows({ event, key, endorsement }, before) {
-    must(before.event.index < event.index, 'a key stands before the one that signed for it');
+    must(before.event.index < event.index, 'a key comes before the one that signed for it');
     must(
       before.revoked.every(({ index }) => index > event.index),
       'the key that signed for another one was revoked before',
@@ -183,7 +183,7 @@ export class AgentKeys {
   }
 
   /**
-   * Whose word it is, as far as it is known. Throws where a key is pinned that does not fit.
+   * Who signed it, as far as it is known. Throws where a key is pinned that does not fit.
    * @param {string | undefined} pin
    * @param {string} what
    */

@@ -140,7 +140,7 @@ export class EvidenceCheck extends Check {
     const { log, tlogProof, hexProof } = this.file;
     const { size } = await this.placed(this.subject, this.log(log), tlogProof);
     must(size === BigInt(hexProof.size), `the checkpoint is of ${size} records, and hexProof of ${hexProof.size}`);
-    this.say('It stands in the log that standard tools read, below that checkpoint.');
+    this.say('It is in the log that standard tools read, below that checkpoint.');
   }
 
   delegation() {
@@ -200,7 +200,7 @@ export class EvidenceCheck extends Check {
   }
 
   /**
-   * Where a statement stands in its session.
+   * The place of a statement in its session.
    * @param {ReturnType<typeof readStatement>['claims']} claims
    */
   sayPlace({ sid, seq, refused, continues }) {

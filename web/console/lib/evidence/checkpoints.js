@@ -89,7 +89,7 @@ export class Check {
 
   async witnesses() {
     this.known = await Promise.all(this.file.witnesses.map((vkey) => readVKey(vkey, COSIGNER)));
-    must(new Set(this.known.map(({ raw }) => hex(raw))).size === this.known.length, 'a witness stands twice');
+    must(new Set(this.known.map(({ raw }) => hex(raw))).size === this.known.length, 'a witness is listed twice');
   }
 
   /**

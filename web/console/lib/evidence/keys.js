@@ -67,7 +67,7 @@ async function checkLog({ log, logId, origin, keys }, all) {
  */
 export async function checkKeys(file, needed) {
   const keys = await Promise.all(file.keys.map(checkKey));
-  must(new Set(keys.map(({ raw }) => base64url(raw))).size === keys.length, 'a key stands twice');
+  must(new Set(keys.map(({ raw }) => base64url(raw))).size === keys.length, 'a key is listed twice');
   must(file.logs.map(({ log }) => log).join() === needed.join(), `the logs are not ${needed.join(' and ')}`);
   /** @type {Map<LogName, EvidenceLog>} */
   const logs = new Map();

@@ -1,6 +1,6 @@
 // @ts-check
 // The small evidence files that earlier consoles saved: a record, its way to a root and the
-// company's public key. Nobody has signed that root.
+// company's public key. That root is unsigned.
 import {
   FormError,
   exactly,
@@ -49,10 +49,10 @@ const form = exactly(
   },
 );
 
-/** What such a file does not prove, beside what no evidence does. */
+/** What such a file does not prove, in addition to what no evidence does. */
 export const NOT_PROVEN = [
-  'Where the record stands: whoever made the file chose the chain root, and how many records its tree has.',
-  'That it is in the log that others see: no checkpoint and no witness stands in the file.',
+  'Where the record is in the log: the maker of the file chose the chain root, and how many records its tree has.',
+  'That it is in the log that others see: the file has no checkpoint and no witness.',
   'That nothing was left out: the file shows one record, not what came before it, after it or beside it.',
   'That what the payload says is true: only that the service was given it, and when by the service’s clock.',
 ];
