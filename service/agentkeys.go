@@ -232,8 +232,8 @@ func (a *AgentKeys) mayDoWithout(ctx context.Context, by store.Caller, agentID s
 	return err
 }
 
-// noteSession makes sure that the session of a statement is listed, and is of this key alone.
-func (a *AgentKeys) noteSession(ctx context.Context, by store.Caller, agentID string, s *statement.Statement) error {
+// recordSession makes sure that the session of a statement is listed, and is of this key alone.
+func (a *AgentKeys) recordSession(ctx context.Context, by store.Caller, agentID string, s *statement.Statement) error {
 	return sessionError(a.Store.Sessions.Note(ctx, by, names.Session{AgentID: agentID, Key: s.KeyID, ID: s.Session}))
 }
 

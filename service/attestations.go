@@ -129,7 +129,7 @@ func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attesta
 		return d, stmt, at(err, "/statement")
 	}
 	if stmt != nil && stmt.Session != "" {
-		err = a.Keys.noteSession(ctx, by, item.AgentID, stmt)
+		err = a.Keys.recordSession(ctx, by, item.AgentID, stmt)
 	}
 	return d, stmt, err
 }

@@ -217,8 +217,8 @@ func (c *Calls) before(ctx context.Context, number int64, refusal *examined) (s 
 // maxDisobeyed is how many of the calls of a session that disobeyed a refusal are listed.
 const maxDisobeyed = 100
 
-// noteDisobeyed says of a session which of its calls disobeyed a refusal.
-func (s *Session) noteDisobeyed(ctx context.Context, v *store.View, by store.Caller, of store.Session) (err error) {
+// addDisobeyed says of a session which of its calls disobeyed a refusal.
+func (s *Session) addDisobeyed(ctx context.Context, v *store.View, by store.Caller, of store.Session) (err error) {
 	if s.Disobeyed, _, err = v.Disobeyed(ctx, by, of.Session, maxDisobeyed); err != nil || len(s.Disobeyed) == 0 {
 		return err
 	}

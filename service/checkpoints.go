@@ -102,7 +102,7 @@ func (p *Checkpoints) Covering(ctx context.Context, by store.Caller, l store.Log
 		}
 		return nil, err
 	}
-	p.note(l.Chain, by.At)
+	p.setSigned(l.Chain, by.At)
 	return note, nil
 }
 
@@ -134,7 +134,7 @@ func (p *Checkpoints) recent(number int64, now time.Time) bool {
 	return ok && age >= 0 && age < checkpointEvery
 }
 
-func (p *Checkpoints) note(number int64, now time.Time) {
+func (p *Checkpoints) setSigned(number int64, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.signed[number] = now

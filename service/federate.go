@@ -74,7 +74,7 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 			return Token{}, err
 		}
 	}
-	grant, err := s.judge(ctx, by, trusted, idt, person != nil)
+	grant, err := s.grantOf(ctx, by, trusted, idt, person != nil)
 	if err != nil {
 		return Token{}, err
 	}
@@ -155,8 +155,8 @@ func (s *Federations) trusted(ctx context.Context, in Federating, idt *idtoken.T
 	return by, f, refusedGrant(errors.New("the assertion must have the audience of the federation as aud"))
 }
 
-// judge verifies an assertion and returns what the rules give to it.
-func (s *Federations) judge(ctx context.Context, by store.Caller, f store.Federation, idt *idtoken.Token, person bool) (federation.Grant, error) {
+// grantOf verifies an assertion and returns what the rules give to it.
+func (s *Federations) grantOf(ctx context.Context, by store.Caller, f store.Federation, idt *idtoken.Token, person bool) (federation.Grant, error) {
 	if err := s.verify(ctx, by, f, idt); err != nil {
 		return federation.Grant{}, err
 	}

@@ -70,8 +70,8 @@ func (q *sequence) size() int { return 1024 + 48*int(min(q.Records, 4096)) + 64*
 
 func newSequence() *sequence { return &sequence{read: newDigest()} }
 
-// take takes a sequence out, or returns a new one.
-func (s *sequences) take(of sequenceOf) *sequence {
+// remove removes and returns a sequence, or returns a new one.
+func (s *sequences) remove(of sequenceOf) *sequence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	q := s.known[of]

@@ -197,19 +197,19 @@ func (a *AgentKeys) isWithin(ctx context.Context, v *store.View, by store.Caller
 func (a *AgentKeys) readSession(ctx context.Context, v *store.View, by store.Caller, of store.Session) (s Session, cost int64, err error) {
 	if kindOf(of) != SessionOfStatements {
 		if s, err = readUnproven(ctx, v, by, of); err == nil && s.Records > 0 {
-			err = s.noteDisobeyed(ctx, v, by, of)
+			err = s.addDisobeyed(ctx, v, by, of)
 		}
 		return s, s.Records, err
 	}
 	name := sequenceOf{by.Company.Chain, of}
 	name.session.Number = 0
-	known := a.sequences.take(name)
+	known := a.sequences.remove(name)
 	s, q, count, err := readStatements(ctx, v, by, of, known)
 	if err == nil && !q.pruned {
 		a.sequences.put(name, q)
 	}
 	if err == nil && s.Records > 0 {
-		err = s.noteDisobeyed(ctx, v, by, of)
+		err = s.addDisobeyed(ctx, v, by, of)
 	}
 	return s, s.Records + costOfStatement*count, err
 }
@@ -270,12 +270,12 @@ func readStatements(ctx context.Context, v *store.View, by store.Caller, of stor
 	if q.pruned = oldest.IsPruned() || endPruned; err == nil && !q.pruned {
 		count, err = q.readOn(ctx, v, by, of)
 	}
-	s.judge(q)
+	s.setState(q)
 	return s, q, count, err
 }
 
-// judge sets the state of a session of statements by what they say.
-func (s *Session) judge(q *sequence) {
+// setState sets the state of a session of statements by what they say.
+func (s *Session) setState(q *sequence) {
 	switch {
 	case q.broken:
 		s.State = SessionBroken

@@ -66,8 +66,8 @@ func (e ends) end(session string, now time.Time) (n int, err error) {
 	})
 }
 
-// goesOn notes that something has happened in a session.
-func (e ends) goesOn(session string) error {
+// resume notes that something has happened in a session.
+func (e ends) resume(session string) error {
 	if _, err := os.Stat(e.path(session)); errors.Is(err, fs.ErrNotExist) {
 		return nil // it has never ended
 	}

@@ -119,7 +119,7 @@ func (h *Hook) numberEnd(e *action.Event) {
 	case e.Type == action.SessionEnded:
 		e.End, err = remembered.end(e.SessionID, time.Now())
 	default:
-		err = remembered.goesOn(e.SessionID)
+		err = remembered.resume(e.SessionID)
 	}
 	if err != nil && e.Type == action.SessionEnded {
 		e.End = int(time.Now().UnixMilli())

@@ -57,16 +57,16 @@ func (p *Proxy) filter(line []byte, arrived time.Time) (on []byte, outcomes []en
 		p.warn("a line of the server is withheld: %v", err)
 		return withheldLine(err), nil
 	}
-	instead, outcomes := p.judge(0, messages, batch, arrived)
+	instead, outcomes := p.filterMessages(0, messages, batch, arrived)
 	if instead == nil {
 		return line, outcomes
 	}
 	return withEnd(instead), outcomes
 }
 
-// judge returns what to forward in place of messages of the server, or nil if they are forwarded as
+// filterMessages returns what to forward in place of messages of the server, or nil if they are forwarded as
 // they are, and the outcomes to record.
-func (p *Proxy) judge(exchange uint64, messages []message, batch bool, arrived time.Time) (instead []byte, outcomes []ended) {
+func (p *Proxy) filterMessages(exchange uint64, messages []message, batch bool, arrived time.Time) (instead []byte, outcomes []ended) {
 	parts, withholds := make([][]byte, len(messages)), false
 	for i, m := range messages {
 		parts[i] = m.raw

@@ -199,7 +199,7 @@ func (x *exchange) relayJSON(d *departure, resp *http.Response) {
 		x.respond(http.StatusBadGateway, jsonType, withheldLine(err))
 		return
 	}
-	instead, outcomes := p.judge(x.number, messages, batch, arrived)
+	instead, outcomes := p.filterMessages(x.number, messages, batch, arrived)
 	if instead != nil {
 		body = instead
 	}

@@ -147,7 +147,7 @@ func (s *messages) nextInterval() {
 // messages that were counted.
 func (p *Proxy) messageRecords(m *otherMessage) (list []attestd.Attestation) {
 	if m == nil {
-		for _, counted := range p.messages.take() {
+		for _, counted := range p.messages.drain() {
 			list = append(list, p.messageRecord(counted))
 		}
 		return list
@@ -194,8 +194,8 @@ func (s *messages) count(from, method string, content []byte) {
 	fmt.Fprintf(of.hashes, "%s\n", one.SHA256)
 }
 
-// take returns the counts and resets them.
-func (s *messages) take() (list []action.Message) {
+// drain returns the counts and resets them.
+func (s *messages) drain() (list []action.Message) {
 	for _, name := range s.methods {
 		of := s.counted[name]
 		from, method, _ := strings.Cut(name, " ")

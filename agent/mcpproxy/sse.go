@@ -228,7 +228,7 @@ func (p *Proxy) filterEvent(exchange uint64, ev *event, arrived time.Time) (outc
 		var batch bool
 		if messages, batch, err = readBody(data); err == nil {
 			var instead []byte
-			if instead, outcomes = p.judge(exchange, messages, batch, arrived); instead != nil {
+			if instead, outcomes = p.filterMessages(exchange, messages, batch, arrived); instead != nil {
 				ev.data = instead
 			}
 			return outcomes

@@ -302,7 +302,7 @@ func (ch *keyChain) verdict(c *checker, what string) (*Statement, error) {
 	s := &Statement{KeyID: k.key.Thumbprint, EnrolledAt: k.timestamp, EnrolledBy: k.by()}
 	who := fmt.Sprintf("%s, enrolled at %s by %s", s.KeyID, s.EnrolledAt, s.EnrolledBy)
 	if pin == "" {
-		c.say("a key that the company enrolled for this agent signed %s: %s", what, who)
+		c.addChecked("a key that the company enrolled for this agent signed %s: %s", what, who)
 		return s, nil
 	}
 	s.Pinned = slices.ContainsFunc(ch.keys, func(k *agentKey) bool { return k.key.Thumbprint == pin })
@@ -310,9 +310,9 @@ func (ch *keyChain) verdict(c *checker, what string) (*Statement, error) {
 	case !s.Pinned:
 		return nil, fail(BadStatement, "the key that you pinned, %s, did not sign this, nor for the key that did: %s", pin, who)
 	case pin == s.KeyID:
-		c.say("the agent's own key %s signed %s", s.KeyID, what)
+		c.addChecked("the agent's own key %s signed %s", s.KeyID, what)
 	default:
-		c.say("the agent's own key %s signed %s: it follows from the key that you pinned, %s", s.KeyID, what, pin)
+		c.addChecked("the agent's own key %s signed %s: it follows from the key that you pinned, %s", s.KeyID, what, pin)
 	}
 	return s, nil
 }
@@ -366,11 +366,11 @@ func (c *checker) statement() error {
 	}
 	c.signedFor(s)
 	if s.Version() == 1 && s.Delegation != "" {
-		c.say("its statement covers the ID of the delegation alone, not what the delegation said")
+		c.addChecked("its statement covers the ID of the delegation alone, not what the delegation said")
 	}
-	c.sayPlace(s)
+	c.checkedPlace(s)
 	if c.signedBy.Since = keys.stolenAt(&f.Record); c.signedBy.Since != "" {
-		c.say("the key was in other hands since %s", keys.since)
+		c.addChecked("the key was in other hands since %s", keys.since)
 	}
 	return nil
 }
@@ -379,29 +379,29 @@ func (c *checker) statement() error {
 func (c *checker) signedFor(s *statement.Statement) {
 	c.signedBy.Issuer, c.signedBy.Audience, c.signedBy.Log = s.Issuer, s.Audience, s.Log
 	if s.Version() > 1 {
-		c.say("its statement is by %s, for %s and its log %s", s.Issuer, s.Audience, s.Log)
+		c.addChecked("its statement is by %s, for %s and its log %s", s.Issuer, s.Audience, s.Log)
 		return
 	}
-	c.say("its statement is by %s, for %s, and does not say which service it was made for: another one may have the same names", s.Issuer, s.Audience)
+	c.addChecked("its statement is by %s, for %s, and does not say which service it was made for: another one may have the same names", s.Issuer, s.Audience)
 }
 
-// sayPlace reports the place of a statement in its session.
-func (c *checker) sayPlace(s *statement.Statement) {
+// checkedPlace reports the place of a statement in its session.
+func (c *checker) checkedPlace(s *statement.Statement) {
 	if s.Session == "" {
 		return
 	}
 	c.signedBy.Session = &Place{s.Session, s.Seq}
-	c.say("it is number %d of the session %s of that key", s.Seq, s.Session)
+	c.addChecked("it is number %d of the session %s of that key", s.Seq, s.Session)
 	if n := len(s.Refused); n > 0 {
-		c.say("it says that the service refused %d earlier statements of that session, the first of them number %d (%s)", n, s.Refused[0].Seq, s.Refused[0].Code)
+		c.addChecked("it says that the service refused %d earlier statements of that session, the first of them number %d (%s)", n, s.Refused[0].Seq, s.Refused[0].Code)
 	}
 	if s.Continues != nil {
-		c.say("the session %s", goesOn(s.Continues))
+		c.addChecked("the session %s", continuation(s.Continues))
 	}
 }
 
-// goesOn reads well after the name of a session.
-func goesOn(from *statement.Continues) string {
+// continuation reads well after the name of a session.
+func continuation(from *statement.Continues) string {
 	return fmt.Sprintf("goes on from the session %s of the key %s, whose last statement has the hash %s", from.Session, from.KeyID, from.Hash)
 }
 
@@ -425,5 +425,5 @@ func (c *checker) acts(r *chain.Record, in *content) {
 		return
 	}
 	c.notActor = in.actor
-	c.say("record %d is of the agent %s, and its delegation was given to %s", r.Index, in.agentID, *in.actor)
+	c.addChecked("record %d is of the agent %s, and its delegation was given to %s", r.Index, in.agentID, *in.actor)
 }

@@ -103,7 +103,7 @@ type checker struct {
 	checked    []string
 }
 
-func (c *checker) say(format string, args ...any) {
+func (c *checker) addChecked(format string, args ...any) {
 	c.checked = append(c.checked, fmt.Sprintf(format, args...))
 }
 
@@ -154,9 +154,9 @@ func (c *checker) trusted() error {
 		}
 		last := len(c.file.Keys) - 1
 		if at == last {
-			c.say("the key that you trust has signed every checkpoint here")
+			c.addChecked("the key that you trust has signed every checkpoint here")
 		} else {
-			c.say("the key that you trust, %d of %d, is followed by the one that has signed every checkpoint here", at+1, last+1)
+			c.addChecked("the key that you trust, %d of %d, is followed by the one that has signed every checkpoint here", at+1, last+1)
 		}
 	case pinned.Policy != nil:
 		return c.policy(*pinned.Policy)
@@ -187,7 +187,7 @@ func (c *checker) policy(p tlog.Policy) error {
 		if !w.Quorum {
 			return fail(PolicyUnmet, "the checkpoint of %s is not cosigned by a quorum of the policy", l.Name)
 		}
-		c.say("your policy accepts the checkpoint of %s at %d records, which %d of its witnesses have cosigned", l.Name, w.Size, len(w.By))
+		c.addChecked("your policy accepts the checkpoint of %s at %d records, which %d of its witnesses have cosigned", l.Name, w.Size, len(w.By))
 	}
 	return nil
 }
@@ -307,7 +307,7 @@ func (c *checker) newer(n Newer) error {
 		return trees
 	})
 	if err == nil {
-		c.say("%s", says)
+		c.addChecked("%s", says)
 	}
 	return err
 }
@@ -427,6 +427,6 @@ func (c *checker) status() error {
 			return fail(BadStatus, "the status %q contradicts control record %d", s.state, e.index)
 		}
 	}
-	c.say("the passport %s was %s at %s, as the company's last key has signed", s.jti, s.state, s.checkedAt)
+	c.addChecked("the passport %s was %s at %s, as the company's last key has signed", s.jti, s.state, s.checkedAt)
 	return nil
 }

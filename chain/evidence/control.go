@@ -97,7 +97,7 @@ func (c *checker) events(code Code, entries []Entry, about func(event) bool) (ev
 		}
 		last = e.index
 		events = append(events, e)
-		c.say("control record %d says: %s, %s, at %s, by %s", e.index, e.action, e.subject, e.timestamp, by(e.by))
+		c.addChecked("control record %d says: %s, %s, at %s, by %s", e.index, e.action, e.subject, e.timestamp, by(e.by))
 	}
 	return events, nil
 }
@@ -136,9 +136,9 @@ func (c *checker) authority() error {
 		}
 	}
 	if c.standing == nil {
-		c.say("nothing here says that the agent %s was registered when the record was made", c.content.agentID)
+		c.addChecked("nothing here says that the agent %s was registered when the record was made", c.content.agentID)
 	} else {
-		c.say("the latest of these control records about the agent %s when the record was made: %s, control record %d", c.content.agentID,
+		c.addChecked("the latest of these control records about the agent %s when the record was made: %s, control record %d", c.content.agentID,
 			c.standing.action, c.standing.index)
 	}
 	return nil
@@ -161,7 +161,7 @@ func (c *checker) passport() (err error) {
 		return e.action == "agent.disabled" && agent != "" && e.subject == "agent:"+agent
 	})
 	if err == nil && len(c.ofPassport) == 0 {
-		c.say("nothing here says that the passport %s was ever issued", p.JTI)
+		c.addChecked("nothing here says that the passport %s was ever issued", p.JTI)
 	}
 	return err
 }

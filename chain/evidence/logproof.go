@@ -125,7 +125,7 @@ func (c *checker) cosignature(l *Log, checkpoint tlog.Checkpoint, line string) e
 		c.cosigners = append(c.cosigners, vkey)
 	}
 	at := time.Unix(by[0].Time, 0).UTC().Format(time.RFC3339)
-	c.say("the checkpoint of %s at %d records was cosigned at %s by %s, a witness only if you know it as one", l.Name, checkpoint.Size, at, vkey)
+	c.addChecked("the checkpoint of %s at %d records was cosigned at %s by %s, a witness only if you know it as one", l.Name, checkpoint.Size, at, vkey)
 	return nil
 }
 
@@ -139,7 +139,7 @@ func (c *checker) logProof() error {
 	if err != nil {
 		return fail(BadLogProof, "tlogProof: %v", err)
 	}
-	c.say("it is in the log %s of %d records, whose log root the company's last key has signed", checkpoint.Origin, checkpoint.Size)
+	c.addChecked("it is in the log %s of %d records, whose log root the company's last key has signed", checkpoint.Origin, checkpoint.Size)
 	return nil
 }
 
@@ -189,9 +189,9 @@ func (c *checker) keys() error {
 		}
 	}
 	if n := len(f.Keys); n > 1 {
-		c.say("the company's %d keys follow from one another: each is named by the one before it, up to %s", n, f.published[n-1].Fingerprint)
+		c.addChecked("the company's %d keys follow from one another: each is named by the one before it, up to %s", n, f.published[n-1].Fingerprint)
 	} else {
-		c.say("the company's key is %s", f.published[0].Fingerprint)
+		c.addChecked("the company's key is %s", f.published[0].Fingerprint)
 	}
 	return nil
 }

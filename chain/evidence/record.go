@@ -120,7 +120,7 @@ func (c *checker) record() error {
 		return failRecord(err, "record %d: %v", f.Record.Index, err)
 	}
 	c.content, c.signer = in, keyID(l, f.Record.Index)
-	c.say("record %d of the log %s (%s, %s, %s) is as key %s signed it", f.Record.Index, f.Log, f.Record.Timestamp, in.agentID, in.actionType, c.signer)
+	c.addChecked("record %d of the log %s (%s, %s, %s) is as key %s signed it", f.Record.Index, f.Log, f.Record.Timestamp, in.agentID, in.actionType, c.signer)
 	return nil
 }
 
@@ -150,7 +150,7 @@ func (c *checker) hexProof() error {
 	if len(steps) > 0 || p.Steps.Root(c.file.Record.Hash) != p.Root {
 		return fail(BadHexProof, "the steps do not lead to the chain root")
 	}
-	c.say("its hash leads to the chain root %s of %d records", p.Root, p.Size)
+	c.addChecked("its hash leads to the chain root %s of %d records", p.Root, p.Size)
 	return nil
 }
 

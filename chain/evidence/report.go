@@ -138,7 +138,7 @@ func (c *checker) report(src io.Reader, header func(*Report), visit func(*Event)
 	if lines.Scan() || lines.Err() != nil { // an overlong line is a line too
 		return missing(lines, Malformed, "there are more lines than the checkpoints have records")
 	}
-	c.sayDisobeyed()
+	c.checkedDisobeyed()
 	c.ofPeriod = r
 	return nil
 }
@@ -209,7 +209,7 @@ func (c *checker) periods(r *Report) error {
 		if err != nil {
 			return fail(BadLogProof, "log %s: %v", l.Name, err)
 		}
-		c.say("log %s: from %d records to %d, both signed by the company's last key", l.Name, p.Frontier.Size, end.Size)
+		c.addChecked("log %s: from %d records to %d, both signed by the company's last key", l.Name, p.Frontier.Size, end.Size)
 	}
 	return nil
 }
@@ -243,7 +243,7 @@ func (c *checker) period(r *Report, i int, lines *bufio.Scanner, visit func(*Eve
 	if tree.Tree() != end.Tree {
 		return fail(BadLogProof, "log %s: the records do not lead from the checkpoint at the start to the one at the end", l.Name)
 	}
-	c.say("log %s: %d records, which lead from one checkpoint to the other: none is missing or changed", l.Name, end.Size-r.Periods[i].Frontier.Size)
+	c.addChecked("log %s: %d records, which lead from one checkpoint to the other: none is missing or changed", l.Name, end.Size-r.Periods[i].Frontier.Size)
 	return nil
 }
 

@@ -185,38 +185,38 @@ func (c *checker) checkSession(src io.Reader) error {
 	}
 	s.close(&r.places)
 	s.disobey(&c.disobeyed)
-	c.say("session %s of the agent %s: %d records, %s", s.ID, s.AgentID, s.Records, s)
-	c.saySession(r)
+	c.addChecked("session %s of the agent %s: %d records, %s", s.ID, s.AgentID, s.Records, s)
+	c.checkedSession(r)
 	return nil
 }
 
-// saySession reports what the statements of a session cover, apart from their places.
-func (c *checker) saySession(r *run) {
+// checkedSession reports what the statements of a session cover, apart from their places.
+func (c *checker) checkedSession(r *run) {
 	s := c.session
 	c.signedFor(r.last)
 	if older := r.older; older > 0 && older < s.Records {
-		c.say("%d of its statements do not say which service they were made for: those are of the older form", older)
+		c.addChecked("%d of its statements do not say which service they were made for: those are of the older form", older)
 	}
 	if n := r.exchanged; n > 0 {
-		c.say("%d of its statements cover the ID of a delegation alone, not what the delegation said", n)
+		c.addChecked("%d of its statements cover the ID of a delegation alone, not what the delegation said", n)
 	}
 	if from := r.places.Continues; from != nil {
-		c.say("it %s", goesOn(from))
+		c.addChecked("it %s", continuation(from))
 	}
-	c.say("a session that goes on from this one may exist elsewhere")
+	c.addChecked("a session that goes on from this one may exist elsewhere")
 	for _, at := range s.RecordedAfterRefusal {
 		if at[1] < 0 {
-			c.say("the service recorded number %d, although it had told the agent that it refused a statement of that number; whether it is the same one is not compared here", at[0])
+			c.addChecked("the service recorded number %d, although it had told the agent that it refused a statement of that number; whether it is the same one is not compared here", at[0])
 		} else {
-			c.say("the service recorded number %d, record %d, although it had told the agent that it refused it", at[0], at[1])
+			c.addChecked("the service recorded number %d, record %d, although it had told the agent that it refused it", at[0], at[1])
 		}
 	}
 	if r.places.MoreRecorded {
-		c.say("there are more numbers that the service recorded although it had told the agent that it refused them")
+		c.addChecked("there are more numbers that the service recorded although it had told the agent that it refused them")
 	}
 	if s.RecordsSince > 0 {
 		c.signedBy.Since = r.keys.since.since
-		c.say("the key was in other hands since %s; %d of these records are of that time", r.keys.since, s.RecordsSince)
+		c.addChecked("the key was in other hands since %s; %d of these records are of that time", r.keys.since, s.RecordsSince)
 	}
 }
 
@@ -265,7 +265,7 @@ func (c *checker) sessionHeader(s *Session, signed string) (*run, error) {
 			if r.checkpoint, err = c.open(r.log, signed); err != nil {
 				return fail(BadLogProof, "checkpoint: %v", err)
 			}
-			c.say("the log root of %s, of %d records, is signed by the company's last key", r.checkpoint.Origin, r.checkpoint.Size)
+			c.addChecked("the log root of %s, of %d records, is signed by the company's last key", r.checkpoint.Origin, r.checkpoint.Size)
 			return nil
 		},
 		func() (err error) {
@@ -551,14 +551,14 @@ func (d *disobeyed) String() string {
 	return text
 }
 
-// sayDisobeyed says which calls of a report disobeyed, if any.
-func (c *checker) sayDisobeyed() {
+// checkedDisobeyed says which calls of a report disobeyed, if any.
+func (c *checker) checkedDisobeyed() {
 	switch c.disobeyed.count {
 	case 0:
 	case 1:
-		c.say("a call that was refused ran all the same: %s", &c.disobeyed)
+		c.addChecked("a call that was refused ran all the same: %s", &c.disobeyed)
 	default:
-		c.say("%d calls that were refused ran all the same: %s", c.disobeyed.count, &c.disobeyed)
+		c.addChecked("%d calls that were refused ran all the same: %s", c.disobeyed.count, &c.disobeyed)
 	}
 }
 

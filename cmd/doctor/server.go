@@ -91,7 +91,7 @@ func (x *examination) silent() *finding {
 
 func (x *examination) readiness(ctx context.Context) *finding {
 	if x.server != nil {
-		return judge(x.server.Readiness, x.server.Reasons)
+		return readinessFinding(x.server.Readiness, x.server.Reasons)
 	}
 	if x.Readyz == nil {
 		return x.silent()
@@ -102,10 +102,10 @@ func (x *examination) readiness(ctx context.Context) *finding {
 	if err != nil {
 		return failed("the server is not ready: "+err.Error(), aboutReady)
 	}
-	return judge(state, reasons)
+	return readinessFinding(state, reasons)
 }
 
-func judge(state string, reasons []string) *finding {
+func readinessFinding(state string, reasons []string) *finding {
 	f := ok("the server says: " + state)
 	switch state {
 	case "ready":

@@ -13,7 +13,6 @@ import (
 	"attestd/crypto/jcs"
 	"attestd/crypto/jose"
 	"attestd/crypto/strictjson"
-	"attestd/internal/bounded"
 )
 
 const (
@@ -260,7 +259,7 @@ const maxVerified = 1 << 16
 // nothing.
 type Verified struct {
 	mu   sync.RWMutex
-	seen *bounded.Map[[sha256.Size]byte, struct{}] // SHA-256 of key and token
+	seen map[[sha256.Size]byte]struct{} // SHA-256 of key and token
 }
 
 func (v *Verified) has(id [sha256.Size]byte) bool {
@@ -269,7 +268,7 @@ func (v *Verified) has(id [sha256.Size]byte) bool {
 	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	_, ok := v.seen.Get(id)
+	_, ok := v.seen[id]
 	return ok
 }
 
@@ -280,10 +279,10 @@ func (v *Verified) add(id [sha256.Size]byte) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.seen == nil {
-		v.seen = bounded.NewMap[[sha256.Size]byte, struct{}](maxVerified)
+	if v.seen == nil || len(v.seen) >= maxVerified {
+		v.seen = make(map[[sha256.Size]byte]struct{})
 	}
-	v.seen.Put(id, struct{}{})
+	v.seen[id] = struct{}{}
 }
 
 // verifiedID is a hash of a complete compact token and its key. The key has a fixed length, so the

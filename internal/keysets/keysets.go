@@ -148,7 +148,7 @@ func (s *Sets) Check(ctx context.Context, of int64, from Source, check func(*idt
 // get returns the key set at a source. Where that is one that a request has no use for, it starts a
 // fetch, and returns another set if there is one soon.
 func (s *Sets) get(ctx context.Context, of int64, from Source, useless *idtoken.KeySet) (*idtoken.KeySet, error) {
-	set, wait, err := s.look(of, from, useless)
+	set, wait, err := s.lookup(of, from, useless)
 	if wait == nil {
 		return set, err
 	}
@@ -164,8 +164,8 @@ func (s *Sets) get(ctx context.Context, of int64, from Source, useless *idtoken.
 	return s.after(of, from)
 }
 
-// look returns what there is, or what to wait for: then the caller is counted as waiting.
-func (s *Sets) look(of int64, from Source, useless *idtoken.KeySet) (*idtoken.KeySet, <-chan struct{}, error) {
+// lookup returns what there is, or what to wait for: then the caller is counted as waiting.
+func (s *Sets) lookup(of int64, from Source, useless *idtoken.KeySet) (*idtoken.KeySet, <-chan struct{}, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()

@@ -141,7 +141,7 @@ func (n *Notary) append(r *http.Request, text []byte) (*http.Response, error) {
 		if stmts[i], err = statement.Parse(it.Statement); err != nil {
 			return nil, err
 		}
-		n.hear(stmts[i])
+		n.compare(stmts[i])
 	}
 	switch {
 	case n.Status == 0:
@@ -170,8 +170,8 @@ func (n *Notary) append(r *http.Request, text []byte) (*http.Response, error) {
 	return answer(r, 201, `{"records":[`+strings.Join(records, ",")+`]}`)
 }
 
-// hear compares a statement with those that were sent before.
-func (n *Notary) hear(s *statement.Statement) {
+// compare compares a statement with those that were sent before.
+func (n *Notary) compare(s *statement.Statement) {
 	at, own := place{s.KeyID, s.Session, s.Seq}, id{s.KeyID, s.ID}
 	if before, ok := n.sent[at]; ok && s.Session != "" && before.Compact != s.Compact {
 		n.t.Errorf("the agent has signed two statements for the place %d of the session %s", s.Seq, s.Session)

@@ -75,7 +75,7 @@ func (c *Client) EnrolKey(ctx context.Context, agentID string, key *AgentKey, n 
 	}
 	err = c.do(ctx, r, &made)
 	if err == nil && itself {
-		identity.know(made.Thumbprint)
+		identity.addKnown(made.Thumbprint)
 	}
 	return made, err
 }

@@ -223,7 +223,7 @@ func (c *Client) send(ctx context.Context, r *request, token string) (*http.Resp
 // of it alone, so that another attempt is worth it (RFC 9449 §8 and §9).
 func (c *Client) wantsNonce(r *request, answer *http.Response) bool {
 	wants := false
-	if identity, is := c.identity(); is && identity.hear(answer.Header) {
+	if identity, is := c.identity(); is && identity.rememberNonce(answer.Header) {
 		wants = answer.StatusCode == http.StatusUnauthorized && strings.Contains(answer.Header.Get("WWW-Authenticate"), "use_dpop_nonce")
 	}
 	if nonce := answer.Header.Get("DPoP-Nonce"); r.proves != nil && nonce != "" && nonce != r.nonce {

@@ -69,8 +69,8 @@ type Identity struct {
 	otherLog *OtherLogError  // the service's answer; nil while it names this log
 }
 
-// hear remembers the nonce of an answer, and reports whether it is another than before.
-func (i *Identity) hear(answer http.Header) bool {
+// rememberNonce remembers the nonce of an answer, and reports whether it is another than before.
+func (i *Identity) rememberNonce(answer http.Header) bool {
 	nonce := answer.Get("DPoP-Nonce")
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -280,7 +280,7 @@ func (i *Identity) compare(ctx context.Context, c *Client, token string) (log st
 	}
 	own := false
 	for _, k := range list {
-		if own = own || k.Thumbprint == i.config.Key.Thumbprint(); !i.knows(k.Thumbprint) {
+		if own = own || k.Thumbprint == i.config.Key.Thumbprint(); !i.isKnown(k.Thumbprint) {
 			i.alarm(&UnknownKeyError{i.config.SPIFFEID, k})
 		}
 	}
@@ -298,7 +298,7 @@ func (i *Identity) alarm(err error) {
 	slog.Error("attestd: " + err.Error())
 }
 
-func (i *Identity) knows(thumbprint string) bool {
+func (i *Identity) isKnown(thumbprint string) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return i.known[thumbprint]
@@ -318,7 +318,7 @@ func (i *Identity) Known() []string {
 	})
 }
 
-func (i *Identity) know(thumbprint string) {
+func (i *Identity) addKnown(thumbprint string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.known[thumbprint] = true

@@ -54,7 +54,7 @@ func check(path string, above bool, links int) error {
 			return err
 		}
 	default:
-		if err := judge(path, info, above); err != nil {
+		if err := checkOwner(path, info, above); err != nil {
 			return err
 		}
 	}

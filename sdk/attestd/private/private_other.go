@@ -6,7 +6,7 @@ import "io/fs"
 
 // Elsewhere folders of a user are others' by no mode that could be read here.
 
-func judge(string, fs.FileInfo, bool) error { return nil }
+func checkOwner(string, fs.FileInfo, bool) error { return nil }
 
 func owner(string, fs.FileInfo) error { return nil }
 

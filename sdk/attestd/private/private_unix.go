@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// judge refuses a file or folder that others may change; above says that it is a folder above the
+// checkOwner refuses a file or folder that others may change; above says that it is a folder above the
 // path in question.
-func judge(path string, info fs.FileInfo, above bool) error {
+func checkOwner(path string, info fs.FileInfo, above bool) error {
 	if err := owner(path, info); err != nil {
 		return err
 	}

@@ -85,7 +85,7 @@ func (s *Spool) Flush(ctx context.Context) error {
 		return fmt.Errorf("spool: another process is sending: %w", err)
 	}
 	defer lock.Unlock()
-	numbers, err := s.take()
+	numbers, err := s.sealQueue()
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
@@ -98,13 +98,13 @@ func (s *Spool) Flush(ctx context.Context) error {
 		err := f.file(ctx, n)
 		if errors.As(err, new(*LimitedError)) {
 			f.backlog.last = numbers[len(numbers)-1]
-			err = errors.Join(err, s.keepBacklog(f.backlog))
+			err = errors.Join(err, s.saveBacklog(f.backlog))
 		}
 		if err != nil {
 			return err
 		}
 	}
-	err = s.keepBacklog(backlog{})
+	err = s.saveBacklog(backlog{})
 	if f.mismatch != nil {
 		err = errors.Join(err, f.mismatch)
 	}
@@ -117,8 +117,8 @@ func (s *Spool) Flush(ctx context.Context) error {
 	return err
 }
 
-// take ends the queue that is being added to, and returns the numbers of all that wait.
-func (s *Spool) take() ([]uint64, error) {
+// sealQueue ends the queue that is being added to, and returns the numbers of all that wait.
+func (s *Spool) sealQueue() ([]uint64, error) {
 	lock := s.lock(addLock)
 	if err := lock.Lock(); err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ func (s *Spool) backlog(now time.Time) (b backlog, err error) {
 	}
 }
 
-func (s *Spool) keepBacklog(b backlog) error {
+func (s *Spool) saveBacklog(b backlog) error {
 	if b.last == 0 {
 		if err := os.Remove(s.path(limitedAs)); !errors.Is(err, fs.ErrNotExist) {
 			return err
