@@ -100,8 +100,8 @@ func TestBrowserAgentPage(t *testing.T) {
 	b.reads(`[aria-label="Authority"]`, "the agent was registered at that time")
 	b.shows(`[aria-label="Changes of this agent"] .change-line[data-action="agent.registered"][data-check="ok"]`)
 
-	// Which record is asked about stands in the URL: a record leads there, also one that is not
-	// among the newest, and never one of another agent.
+	// The URL names the requested record: a record leads there, also one that is not among the
+	// newest, and never one of another agent.
 	b.goTo("#/records/0")
 	b.press("Authorization at that time")
 	b.shows(`[data-authority="0"] .change-line[data-check="ok"]`)
@@ -203,7 +203,7 @@ func TestBrowserAgentAuthorityLies(t *testing.T) {
 }
 
 // Agents are searched on the server, by a part of their ID and by status, with totals; what is
-// sought stands in the URL.
+// sought is in the URL.
 func TestBrowserAgentSearch(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
@@ -312,7 +312,7 @@ func TestBrowserAgentReload(t *testing.T) {
 		t.Errorf("the metadata is %s", now)
 	}
 
-	// On its own page its metadata stands in the form, and what is left out is gone.
+	// On its own page its metadata is in the form, and what is left out is gone.
 	b.goTo("#/agents/bot")
 	b.press("Edit metadata")
 	b.wait(`document.querySelector('textarea[name="metadata"]').value.includes('Bob')`)
@@ -323,7 +323,7 @@ func TestBrowserAgentReload(t *testing.T) {
 	b.reads(`[aria-label="Registration"]`, "none")
 	b.reads(`[aria-label="Registration"] .notice`, "is registered")
 
-	// Records may name an agent that nobody registered; its page says so and shows them.
+	// Records may name an unregistered agent; its page says so and shows them.
 	s.api("POST", "/v1/attest", key, map[string]any{"agentId": "no/body", "actionType": "x", "payload": 1})
 	b.goTo("#/agents/no%2Fbody")
 	b.reads(`[aria-label="Registration"]`, "No agent with this ID is registered")

@@ -6,9 +6,9 @@ import (
 	"attestd/internal/testenv"
 )
 
-// auditing is a script that gives what is wrong on the page as it stands: what axe-core finds, and
-// what it cannot decide of contrast. Of text in SVG it cannot, since it knows no background there:
-// that is computed here, from the shapes that lie under the middle of the text.
+// auditing is a script that gives what is wrong on the current page: what axe-core finds, and what
+// it cannot decide of contrast. Of text in SVG it cannot, since it knows no background there: that
+// is computed here, from the shapes that lie under the middle of the text.
 const auditing = `(async () => {
 	const at = [scrollX, scrollY];
 	const describe = (rule, nodes) => rule.id + ': ' + rule.help + ' — ' + nodes.map((n) => n.html.slice(0, 160) + ' ' + (n.failureSummary ?? '').slice(0, 200) + ' ' + n.any.map((a) => a.data?.messageKey ?? '').join()).slice(0, 3).join(' | ');

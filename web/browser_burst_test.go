@@ -25,7 +25,7 @@ func TestBrowserCatchesUpAfterBurst(t *testing.T) {
 	b.shows(`.pulse.ok`)
 	total := 50
 	for range testenv.Rounds(1, 2) {
-		// The page stands still while thousands of records come: its messages wait, or the server
+		// The page is blocked while thousands of records come: its messages wait, or the server
 		// ends its stream.
 		eval[bool](b, `(setTimeout(() => { const end = performance.now() + 3000; while (performance.now() < end); }), true)`)
 		s.attest(key, 4500)

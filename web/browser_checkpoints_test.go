@@ -74,10 +74,10 @@ func witnessed(t *testing.T, company string) (s *service, key, policy string) {
 	return s, key, "log " + actions + "\nwitness w1 " + vkey + "\nquorum w1\n"
 }
 
-// The checkpoints of both logs are checked with the company's key, and what stands below them with
+// The checkpoints of both logs are checked with the company's key, and the lines below them with
 // the policy that the person gives: a real second service has cosigned. A cosignature by a key that
 // the policy does not know counts for nothing, a policy that asks for it is not met, and one that
-// is none is not kept.
+// is none is not stored.
 func TestBrowserCheckpointsAndWitnesses(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s, key, policy := witnessed(t, "acme")
@@ -108,7 +108,7 @@ func TestBrowserCheckpointsAndWitnesses(t *testing.T) {
 	b.shows(`[data-log="control"] [data-met="yes"]`)
 	b.reopen(key)
 	b.goTo("#/checkpoints")
-	b.shows(`[data-log="actions"] [data-met="yes"]`) // it was kept
+	b.shows(`[data-log="actions"] [data-met="yes"]`) // it was stored
 	b.lookAt("checkpoints", "#/checkpoints", `[data-log="actions"] [data-met="yes"]`)
 
 	b.press("Remove policy")
@@ -181,9 +181,9 @@ func TestBrowserCheckpointsFindLies(t *testing.T) {
 	b.reads(`[data-log="actions"] [data-met="no"]`, "does not verify")
 }
 
-// Of checkpoints that the person kept, those that the log has grown from are proven here; after a
-// history was rewritten the later one is red, and between them the record stands that is another;
-// after an older copy of the file was put in place they are red as a rollback.
+// Of checkpoints that the reader saved, those that the log has grown from are proven here; after a
+// history was rewritten the later one is red, and the changed record is between them; after an
+// older copy of the file was put in place they are red as a rollback.
 func TestBrowserStoredCheckpoints(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	address := freePort(t)
@@ -237,7 +237,7 @@ func TestBrowserStoredCheckpoints(t *testing.T) {
 	b.shows(`[data-log="actions"]`)
 	kept("late.txt", late, "bad", "History was rewritten: the 13 records that the server shows now don’t begin with the 10 records")
 	b.shows(`[data-rewritten="actions"][data-first="0"][data-last="9"]`)
-	// proven, and nothing is green beside a rewritten history
+	// proven, and nothing is green with a rewritten history
 	kept("early.txt", early, "warn", "the first 4")
 	b.shows(`[data-rewritten="actions"][data-first="4"][data-last="9"]`)
 	b.shows(`[data-log="actions"][data-checkpoint="bad"]`) // though it is signed
@@ -256,7 +256,7 @@ func TestBrowserStoredCheckpoints(t *testing.T) {
 	kept("last.txt", last, "bad", "Rolled back: this checkpoint covers 13 records, and the server now shows 10")
 }
 
-// reopen loads the console anew and signs in.
+// reopen reloads the console and signs in.
 func (b *browser) reopen(key string) {
 	b.t.Helper()
 	b.goTo("#/start")
@@ -283,7 +283,7 @@ func (b *browser) lookAt(name, hash, ready string) {
 	}
 }
 
-// forgetHeads removes what a server keeps beside its database to notice an older copy by.
+// forgetHeads removes what a server stores next to its database to notice an older copy by.
 func forgetHeads(t *testing.T, db string) {
 	t.Helper()
 	found, err := filepath.Glob(db + "*head*")

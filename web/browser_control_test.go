@@ -14,7 +14,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// administer makes a change of every kind that the API can make, some with texts that nobody would
+// administer makes a change of every kind that the API can make, some with texts that no one would
 // see, and returns the company's key.
 func administer(s *service) (key string) {
 	s.t.Helper()

@@ -96,13 +96,14 @@ func TestBrowserDelegationsOfALiar(t *testing.T) {
 	b.goTo("#/delegations")
 	b.reads(`.page .notice.bad`, "1 record failed verification")
 	b.shows(`.edge[data-tone="bad"][aria-label^="agent-2 acted for mallory"]`)
-	// no line that the record is said to have is green; the others are those of good records alone
+	// no line of the record's unchecked delegation is green; the others are those of good records
+	// alone
 	b.wait(`[...document.querySelectorAll('.edge')].map((e) => e.getAttribute('aria-label').split(' in ')[0] + ' ' + e.dataset.tone).sort().join('; ') ===
 		'agent-0 acted for acme bad; agent-1 acted for agent-0 ok; agent-2 acted for agent-1 ok; agent-2 acted for mallory bad; mallory acted for agent-0 bad'`)
 }
 
-// Of more than 5,000 records the newest are read, and the page says so; it stands in the window at
-// any width, in both schemes, and on paper.
+// Of more than 5,000 records the newest are read, and the page says so; it is in the window at any
+// width, in both schemes, and on paper.
 func TestBrowserManyDelegations(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")

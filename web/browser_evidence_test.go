@@ -78,8 +78,8 @@ func (b *browser) judged(name, file, tone string) {
 	}
 }
 
-// A key that nobody confirmed is never green, and a file signed with another key than the company's
-// is red, however well it agrees with itself.
+// An unconfirmed key is never green, and a file signed with another key than the company's is red,
+// however well it agrees with itself.
 func TestBrowserEvidenceOfAnotherKey(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")

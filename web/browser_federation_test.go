@@ -6,7 +6,7 @@ import (
 )
 
 // A federation is made from an example, shown with its rules and the state of its keys, and deleted
-// after a question. What the service refuses is said, and nothing of a federation is markup.
+// after a question. The service's refusals are shown, and nothing of a federation is markup.
 func TestBrowserFederation(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")

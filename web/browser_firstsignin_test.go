@@ -103,7 +103,7 @@ func TestBrowserShowsAReplacedKeyOnEveryPage(t *testing.T) {
 	}
 }
 
-// A key that goes back to one of before is no rotation: a database was taken back. It is red
+// A key that goes back to an earlier one is no rotation: a database was taken back. It is red
 // although that key had once been confirmed.
 func TestBrowserShowsKeyRollback(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)

@@ -18,7 +18,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// edited is a file in which one value stands in the place of another.
+// edited is a file in which one value replaces another.
 func edited(t *testing.T, file string, change func(map[string]any)) string {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(file))
@@ -121,8 +121,8 @@ func TestBrowserWitnessesAndPolicy(t *testing.T) {
 	b.reads(`[data-witnesses]`, "witness-101.example at 2026-11-21 ")
 	b.reads(`[data-witnesses]`, "trust only witnesses that you know")
 
-	// The policy of a stranger, beside the file: met, and no green anywhere, before and after the
-	// key is confirmed.
+	// The policy of a stranger, with the file: met, and no green anywhere, before and after the key
+	// is confirmed.
 	b.drop("policy.txt", policy)
 	b.reads(`[data-policy="met"]`, "The policy from the file accepts the checkpoint of the log actions, cosigned by a, b")
 	b.reads(`.policy`, "it says only what the sender requires")
@@ -190,7 +190,7 @@ func TestBrowserWitnessesAndPolicy(t *testing.T) {
 	b.reads(`[data-evidence] .notice`, "cosignature of witness-101.example does not verify")
 }
 
-// policyWith is a policy in which a witness stands in the places of both.
+// policyWith is a policy in which one witness replaces both.
 func policyWith(policy string, witness tlog.VKey) string {
 	lines := strings.Split(policy, "\n")
 	for i, line := range lines {
@@ -279,8 +279,8 @@ func TestBrowserShowsTheRequestedRecord(t *testing.T) {
 	b.wait(`!document.querySelector('[data-evidence]')`)
 }
 
-// A file that was kept is evidence against a server that has been set back since: the history is
-// reported as rewritten, although all data of the server verifies.
+// A saved file is evidence against a server that has been set back since: the history is reported
+// as rewritten, although all data of the server verifies.
 func TestBrowserEvidenceOutlivesARollback(t *testing.T) {
 	address := freePort(t)
 	s := startService(t, "", address)

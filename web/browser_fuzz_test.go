@@ -56,7 +56,7 @@ func (f *fuzzer) value() string {
 	}
 }
 
-// setAll returns a text with each of its values in turn in the place of which another stands.
+// setAll returns a text with each of its values in turn replaced with another.
 func setAll(t *testing.T, text, value string) (changed []string) {
 	t.Helper()
 	var root any
@@ -111,7 +111,7 @@ func (f *fuzzer) mutate(text string) string {
 			}
 		default:
 			if f.IntN(4) == 0 {
-				at[i](json.RawMessage(jsonOf(f.t, of))) // what stands at another place
+				at[i](json.RawMessage(jsonOf(f.t, of))) // the value of another place
 			} else {
 				at[i](json.RawMessage(f.value()))
 			}

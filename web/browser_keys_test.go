@@ -132,7 +132,7 @@ func (b *browser) choose(name, value string) {
 
 // Keys and clients are listed by role, expiry, maker and last use without their secrets: the page
 // asks for none before a key is revealed, and none is ever in a URL. What has expired, and what was
-// unused for long, stands out; filters and order stand in the URL.
+// unused for long, is marked; filters and order are in the URL.
 func TestBrowserKeysByUse(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")

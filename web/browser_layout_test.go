@@ -56,7 +56,7 @@ func TestBrowserPrintIsComplete(t *testing.T) {
 }
 
 // mouseOnly lists what answers clicks, or is drawn over and has no buttons for the same, and can be
-// reached by no key: it is no control, has no tabindex, and stands in nothing that has.
+// reached by no key: it is no control, has no tabindex, and is in nothing that has.
 const mouseOnly = `[...document.querySelectorAll('body *')].filter((e) => Object.keys(e.l ?? {}).some((name) => /^(click|mousedown)/i.test(name) || /^pointerdown/i.test(name) && !e.querySelector('button')))
 	.filter((e) => !e.closest('button, a[href], input, select, textarea, summary, label, [tabindex]') && !e.matches('dialog, .reference')).map((e) => e.outerHTML.slice(0, 120))`
 

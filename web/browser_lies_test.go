@@ -17,7 +17,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// lie stands before a service and changes what it answers.
+// lie is a proxy that changes what it answers.
 func lie(t *testing.T, s *service, change func(path string, answer []byte) []byte) (base string) {
 	t.Helper()
 	target, err := url.Parse(s.base)

@@ -91,7 +91,7 @@ func TestBrowserPagesSignedOut(t *testing.T) {
 	b := openBrowser(t, s.base)
 	b.loadAxe()
 	b.shows(".nav a")
-	// live stands for all that need a credential
+	// live represents all that need a credential
 	open := []string{"start", "live", "proof", "passports", "reference", "reference/Chain"}
 	for _, l := range looks(360, 1280) {
 		b.look(l)
@@ -108,7 +108,7 @@ func TestBrowserPagesSignedOut(t *testing.T) {
 	}
 }
 
-// Pages are as free of faults where nobody has confirmed the company's key.
+// Pages are as free of faults where the company's key is not confirmed.
 func TestBrowserPagesUnconfirmed(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")

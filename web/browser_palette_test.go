@@ -47,6 +47,6 @@ func TestBrowserPalette(t *testing.T) {
 	press("Enter", false)
 	b.shows(`dialog [data-check]`)
 	b.wait(`location.hash === '#/records/2'`)
-	press("k", true) // beside an open dialog there is no second one
+	press("k", true) // an open dialog prevents a second one
 	b.wait(`!document.querySelector('.palette')`)
 }

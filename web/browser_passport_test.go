@@ -206,7 +206,7 @@ func TestBrowserVerdictWithoutAStatement(t *testing.T) {
 	b.press("Refresh")
 	b.verdict("usable now", "ok")
 
-	// Ten minutes later the server goes on saying what it said, by both clocks.
+	// Ten minutes later the server repeats its answer, by both clocks.
 	mode.Store("old")
 	ahead.Store(int64(10 * time.Minute))
 	eval[bool](b, `(Date.now = ((real) => () => real() + 600000)(Date.now.bind(Date)), true)`)

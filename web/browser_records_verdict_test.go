@@ -50,7 +50,7 @@ func TestBrowserRecordsShowsWhatFails(t *testing.T) {
 	b.reads(`[data-index="23"]`, "record 23 comes after record 21")
 	b.reads(".records-count", "2 records fail")
 
-	// Opened, it is checked before it is read: the verdict stands above the payload.
+	// Opened, it is checked before it is read: the verdict is above the payload.
 	eval[bool](b, `(document.querySelector('[data-index="12"] a').click(), true)`)
 	b.shows(`dialog [data-check="bad"]`)
 	b.reads("dialog [data-check]", "Verification failed")
@@ -78,7 +78,7 @@ func TestBrowserRecordsShowsWhatFails(t *testing.T) {
 	b.reads(`dialog [role="alert"]`, "There is no record 22")
 }
 
-// A server, or what stands before it, that shows something else than was signed is caught in the
+// A server, or a proxy in front of it, that shows something else than was signed is caught in the
 // list of every kind, and in the opened record. So is one that answers a search with what was not
 // asked for, or twice.
 func TestBrowserRecordsCatchesALie(t *testing.T) {

@@ -22,7 +22,7 @@ func busy(s *service) (key string) {
 	s.t.Helper()
 	key = administer(s)
 	s.attest(key, 300)
-	// kept with its line feeds
+	// shown with its line feeds
 	s.api("POST", "/v1/attest", key, "{\"agentId\":\"builder\",\"actionType\":\"deploy\",\"payload\":{\n \"lines\": 2\n}}")
 	for i, kind := range []string{"tool.failed", "tool.denied", "tool.failed"} {
 		s.api("POST", "/v1/attest", key, map[string]any{"agentId": "build\u202etob", "actionType": kind, "payload": i})

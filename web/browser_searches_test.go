@@ -11,8 +11,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// Records are found by members of their payload; what is no condition is said at the field, before
-// anything is asked.
+// Records are found by members of their payload; what is no condition is reported at the field,
+// before anything is asked.
 func TestBrowserSearchMembers(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
@@ -94,8 +94,8 @@ func TestBrowserCompletion(t *testing.T) {
 	b.audit("completion")
 }
 
-// A search is kept under a name in this browser, opened from the page and by Ctrl-K, and removed;
-// what else stands in the storage is not taken.
+// A search is saved under a name in this browser, opened from the page and by Ctrl-K, and removed;
+// what else is in the storage is not used.
 func TestBrowserSavedSearches(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")

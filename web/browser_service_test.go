@@ -30,9 +30,9 @@ type service struct {
 	log  sync.WaitGroup
 }
 
-var atOnce sync.Map // tests that run beside others
+var atOnce sync.Map // tests that run with others
 
-// besideOthers lets a test that begins with a service or a page run beside others. It may be called
+// besideOthers lets a test that begins with a service or a page run with others. It may be called
 // more than once.
 func besideOthers(t *testing.T) {
 	if _, known := atOnce.LoadOrStore(t, true); !known {

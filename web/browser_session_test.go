@@ -14,8 +14,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// between stands before a service. answer may answer a request in its place, and reports whether it
-// did; change may change the header of the service's answer.
+// between is a proxy before a service. answer may answer a request in its place, and reports
+// whether it did; change may change the header of the service's answer.
 func between(t *testing.T, s *service, answer func(w http.ResponseWriter, r *http.Request) bool, change func(h http.Header)) (base string) {
 	t.Helper()
 	target, err := url.Parse(s.base)
@@ -32,7 +32,7 @@ func between(t *testing.T, s *service, answer func(w http.ResponseWriter, r *htt
 			}
 			return nil
 		},
-		// as if nobody were there
+		// as if there were no server
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { panic(http.ErrAbortHandler) },
 	}
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -176,9 +176,9 @@ func TestBrowserDeepLinksSurviveSigningIn(t *testing.T) {
 	}
 }
 
-// A key that is kept serves new tabs of the browser while one is open, and stands on no disk; one
-// that is not kept serves its own page alone. Who signs out in one tab is out in all, also in one
-// that slept meanwhile.
+// A stored key serves new tabs of the browser while one is open, and is on no disk; one that is not
+// stored serves its own page alone. Who signs out in one tab is out in all, also in one that slept
+// meanwhile.
 func TestBrowserStoredKeyWorksInNewTabs(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")

@@ -117,7 +117,7 @@ func TestBrowserSessionOfStatements(t *testing.T) {
 		return "#/sessions/" + sid + "?agent=bot&kind=statement&kid=" + a.thumbprint()
 	}
 	b.goTo(of("run-1"))
-	// with a key that nobody has confirmed
+	// with an unconfirmed key
 	b.reads(`[data-whole="complete"][data-whole-tone="warn"]`, "complete: 0 to 2")
 	b.goTo(of("run-2"))
 	b.reads(`[data-whole="open"][data-whole-tone=""]`, "open at 1")
@@ -298,7 +298,7 @@ func TestBrowserLongSession(t *testing.T) {
 		look();
 	})`)
 	t.Logf("the first calls are shown after %.0f ms, all after %.0f ms", took[0], took[1])
-	if took[0] > 4000 { // with room for tests beside this one
+	if took[0] > 4000 { // with room for tests that run with this one
 		t.Errorf("it opens after %.0f ms", took[0])
 	}
 	if gaps := eval[[]int](b, `(async () => {

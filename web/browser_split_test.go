@@ -18,8 +18,8 @@ import (
 	"attestd/store"
 )
 
-// faces stands before services and shows one or another, by the path that is asked for: a server
-// that has several histories.
+// faces is a proxy that shows one or another, by the path that is asked for: a server that has
+// several histories.
 type faces struct {
 	base string
 
@@ -92,7 +92,7 @@ func (f *faces) stall() (release func()) {
 	}
 }
 
-// copied returns a service on a copy of a file that nobody serves, once it was changed.
+// copied returns a service on a copy of a file that is not served, once it was changed.
 func copied(t *testing.T, file []byte, listen string, change func(db string)) *service {
 	t.Helper()
 	db := filepath.Join(t.TempDir(), "attestd.db")
@@ -275,7 +275,7 @@ func TestBrowserVerdictBelongsToItsKey(t *testing.T) {
 	b.shows(`[data-verdict="valid"][data-tone="bad"]`)
 	f.show(s, s)
 	b.goTo("#/checkpoints") // asks for the keys again
-	// nobody has acknowledged that the key was replaced
+	// the replaced key is not acknowledged
 	b.shows(`[data-log="actions"][data-checkpoint="bad"]`)
 	b.shows(`[data-key-change="was-replaced"]`)
 	b.goTo("#/verify")

@@ -79,7 +79,7 @@ func TestBrowserStory(t *testing.T) {
 	b.shows(`li[data-index="7"][data-check="ok"]`)
 	b.shows(`.pulse[data-tone="ok"]`)
 
-	// A record, opened and recomputed; its payload is text and stands as it was sent.
+	// A record, opened and recomputed; its payload is text, unchanged.
 	b.goTo("#/chain/0")
 	b.reads("dialog pre", "1.50")
 	b.reads("dialog pre", "<script>violations.push('script ran')</script>")

@@ -254,7 +254,7 @@ func (b *browser) goTo(hash string) {
 	eval[bool](b, fmt.Sprintf(`(location.hash = %q, true)`, hash))
 }
 
-// reload loads the page anew: what it held in memory is gone.
+// reload loads the page again: what it held in memory is gone.
 func (b *browser) reload() {
 	b.t.Helper()
 	must(b.t, chromedp.Do(b.ctx, chromedp.Reload()))

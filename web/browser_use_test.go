@@ -10,7 +10,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// A key that is to be kept for the tab survives a reload, and a wrong one is refused in words.
+// A key that is stored for the tab survives a reload, and a wrong one is refused in words.
 func TestBrowserStoresKeyPerTab(t *testing.T) {
 	s := startService(t, "", "")
 	key := s.company("acme")

@@ -16,7 +16,7 @@ import (
 	"attestd/web"
 )
 
-// Key 0 of the samples, and one of nobody.
+// Key 0 of the samples, and an unrelated one.
 const (
 	sampleKey = "SHA256:M54v-RdjBQe2pCO1zghOKF0fpl2Ts-J6YZXTu-vJriM"
 	otherKey  = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"

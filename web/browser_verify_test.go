@@ -7,9 +7,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// The result of verifying the whole chain is kept while other pages are shown, and can be saved
-// with its scope, its key, its engine and the server's statement. It is deleted when the user signs
-// out.
+// The result of verifying the whole chain stays while other pages are shown, and can be saved with
+// its scope, its key, its engine and the server's statement. It is deleted when the user signs out.
 func TestBrowserVerifyKeepsItsResult(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")

@@ -106,8 +106,8 @@ func (b *browser) word(index int, is, tone, text string) {
 }
 
 // Each record shows who signed it. What an agent's key signed is green only when the reader has
-// confirmed that key, or one from which it follows; a key that the company enrolled beside it is
-// red then.
+// confirmed that key, or one from which it follows; a key that the company enrolled too is red
+// then.
 func TestBrowserWhoseWord(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
@@ -268,9 +268,9 @@ func TestBrowserAgentKeys(t *testing.T) {
 	b.reads("main", "The enrolment token")
 }
 
-// Whoever revokes a key is asked since when it was in other hands, then and later. What was
-// recorded from then on is never green, with the reader's confirmation of the key too, and what a
-// statement was made for stands beside each record.
+// The revoker of a key is asked since when it was in other hands, then and later. What was recorded
+// from then on is never green, with the reader's confirmation of the key too, and what a statement
+// was made for is shown with each record.
 func TestBrowserStolenAgentKey(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
@@ -307,7 +307,7 @@ func TestBrowserStolenAgentKey(t *testing.T) {
 	b.reads(row+` [data-since]`, "in other hands since")
 	b.reads(`[aria-label="Changes of this agent"]`, "it was in other hands since")
 	b.goTo("#/")
-	b.reload() // what was known of the key is asked anew
+	b.reload() // what was known of the key is read again
 	b.signIn(key)
 	b.word(1, "agent", "warn", "signed while the key was in other hands")
 	b.word(1, "agent", "warn", "says its revocation (stolen)")
@@ -335,7 +335,7 @@ func TestBrowserAgentSessions(t *testing.T) {
 		eval[bool](b, fmt.Sprintf(`(document.querySelector('tr[data-session=%q] button').click(), true)`, session))
 		b.reads(fmt.Sprintf(`tr[data-session=%q] [data-checked-session="warn"]`, session), state)
 	}
-	// the newest session stands first
+	// the newest session is first
 	want := s.raw(key, "/v1/sessions/bot/run-3?kid="+a.thumbprint(), "application/jsonl")
 	if saved := b.download("Save file"); strings.Count(saved, "\n") != 3 || !strings.HasPrefix(saved, string(want[:100])) {
 		t.Errorf("the saved file is %.300q, want %.300q", saved, want)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Whoever has a running server has the licenses of what it is made of, as text.
+// A running server offers the licenses of what it is made of, as text.
 func TestNoticesAreServed(t *testing.T) {
 	t.Parallel()
 	r := get(t, "GET", "/notices")

@@ -230,8 +230,7 @@ func TestExamplesFitTheirSchemas(t *testing.T) {
 	}
 }
 
-// Responses of the server are held against these schemas, so a member that nobody described must
-// not pass.
+// Responses of the server are held against these schemas, so an undescribed member must not pass.
 func TestResponsesRefuseUnknownMembers(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	t.Parallel()

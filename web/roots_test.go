@@ -12,7 +12,7 @@ import (
 
 // A log has two trees, so a text that people read says which root it means: the chain root or the
 // log root (docs/glossary.md). Texts in the sources of the console, of verifier.html and of both
-// scripts are found by what stands before the word: another word, or the beginning of the text.
+// scripts are found by the text before the word: another word, or the beginning of the text.
 func TestTextsSayWhichRoot(t *testing.T) {
 	t.Parallel()
 	bare := regexp.MustCompile("(?:([A-Za-z’]+) |[>'\"`])([Rr]oots?)\\b(['\"`]?)")

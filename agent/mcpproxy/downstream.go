@@ -64,8 +64,8 @@ func (p *Proxy) filter(line []byte, arrived time.Time) (on []byte, outcomes []en
 	return withEnd(instead), outcomes
 }
 
-// filterMessages returns what to forward in place of messages of the server, or nil if they are forwarded as
-// they are, and the outcomes to record.
+// filterMessages returns what to forward in place of messages of the server, or nil if they are
+// forwarded as they are, and the outcomes to record.
 func (p *Proxy) filterMessages(exchange uint64, messages []message, batch bool, arrived time.Time) (instead []byte, outcomes []ended) {
 	parts, withholds := make([][]byte, len(messages)), false
 	for i, m := range messages {

@@ -17,7 +17,7 @@ func files(texts map[string]string) fstest.MapFS {
 }
 
 // Each form of import and export that the console's modules have becomes what it means in one
-// script, and a module stands there once, before those that import it.
+// script, and a module is there once, before those that import it.
 func TestBundle(t *testing.T) {
 	t.Parallel()
 	b := bundle.Bundle{Files: files(map[string]string{
@@ -49,8 +49,8 @@ func TestModuleWithoutTypes(t *testing.T) {
 	holds(t, b.Module(), "/*! licence */\nconst one = (a) => a;\nlet n = /** @type {any} */ (one('/** x */'));\n/** @type {any} */ (one)();\n// said\n")
 }
 
-// What is loaded later is a module of its own: it takes from the first one what stands there, and
-// so shares its state, brings the rest, and exports what its importer asks for.
+// What is loaded later is a module of its own: it takes from the first one what is there, and so
+// shares its state, brings the rest, and exports what its importer asks for.
 func TestRateLimitedRecordsAreSentLater(t *testing.T) {
 	t.Parallel()
 	all := files(map[string]string{

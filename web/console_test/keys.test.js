@@ -84,7 +84,7 @@ test('a key that was there and is there no more was not followed, and stays foun
   async () => {
   await signedIn(K1);
   for (const lie of [ringOf(K1, other), ringOf(K1), ringOf(other)]) {
-    published = ringOf(K1, K2); // proven to follow; nobody has taken notice of it yet
+    published = ringOf(K1, K2); // proven to follow; it is not acknowledged yet
     const honest = await refreshKey('acme');
     assert.equal(changeOf(honest).rotations.length, 1);
     assert.equal(findingOf('key', 'acme'), null);

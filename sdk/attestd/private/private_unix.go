@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// checkOwner refuses a file or folder that others may change; above says that it is a folder above the
-// path in question.
+// checkOwner refuses a file or folder that others may change; above says that it is a folder above
+// the path in question.
 func checkOwner(path string, info fs.FileInfo, above bool) error {
 	if err := owner(path, info); err != nil {
 		return err
