@@ -198,19 +198,20 @@ func (s *waiter) run(tx Transaction, alone bool) (panicked bool) {
 			s.err, panicked = fmt.Errorf("chain: a write panicked: %v\n%s", p, debug.Stack()), true
 		}
 	}()
-	rows := func() (err error) {
-		s.drafts, err = s.rows()
-		return err
-	}
 	if alone {
-		s.err = rows()
+		s.err = s.writeRows()
 	} else {
-		s.err = tx.Savepoint(rows)
+		s.err = tx.Savepoint(s.writeRows)
 	}
 	if s.err != nil {
 		s.drafts = nil
 	}
 	return false
+}
+
+func (s *waiter) writeRows() (err error) {
+	s.drafts, err = s.rows()
+	return err
 }
 
 // bases returns the head of each chain in a batch, and checks its consistency. An error applies to
