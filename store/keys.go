@@ -25,7 +25,7 @@ type APIKey struct {
 type storedKey struct {
 	id, company int64
 	hash        []byte // or an HMAC, by which a presented key is found
-	key         string // the full value, sealed where the file's secrets are
+	key         string // full value, sealed where the secrets of the file are
 	label       *string
 	createdAt   string
 	madeBy      string // fingerprint of the credential that created it; "" for a company's first key

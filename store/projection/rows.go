@@ -71,8 +71,8 @@ type Entry[R comparable] struct {
 	Index int64 // of the record
 }
 
-// Tables that no record of the control log is about, as differences name them. The others stand with
-// their rows.
+// Tables that no record of the control log is about, as differences name them. The names of the
+// others are beside their rows.
 const (
 	// these follow from the records of the actions
 	TableName    = "idempotency_key"
