@@ -28,7 +28,7 @@ type storedKey struct {
 	key         string // full value, sealed where the secrets of the file are
 	label       *string
 	createdAt   string
-	madeBy      string // fingerprint of the credential that created it; "" for a company's first key
+	madeBy      string // fingerprint of its creator; "" for the first key of a company
 	grant       Grant
 	fingerprint string
 }
