@@ -26,8 +26,8 @@ import (
 	"attestd/internal/sleep"
 	"attestd/internal/wholefile"
 	"attestd/sdk/attestd"
-	"attestd/server"
 	"attestd/server/export"
+	"attestd/server/jobs"
 )
 
 func exportCommand() *cobra.Command {
@@ -450,7 +450,7 @@ func (f *exportFlags) add(cmd *cobra.Command) {
 }
 
 // config returns where the logs are sent, nil for nowhere.
-func (f *exportFlags) config() (*server.Export, error) {
+func (f *exportFlags) config() (*jobs.Export, error) {
 	d := &f.destination
 	if d.to == "" {
 		return nil, nil
@@ -463,5 +463,5 @@ func (f *exportFlags) config() (*server.Export, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &server.Export{Destination: to, From: from, OCSF: d.format == "ocsf", Linger: linger, Companies: f.companies}, nil
+	return &jobs.Export{Destination: to, From: from, OCSF: d.format == "ocsf", Linger: linger, Companies: f.companies}, nil
 }

@@ -16,6 +16,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/export"
+	"attestd/server/jobs"
 	"attestd/server/local"
 	"attestd/store"
 	"attestd/store/admin"
@@ -222,7 +223,7 @@ func TestPruneWaitsForTheExport(t *testing.T) {
 	to := reluctant{export.NewFile(filepath.Join(t.TempDir(), "lines")), make(chan struct{})}
 	var beside *local.Server
 	s := start(t, func(c *server.Config) {
-		c.Export = &server.Export{Destination: to}
+		c.Export = &jobs.Export{Destination: to}
 		c.Local = &local.Server{Operations: local.Operations{Store: c.Store}, Log: c.Log}
 		beside = c.Local
 	})

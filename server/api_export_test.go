@@ -14,13 +14,14 @@ import (
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/export"
+	"attestd/server/jobs"
 	"attestd/store/storetest"
 )
 
 // exporting makes a server export to a file.
 func exporting(path string, companies ...string) func(*server.Config) {
 	return func(c *server.Config) {
-		c.Export = &server.Export{Destination: export.NewFile(path), Companies: companies}
+		c.Export = &jobs.Export{Destination: export.NewFile(path), Companies: companies}
 	}
 }
 
@@ -157,5 +158,5 @@ func (n named) String() string { return n.name }
 func (n named) ID() string     { return n.name }
 
 func exportingAs(name, path string) func(*server.Config) {
-	return func(c *server.Config) { c.Export = &server.Export{Destination: named{export.NewFile(path), name}} }
+	return func(c *server.Config) { c.Export = &jobs.Export{Destination: named{export.NewFile(path), name}} }
 }

@@ -18,6 +18,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/export"
+	"attestd/server/jobs"
 	"attestd/server/local"
 	"attestd/store"
 	"attestd/store/admin/backups"
@@ -90,7 +91,7 @@ func exportWithoutFolderShows(t *testing.T) {
 // exportShows demands that an export shows that it is behind until its destination is mended.
 func exportShows(t *testing.T, to export.Destination, mend func()) {
 	t.Helper()
-	w := watch(t, storetest.New(t), func(c *server.Config) { c.Export = &server.Export{Destination: to, BehindAfter: time.Millisecond} })
+	w := watch(t, storetest.New(t), func(c *server.Config) { c.Export = &jobs.Export{Destination: to, BehindAfter: time.Millisecond} })
 	defer w.stop()
 	w.company(t, "acme").attestMany(t, 3)
 	w.becomes(t, "DEGRADED", "EXPORT_BEHIND")

@@ -20,6 +20,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/export"
+	"attestd/server/jobs"
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -366,7 +367,7 @@ func TestExportStopsAtAPrunedRecord(t *testing.T) {
 	acme.pruned(t, 3, firstArchive)
 	fingerprint := zoo.fingerprint(t)
 	first.stop()
-	s := startOn(t, path, cred.Domain{}, func(c *server.Config) { c.Export = &server.Export{Destination: export.NewFile(file)} })
+	s := startOn(t, path, cred.Domain{}, func(c *server.Config) { c.Export = &jobs.Export{Destination: export.NewFile(file)} })
 	eventually(t, "the export says what it stopped at", func() bool {
 		return s.log.says("The payload of record 0 was pruned: the archive with the SHA-256 "+firstArchive+" has it") > 0
 	})

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"attestd/internal/testenv"
@@ -61,31 +60,4 @@ func TestClockLeapShowsInReadiness(t *testing.T) {
 	if is := reasons(); len(is) > 0 {
 		t.Errorf("when it is right again: %v", is)
 	}
-}
-
-// Leaps in both directions are counted, and ordinary time is not.
-func TestClockLeapsAreCounted(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var wall atomic.Int64
-		var status clockStatus
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		start := time.Now()
-		go func() {
-			ended <- watchClock(ctx, func() (time.Time, time.Duration) {
-				return time.Now().Round(0).Add(time.Duration(wall.Load())), time.Since(start)
-			}, &status, slog.New(slog.DiscardHandler))
-		}()
-		for i, by := range []time.Duration{0, time.Hour, time.Hour, -time.Hour} {
-			wall.Store(int64(by))
-			time.Sleep(clockTick)
-			synctest.Wait()
-			if want := []int64{0, 1, 1, 2}[i]; status.leaps.Load() != want {
-				t.Errorf("%d: %d leaps, want %d", i, status.leaps.Load(), want)
-			}
-		}
-		stop()
-		<-ended
-	})
 }

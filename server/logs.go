@@ -10,7 +10,6 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/tlog"
-	"attestd/chain/witness"
 	"attestd/service"
 	"attestd/store"
 )
@@ -92,7 +91,7 @@ func (s *Server) logCheckpoint(ctx context.Context, by store.Caller, r logReques
 	}
 	note, err := s.checkpoints.Newest(ctx, by, log)
 	if err == nil {
-		note, err = s.withCosignatures(ctx, log.ID, note)
+		note, err = s.checkpoints.WithCosignatures(ctx, log.ID, note)
 	}
 	return file{plainText, "private, no-cache", note}, err
 }
@@ -153,7 +152,7 @@ func (s *Server) logProof(ctx context.Context, by store.Caller, r logProofReques
 	}
 	note, err := s.checkpoints.Covering(ctx, by, log, index)
 	if err == nil {
-		note, err = s.witnessed(ctx, log, index, note)
+		note, err = s.checkpoints.Witnessed(ctx, log, index, note)
 	}
 	if err != nil {
 		return file{}, err
@@ -195,29 +194,8 @@ func (s *Server) logConsistency(ctx context.Context, by store.Caller, r logConsi
 		return file{}, fail(http.StatusBadRequest, "from must be a whole number up to the log's size, which is "+
 			strconv.FormatInt(head.Length, 10))
 	}
-	text, err := s.newestAfter(ctx, by, log, from)
+	text, err := s.checkpoints.NewestAfter(ctx, by, log, from)
 	return file{plainText, "no-store", text}, err
-}
-
-// newestAfter returns the newest checkpoint of a log, with a proof that its tree of the first from
-// records is a prefix of it, in the format of a request to a witness.
-func (s *Server) newestAfter(ctx context.Context, by store.Caller, log store.Log, from int64) ([]byte, error) {
-	note, err := s.checkpoints.Covering(ctx, by, log, from-1)
-	if err == nil {
-		note, err = s.withCosignatures(ctx, log.ID, note)
-	}
-	if err != nil {
-		return nil, err
-	}
-	checkpoint, _, err := tlog.ParseSignedCheckpoint(note)
-	if err != nil {
-		return nil, err
-	}
-	proof, err := tlog.ProveConsistency(ctx, s.Store.LogTree(log), from, checkpoint.Tree)
-	if err != nil {
-		return nil, err
-	}
-	return witness.Request{Old: from, Proof: proof, Checkpoint: note}.Format(), nil
 }
 
 type consistencyRequest struct {

@@ -6,11 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"attestd/server/jobs"
 	"attestd/store"
 )
-
-// readyTimeout is how long a request waits for the database before the server is not ready.
-const readyTimeout = 5 * time.Second
 
 // Codes of reasons in the answer of /readyz: why the server is degraded. Anybody may read them, so
 // they name no company, file or host. The log has the details.
@@ -77,7 +75,7 @@ func (s *Server) readiness(ctx context.Context) (readiness, error) {
 	if s.stopping.Load() {
 		return readiness{}, &apiError{Status: 503, Code: codeStopping, Message: "Service Unavailable: the server is stopping"}
 	}
-	if err := s.readyCheck.ask(ctx); err != nil {
+	if err := s.writable(ctx); err != nil {
 		return readiness{}, err
 	}
 	if s.diskLow(s.Store.Status().Disk) {
@@ -85,6 +83,15 @@ func (s *Server) readiness(ctx context.Context) (readiness, error) {
 			Message: "Service Unavailable: the disk of the database has less room than the server demands"}
 	}
 	return s.degraded(), nil
+}
+
+// writable returns nil if the store can write, or the error that a write would get.
+func (s *Server) writable(ctx context.Context) error {
+	err := s.readyCheck.Ask(ctx)
+	if late := (*jobs.NoAnswerError)(nil); errors.As(err, &late) {
+		return unavailable("NOT_DONE", "the database does not answer", late.Cause).with("Retry-After", "1")
+	}
+	return err
 }
 
 // diskLow reports whether the file system of the database has less room than Live.DiskFloor.
@@ -96,7 +103,7 @@ func (s *Server) diskLow(disk store.DiskStatus) bool {
 func (s *Server) degraded() readiness {
 	status := s.Store.Status()
 	r := readiness{Status: "ready", HeadFile: status.HeadFile, TablesChanged: len(s.Store.Tables.Changed()),
-		RolledBack: len(s.Store.Rollback.Halted()), LogsFailed: s.integrity.Status().Failing, CallsDisobeyed: int(s.calls.found.Load())}
+		RolledBack: len(s.Store.Rollback.Halted()), LogsFailed: s.integrity.Status().Failing, CallsDisobeyed: s.calls.Disobeyed()}
 	silent := false
 	for _, p := range s.witnessPublishers {
 		w := p.Status()
@@ -118,12 +125,12 @@ func (s *Server) degraded() readiness {
 	for reason, holds := range map[string]bool{
 		reasonBackup:        s.Backups != nil && s.Backups.Status().Overdue(now),
 		reasonCertificate:   s.TLS != nil && s.TLS.Certificates.Status().Ends(now),
-		reasonClockApart:    s.clockStatus.apart.Load(),
+		reasonClockApart:    s.clock.Status().Apart,
 		reasonClockLeap:     status.ClockLeapt,
 		reasonCosigner:      r.Cosigner != "",
 		reasonDisobeyed:     r.CallsDisobeyed > 0,
 		reasonDuty:          dutyUnknown,
-		reasonExport:        s.exporter != nil && s.exporter.isBehind(now),
+		reasonExport:        s.exporter != nil && s.exporter.IsBehind(now),
 		reasonHeadFile:      r.HeadFile == "behind",
 		reasonLogFailed:     r.LogsFailed > 0,
 		reasonRolledBack:    r.RolledBack > 0,
@@ -139,67 +146,4 @@ func (s *Server) degraded() readiness {
 		r.Status = "degraded"
 	}
 	return r
-}
-
-// readyCheck asks the store whether it can write, for all requests that wait at a time together. So
-// requests of strangers put one write at most into the queue, and a database that does not answer
-// holds none of them longer than readyTimeout. No answer is older than its request.
-type readyCheck struct {
-	check func(context.Context) error
-	asked chan chan error
-}
-
-func newReadyCheck(check func(context.Context) error) *readyCheck {
-	return &readyCheck{check, make(chan chan error)}
-}
-
-var errNotAnswering = errors.New("the database does not answer")
-
-// ask returns nil if the store can write, or the error that a write would get.
-func (r *readyCheck) ask(ctx context.Context) error {
-	waiting, cancel := context.WithTimeoutCause(ctx, readyTimeout, errNotAnswering)
-	defer cancel()
-	answer := make(chan error, 1)
-	select {
-	case r.asked <- answer:
-	case <-waiting.Done():
-		return notAnswering(waiting)
-	}
-	select {
-	case err := <-answer:
-		return err
-	case <-waiting.Done():
-		return notAnswering(waiting)
-	}
-}
-
-func notAnswering(waiting context.Context) error {
-	return unavailable("NOT_DONE", "the database does not answer", context.Cause(waiting)).with("Retry-After", "1")
-}
-
-// run is a worker. Requests that come while a check runs are answered by the next one.
-func (r *readyCheck) run(ctx context.Context) error {
-	var answers []chan error // of the check that runs
-	var next []chan error
-	done := make(chan error, 1)
-	for {
-		if len(answers) == 0 && len(next) > 0 {
-			answers, next = next, nil
-			go func() { done <- r.check(ctx) }()
-		}
-		select {
-		case <-ctx.Done():
-			if len(answers) > 0 {
-				<-done // the store is open until this worker ends
-			}
-			return ctx.Err()
-		case answer := <-r.asked:
-			next = append(next, answer)
-		case err := <-done:
-			for _, answer := range answers {
-				answer <- err
-			}
-			answers = nil
-		}
-	}
 }

@@ -2,57 +2,12 @@ package server
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"attestd/store"
+	"attestd/server/jobs"
 )
-
-// Requests that ask whether the server is ready share one check, and none gets the result of a
-// check that began before it came.
-func TestReadinessRequestsShareAWrite(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		checks, release := 0, make(chan error)
-		r := newReadyCheck(func(context.Context) error {
-			checks++
-			return <-release
-		})
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- r.run(ctx) }()
-		answers := make(chan error, 100)
-		ask := func() { answers <- r.ask(t.Context()) }
-		go ask()
-		synctest.Wait()
-		for range 99 {
-			go ask()
-		}
-		synctest.Wait()
-		failed := errors.New("failed")
-		release <- failed
-		synctest.Wait()
-		if err := <-answers; checks != 2 || !errors.Is(err, failed) || len(answers) > 0 {
-			t.Errorf("%d checks, the first answer is %v, and %d more", checks, err, len(answers))
-		}
-		release <- nil
-		synctest.Wait()
-		for range 99 {
-			if err := <-answers; err != nil {
-				t.Error(err)
-			}
-		}
-		if checks != 2 {
-			t.Errorf("%d checks for 100 requests", checks)
-		}
-		stop()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("ended with %v", err)
-		}
-	})
-}
 
 // While a commit hangs, a server answers that it is not ready, within seconds, and is ready again
 // when the commit ends.
@@ -60,40 +15,23 @@ func TestNotReadyWhileACommitHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hung := make(chan struct{})
-		r := newReadyCheck(func(context.Context) error { <-hung; return nil })
+		s := &Server{readyCheck: jobs.NewReadyCheck(func(context.Context) error { <-hung; return nil })}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- r.run(ctx) }()
+		go func() { ended <- s.readyCheck.Run(ctx) }()
 		for range 3 {
 			began := time.Now()
-			err := r.ask(t.Context())
-			if e := classify(err); e.Status != 503 || e.Code != "NOT_DONE" || time.Since(began) != readyTimeout {
+			err := s.writable(t.Context())
+			if e := classify(err); e.Status != 503 || e.Code != "NOT_DONE" || time.Since(began) != 5*time.Second {
 				t.Errorf("after %v: %d %s", time.Since(began), e.Status, e.Code)
 			}
 		}
 		close(hung)
 		synctest.Wait()
-		if err := r.ask(t.Context()); err != nil {
+		if err := s.writable(t.Context()); err != nil {
 			t.Errorf("after the commit: %v", err)
 		}
 		stop()
 		<-ended
 	})
-}
-
-// A duty is unknown when the database has not said for longer than a duty lasts whose it is, and
-// never on a file.
-func TestUnknownDuty(t *testing.T) {
-	t.Parallel()
-	now := time.Now()
-	for is, want := range map[store.DutyStatus]bool{
-		{Held: true}: false,
-		{Held: true, Answered: now.Add(-9 * time.Second)}:  false,
-		{Held: false, Answered: now.Add(-9 * time.Second)}: false,
-		{Held: false, Answered: now.Add(-time.Minute)}:     true,
-	} {
-		if is.IsUnknown(now) != want {
-			t.Errorf("%+v is unknown: %t", is, !want)
-		}
-	}
 }

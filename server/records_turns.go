@@ -67,7 +67,7 @@ func (t *turns) take(ctx context.Context, read func() error) error {
 	defer t.s.longSearch.Release(1)
 	begun := time.Now()
 	err := read()
-	if now := time.Now(); t.s.deliverer.pace.isBusy(now) {
+	if now := time.Now(); t.s.deliverer.Pace.IsBusy(now) {
 		_ = sleep.For(ctx, now.Sub(begun))
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 
 	"attestd/chain"
 	"attestd/internal/testenv"
+	"attestd/server/jobs"
 	"attestd/server/limit"
 )
 
@@ -50,7 +51,7 @@ func TestLongSearchYieldsToOthers(t *testing.T) {
 	for what, read := range reads {
 		for _, long := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				s := &Server{longSearch: semaphore.NewWeighted(1), deliverer: &deliverer{}}
+				s := &Server{longSearch: semaphore.NewWeighted(1), deliverer: &jobs.Deliverer{Pace: new(jobs.Pace)}}
 				took := func(r *turns) time.Duration {
 					begun := time.Now()
 					if err := read(r); err != nil {
@@ -66,7 +67,7 @@ func TestLongSearchYieldsToOthers(t *testing.T) {
 						t.Errorf("%s, long %v: read %d took %v; it waits: %v", what, long, i, d, waits)
 					}
 				}
-				s.deliverer.pace.until = time.Now().Add(time.Hour)
+				s.deliverer.Pace.Appended(1000, time.Now())
 				if d := took(first); d != 2*readTakes {
 					t.Errorf("%s, long %v: %v beside appends, want %v", what, long, d, 2*readTakes)
 				}
@@ -78,7 +79,7 @@ func TestLongSearchYieldsToOthers(t *testing.T) {
 // Who goes away while he waits for his turn has not read.
 func TestSearchTurnCanceled(t *testing.T) {
 	testenv.Concurrent(t)
-	s := &Server{longSearch: semaphore.NewWeighted(1), deliverer: &deliverer{}}
+	s := &Server{longSearch: semaphore.NewWeighted(1), deliverer: &jobs.Deliverer{Pace: new(jobs.Pace)}}
 	_ = s.longSearch.Acquire(t.Context(), 1)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()

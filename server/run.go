@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"attestd/chain"
+	"attestd/server/jobs"
 	"attestd/server/limit"
 	"attestd/store"
 )
@@ -41,8 +42,8 @@ func verifyWorkers() int { return runtime.GOMAXPROCS(0) }
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 	s.listening = addressOf(ln.Addr())
 	s.listener = limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log)
-	s.integrity.open(ctx)
-	s.calls.count(ctx)
+	s.integrity.Open(ctx)
+	s.calls.Count(ctx)
 	l := lifecycle{
 		handler: s.Handler(),
 		streams: s.endStreams,
@@ -52,19 +53,18 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		leave:   func() { s.stopping.Store(true) },
 		workers: []worker{
 			s.write,
-			s.readyCheck.run,
-			func(ctx context.Context) error { return watchClock(ctx, clocks(), &s.clockStatus, s.Log) },
-			s.compareClocks,
+			s.readyCheck.Run,
+			s.clock.Run,
 			func(ctx context.Context) error { return s.monitor.Run(ctx, s.hub.Broadcast) },
-			s.deliverer.run,
-			s.watchRemoteChanges,
+			s.deliverer.Run,
+			s.changes.Run,
 			s.Store.Summarize,
-			s.tables.run,
-			s.integrity.run,
-			s.retention.run,
-			s.calls.run,
-			func(ctx context.Context) error { return watchCheckpoints(ctx, s.Store, s.Log) },
-			func(ctx context.Context) error { return wipeTokenKeys(ctx, s.Store, s.Log) },
+			s.tables.Run,
+			s.integrity.Run,
+			s.retention.Run,
+			s.calls.Run,
+			func(ctx context.Context) error { return jobs.WatchCheckpoints(ctx, s.Store, s.Log) },
+			func(ctx context.Context) error { return jobs.WipeTokenKeys(ctx, s.Store, s.Log) },
 			s.warmKeySets,
 		},
 	}
@@ -72,14 +72,14 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		l.workers = append(l.workers, s.Local.Run)
 	}
 	for _, p := range s.witnessPublishers {
-		l.workers = append(l.workers, p.run)
+		l.workers = append(l.workers, p.Run)
 	}
 	if s.exporter != nil {
-		l.workers = append(l.workers, s.exporter.run)
+		l.workers = append(l.workers, s.exporter.Run)
 	}
 	if s.metrics != nil {
 		s.metrics.Add(s.values()...)
-		l.workers = append(l.workers, s.serveMetrics, s.companies.run)
+		l.workers = append(l.workers, s.serveMetrics, s.companies.Run)
 	}
 	if s.Backups != nil {
 		l.workers = append(l.workers, s.Backups.Run)
@@ -96,17 +96,28 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 // write runs the goroutine that writes the database. It stops after the last request.
 func (s *Server) write(ctx context.Context) error {
 	publish := func(batch []chain.Extension, external bool) {
-		s.calls.published(batch)
+		s.calls.Published(batch)
 		s.monitor.Publish(batch, external)
 	}
 	others := func(number, from, to int64) {
-		s.calls.elsewhere(number)
+		s.calls.Elsewhere(number)
 		s.monitor.Grown(number, from, to)
 	}
 	return s.Store.Run(ctx, store.RunOptions{Transacted: s.transacted(), Publish: publish, Grown: s.grown,
-		Appended: func(records int) { s.deliverer.pace.appended(records, time.Now()) }, Others: others,
-		Changed: s.changes.note, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Quotas: s.live.Load().Quotas,
-		KeyLifetime: s.Retention.RetryKeys, Steady: steadyClock(), Log: s.Log})
+		Appended: func(records int) { s.deliverer.Pace.Appended(records, time.Now()) }, Others: others,
+		Changed: s.changes.Note, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Quotas: s.live.Load().Quotas,
+		KeyLifetime: s.Retention.RetryKeys, Steady: jobs.SteadyClock(), Log: s.Log})
+}
+
+// grown notifies the witness publishers, the exporter and the feed that a log has grown.
+func (s *Server) grown(number int64) {
+	s.feed.Grown(number)
+	if s.exporter != nil {
+		s.exporter.Grown(number)
+	}
+	for _, p := range s.witnessPublishers {
+		p.Enqueue(number)
+	}
 }
 
 // transacted returns what observes the transactions of the log, or nil.
@@ -129,9 +140,9 @@ func (s *Server) transacted() func(chain.Transacted) {
 func (s *Server) endStreams() {
 	var ending sync.WaitGroup
 	ending.Go(s.hub.Close)
-	ending.Go(s.deliverer.close)
+	ending.Go(s.deliverer.Close)
 	if s.exporter != nil {
-		ending.Go(s.exporter.close)
+		ending.Go(s.exporter.Close)
 	}
 	ending.Wait()
 	s.webhooks.Close()

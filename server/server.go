@@ -19,6 +19,7 @@ import (
 	"attestd/chain"
 	"attestd/chain/witness"
 	"attestd/internal/keysets"
+	"attestd/server/jobs"
 	"attestd/server/limit"
 	"attestd/server/local"
 	"attestd/server/metrics"
@@ -64,7 +65,7 @@ type Config struct {
 	PublishEvery time.Duration
 
 	Backups *backups.Schedule // nil makes none
-	Export  *Export           // where the logs are sent too; nil for nowhere
+	Export  *jobs.Export      // where the logs are sent too; nil for nowhere
 	// between the beginnings of two passes of the background verification; 0 for none
 	VerifyEvery time.Duration
 	// how long rows stay after their end; the zero value is store.DefaultRetention
@@ -108,24 +109,24 @@ type Server struct {
 	decoding          *limit.Decoding
 	hub               *stream.Hub
 	checkpoints       *service.Checkpoints
-	witnessPublishers []*witnessPublisher // one for each of Witnesses
+	witnessPublishers []*jobs.WitnessPublisher // one for each of Witnesses
 	feed              *feed.Feed
 	webhooks          *webhook.Client
-	deliverer         *deliverer
-	exporter          *exporter // nil for none
+	deliverer         *jobs.Deliverer
+	exporter          *jobs.Exporter // nil for none
 	keySets           *keysets.Sets
-	changes           *changes
-	tables            *tableWatch
-	readyCheck        *readyCheck
-	metrics           *metrics.Metrics // nil without MetricsListener
-	companies         *companyCount    // runs for metrics alone
-	listener          *limit.Listener  // of Run
-	clockStatus       clockStatus
+	changes           *jobs.Changes
+	tables            *jobs.TableWatch
+	readyCheck        *jobs.ReadyCheck
+	metrics           *metrics.Metrics   // nil without MetricsListener
+	companies         *jobs.CompanyCount // runs for metrics alone
+	listener          *limit.Listener    // of Run
+	clock             *jobs.Clock
 	stopping          atomic.Bool // Run was asked to stop
 	began             time.Time
-	integrity         *integrity
-	retention         *retention
-	calls             *callWatch
+	integrity         *jobs.Integrity
+	retention         *jobs.Retention
+	calls             *jobs.CallWatch
 
 	agents       *service.Agents
 	agentKeys    *service.AgentKeys
@@ -168,8 +169,7 @@ func New(cfg Config) *Server {
 		}
 		return verdict, err
 	})
-	s.tables = &tableWatch{store: cfg.Store, verify: verifier.VerifyInBackground, log: cfg.Log, said: map[int64]string{}, look: tablesLook, record: s.recordStart,
-		once: !cfg.Store.MultiWriter() && cfg.VerifyEvery > 0 && cfg.VerifyEvery <= tablesEvery}
+	s.tables = jobs.NewTableWatch(cfg.Store, verifier.VerifyInBackground, s.recordStart, cfg.VerifyEvery, cfg.Log)
 	s.agents = &service.Agents{Store: cfg.Store, Most: func() int { return s.live.Load().Bounds.Agents }}
 	s.nonces = &service.Nonces{Store: cfg.Store, Required: cfg.DPoPNonce}
 	s.agentKeys = &service.AgentKeys{Store: cfg.Store, Nonces: s.nonces}
@@ -182,35 +182,43 @@ func New(cfg Config) *Server {
 	s.attestations = &service.Attestations{Store: cfg.Store, Agents: s.agents, Delegations: s.delegations, Keys: s.agentKeys}
 	s.searches, s.longSearch = limit.NewPool(cfg.Budgets.Searches), semaphore.NewWeighted(1)
 	s.checkpoints = service.NewCheckpoints(cfg.Store)
-	s.readyCheck = newReadyCheck(cfg.Store.Ready)
-	s.companies = newCompanyCount(cfg.Store.Companies.Total)
+	s.clock = jobs.NewClock(cfg.Store, cfg.Log)
+	s.readyCheck = jobs.NewReadyCheck(cfg.Store.Ready)
+	s.companies = jobs.NewCompanyCount(cfg.Store.Companies.Total)
 	if cfg.MetricsListener != nil {
 		s.metrics = metrics.New(cfg.Version)
 	}
 	s.proofs = &service.Evidence{Store: cfg.Store, Checkpoints: s.checkpoints}
 	for _, w := range cfg.Witnesses {
-		s.witnessPublishers = append(s.witnessPublishers, newWitnessPublisher(w, s))
+		s.witnessPublishers = append(s.witnessPublishers, jobs.NewWitnessPublisher(w, cfg.Store, s.checkpoints, cfg.PublishEvery, cfg.Log))
 	}
 	s.feed = feed.New(cfg.Store)
 	s.webhooks = webhook.NewClient(webhook.Options{AllowPrivate: cfg.WebhooksAllowPrivate, Roots: cfg.Roots, UserAgent: "attestd/" + cfg.Version})
 	s.federations = service.NewFederations(cfg.Store, s.agents, s.nonces, s.keySets, fetcher.CheckURL)
 	s.federations.MostSubjects = func() int { return s.live.Load().Bounds.Subjects }
-	s.deliverer = newDeliverer(cfg.Store, s.feed, s.webhooks, cfg.Budgets.Webhooks, cfg.Log)
+	s.deliverer = jobs.NewDeliverer(cfg.Store, s.feed, s.webhooks, cfg.Budgets.Webhooks, cfg.Log)
 	if cfg.Export != nil {
-		s.exporter = newExporter(s, cfg.Export)
+		s.exporter = jobs.NewExporter(cfg.Export, cfg.Store, s.checkpoints, s.deliverer.Pace, cfg.Log)
 	}
-	s.changes = newChanges()
 	if cfg.Local != nil {
-		cfg.Local.Changed, cfg.Local.State, cfg.Local.Exported = s.companyChanged, s.state, s.exported
+		cfg.Local.Changed, cfg.Local.State, cfg.Local.Exported = s.companyChanged, s.state, s.exporter.Acknowledged
 	}
 	s.monitor = chain.NewMonitor(cfg.Store, verifier, cfg.Store.MultiWriter())
-	s.integrity = &integrity{store: cfg.Store, verifier: verifier, tables: s.tables, every: cfg.VerifyEvery,
-		program: "attestd/" + cfg.Version, invalidate: s.monitor.Invalidate, log: cfg.Log, failing: map[int64]string{}}
+	s.integrity = &jobs.Integrity{Store: cfg.Store, Verifier: verifier, Tables: s.tables, Every: cfg.VerifyEvery,
+		Program: "attestd/" + cfg.Version, Invalidate: s.monitor.Invalidate, Log: cfg.Log}
 	if s.Retention == (store.Retention{}) {
 		s.Retention = store.DefaultRetention
 	}
-	s.retention = &retention{store: cfg.Store, keep: s.Retention, series: service.SeriesOfNamed, log: cfg.Log}
-	s.calls = newCallWatch(cfg.Store, cfg.Log)
+	s.retention = &jobs.Retention{Store: cfg.Store, Keep: s.Retention, Series: service.SeriesOfNamed, Log: cfg.Log}
+	s.calls = jobs.NewCallWatch(cfg.Store, cfg.Log)
 	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
+	s.changes = jobs.NewChanges(s.hub, s.deliverer)
 	return s
+}
+
+// companyChanged returns when streams and webhooks follow what an operator has changed of a
+// company.
+func (s *Server) companyChanged(company int64) {
+	s.changes.Follow(company)
+	s.companies.Again()
 }

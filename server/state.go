@@ -43,7 +43,7 @@ func (s *Server) state(ctx context.Context) local.State {
 	}
 	if s.exporter != nil {
 		e := s.exporter.Status()
-		state.Export = &local.Export{To: s.exporter.Destination.String(), IsBehind: s.exporter.isBehind(now), Behind: e.Behind,
+		state.Export = &local.Export{To: s.exporter.Destination.String(), IsBehind: s.exporter.IsBehind(now), Behind: e.Behind,
 			Delivered: e.LastDelivered, Stopped: len(e.Stopped), Failures: e.Failures, Error: e.LastError}
 	}
 	if s.VerifyEvery > 0 {

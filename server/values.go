@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"attestd/server/jobs"
 	"attestd/server/limit"
 	"attestd/server/metrics"
 	"attestd/store"
@@ -15,8 +16,12 @@ import (
 // values are the metrics that are read when somebody scrapes. A new part of the server adds a line
 // that reads its Status.
 func (s *Server) values() []metrics.Value {
+	var exported []metrics.Value
+	if s.exporter != nil {
+		exported = exportValues(s.exporter.Status)
+	}
 	return slices.Concat(s.stateValues(), s.limitValues(), s.outsideValues(), s.integrityValues(),
-		s.retentionValues(), s.backupValues(), s.certificateValues(), s.exportValues(), s.companyValues(), s.localValues())
+		s.retentionValues(), s.backupValues(), s.certificateValues(), exported, s.companyValues(), s.localValues())
 }
 
 // stateValues are about readiness, the disk and the clock.
@@ -45,10 +50,11 @@ func (s *Server) stateValues() []metrics.Value {
 			}),
 		metrics.Gauge("attestd_disk_floor_bytes", "The setting --disk-floor.", func() float64 { return float64(s.live.Load().DiskFloor) }),
 		metrics.Counter("attestd_clock_leaps_total", "How often the clock was found to have been set by more than a minute.",
-			func() float64 { return float64(s.clockStatus.leaps.Load()) }),
+			func() float64 { return float64(s.clock.Status().Leaps) }),
 		metrics.GaugeIf("attestd_clock_ahead_seconds", "By how much the clock is ahead of the PostgreSQL server's; 0 on a file.",
 			func() (float64, bool) {
-				return time.Duration(s.clockStatus.ahead.Load()).Seconds(), s.clockStatus.compared.Load() || !s.Store.MultiWriter()
+				clock := s.clock.Status()
+				return clock.Ahead.Seconds(), clock.Compared || !s.Store.MultiWriter()
 			}),
 		metrics.GaugeBy("attestd_duty_held", "1 while this server has a duty that one of all servers has.", "duty",
 			func(emit metrics.Emit) {
@@ -63,7 +69,7 @@ func (s *Server) stateValues() []metrics.Value {
 func (s *Server) limitValues() []metrics.Value {
 	pools := func() map[string]*limit.Pool {
 		return map[string]*limit.Pool{
-			"connections": s.listener.Pool(), "streams": s.hub.Places(), "bodies": s.bodies, "webhooks": s.deliverer.seats,
+			"connections": s.listener.Pool(), "streams": s.hub.Places(), "bodies": s.bodies, "webhooks": s.deliverer.Seats,
 			"verifications": s.verifications.requests, "searches": s.searches,
 		}
 	}
@@ -123,15 +129,15 @@ func (s *Server) outsideValues() []metrics.Value {
 			}),
 
 		s.ofWitnesses("attestd_witness_unreachable", "1 while a witness cannot be asked.",
-			func(w witnessStatus) float64 { return truth(w.Unreachable) }),
+			func(w jobs.WitnessStatus) float64 { return truth(w.Unreachable) }),
 		s.ofWitnesses("attestd_witness_waiting_logs", "Logs that have grown since a witness was asked about them.",
-			func(w witnessStatus) float64 { return float64(w.Waiting) }),
+			func(w jobs.WitnessStatus) float64 { return float64(w.Waiting) }),
 		s.ofWitnesses("attestd_witness_refused_logs", "Logs that a witness does not cosign.",
-			func(w witnessStatus) float64 { return float64(w.Refused) }),
+			func(w jobs.WitnessStatus) float64 { return float64(w.Refused) }),
 		s.ofWitnesses("attestd_witness_contested_logs", "Logs that a witness contests without a proof.",
-			func(w witnessStatus) float64 { return float64(w.Alarms) }),
+			func(w jobs.WitnessStatus) float64 { return float64(w.Alarms) }),
 		s.ofWitnesses("attestd_witness_answered_timestamp_seconds", "When a witness could last be asked; 0 for never.",
-			func(w witnessStatus) float64 { return seconds(w.Asked) }),
+			func(w jobs.WitnessStatus) float64 { return seconds(w.Asked) }),
 	}
 }
 
@@ -140,11 +146,11 @@ func (s *Server) outsideValues() []metrics.Value {
 func (s *Server) integrityValues() []metrics.Value {
 	return []metrics.Value{
 		metrics.Gauge("attestd_verification_companies", "Companies that the last verification in the background has checked.",
-			func() float64 { return float64(s.verification().Checked) }),
+			func() float64 { return float64(s.integrity.Verification().Checked) }),
 		metrics.Gauge("attestd_verification_failing_companies", "Companies with a log that does not verify, or with tables that differ from it.",
-			func() float64 { return float64(s.verification().Failing) }),
+			func() float64 { return float64(s.integrity.Verification().Failing) }),
 		metrics.Gauge("attestd_verification_ended_timestamp_seconds", "When the last one of all companies ended; 0 for never.",
-			func() float64 { return seconds(s.verification().Ended) }),
+			func() float64 { return seconds(s.integrity.Verification().Ended) }),
 		metrics.Gauge("attestd_companies_rolled_back", "Companies that are halted: a log was rolled back or rewritten.",
 			func() float64 { return float64(len(s.Store.Rollback.Halted())) }),
 		metrics.Gauge("attestd_companies_tables_changed", "Companies whose tables differ from their control logs.",
@@ -189,7 +195,7 @@ func (s *Server) degradedStates(emit metrics.Emit) {
 }
 
 // ofWitnesses reads a value of each witness, by name. Two witnesses may have one name.
-func (s *Server) ofWitnesses(name, help string, read func(witnessStatus) float64) metrics.Value {
+func (s *Server) ofWitnesses(name, help string, read func(jobs.WitnessStatus) float64) metrics.Value {
 	return metrics.GaugeBy(name, help, "witness", func(emit metrics.Emit) {
 		named := map[string]int{}
 		for _, p := range s.witnessPublishers {

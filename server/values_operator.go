@@ -62,16 +62,13 @@ func (s *Server) certificateValues() []metrics.Value {
 	}
 }
 
-// exportValues are about the export; none without one. While another server has the duty, they have
+// exportValues are about the export. While another server has the duty, they have
 // no series; what the first look at the logs finds has none before it.
-func (s *Server) exportValues() []metrics.Value {
-	if s.exporter == nil {
-		return nil
-	}
+func exportValues(status func() export.Status) []metrics.Value {
 	onDuty := func(read func(export.Status) float64) func() (float64, bool) {
 		return func() (float64, bool) {
-			status := s.exporter.Status()
-			return read(status), status.Destination != ""
+			now := status()
+			return read(now), now.Destination != ""
 		}
 	}
 	of := func(name, help string, read func(export.Status) float64) metrics.Value {
@@ -80,12 +77,12 @@ func (s *Server) exportValues() []metrics.Value {
 	return []metrics.Value{
 		metrics.GaugeIf("attestd_export_behind_records", "Records that the receiver had not acknowledged at the last look.",
 			func() (float64, bool) {
-				e := s.exporter.Status()
+				e := status()
 				return float64(e.Behind), e.Measured
 			}),
 		metrics.GaugeIf("attestd_export_lag_seconds", "For how long there have been such records, or the export has failed; 0 if neither is so.",
 			func() (float64, bool) {
-				e := s.exporter.Status()
+				e := status()
 				if e.BehindSince.IsZero() {
 					return 0, e.Measured
 				}
@@ -98,7 +95,7 @@ func (s *Server) exportValues() []metrics.Value {
 		of("attestd_export_failures", "Deliveries that failed since the last one that did not.",
 			func(e export.Status) float64 { return float64(e.Failures) }),
 		metrics.GaugeIf("attestd_export_stopped_logs", "Logs that cannot be exported.", func() (float64, bool) {
-			e := s.exporter.Status()
+			e := status()
 			return float64(len(e.Stopped)), e.Measured || len(e.Stopped) > 0
 		}),
 	}

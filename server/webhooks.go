@@ -2,20 +2,15 @@ package server
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"net/http"
-	"time"
 
 	"attestd/chain"
+	"attestd/server/jobs"
 	"attestd/server/webhook"
 	"attestd/service"
 	"attestd/store"
 )
-
-// formerSecret is how long the previous secret still signs after a rotation.
-const formerSecret = 24 * time.Hour
 
 type webhookBody struct {
 	WebhookID      string   `json:"webhookId"`
@@ -66,26 +61,30 @@ func (s *Server) createWebhook(
 	if err := s.webhooks.CheckURL(r.URL); err != nil {
 		return webhookWithSecret{}, fail(http.StatusBadRequest, "Missing or invalid field: url "+err.Error())
 	}
-	if err := s.deliverer.checkRoom(ctx); err != nil {
+	if err := s.checkRoom(ctx); err != nil {
 		return webhookWithSecret{}, err
 	}
 	keys, most := webhook.NewKeys(), s.live.Load().Bounds.Webhooks
 	h, err := s.Store.Webhooks.Create(ctx, by,
 		store.Webhook{URL: r.URL, Agents: r.Agents, Actions: r.Actions, Description: r.Description},
-		kept(keys), most)
+		jobs.StoredSecret(keys), most)
 	if errors.Is(err, store.ErrTooMany) {
 		return webhookWithSecret{}, service.TooMany("webhooks", most)
 	}
 	if err != nil {
 		return webhookWithSecret{}, err
 	}
-	s.deliverer.apply(by, h.ID)
+	s.deliverer.Apply(by, h.ID)
 	return webhookWithSecret{showWebhook(h), keys.Secret()}, nil
 }
 
-// kept returns keys in the form for the store.
-func kept(k webhook.Keys) store.WebhookSecret {
-	return store.WebhookSecret{Bytes: k.Bytes(), Fingerprint: k.Fingerprint(), Public: k.Public()}
+// checkRoom refuses a webhook beyond the server's maximum.
+func (s *Server) checkRoom(ctx context.Context) error {
+	err := s.deliverer.CheckRoom(ctx)
+	if errors.Is(err, jobs.ErrNoRoom) {
+		return unavailable("NOT_DONE", err.Error(), nil).with("Retry-After", "600")
+	}
+	return err
 }
 
 func (s *Server) listWebhooks(ctx context.Context, by store.Caller, _ none) (list[webhookBody], error) {
@@ -111,16 +110,16 @@ func (s *Server) getWebhook(ctx context.Context, by store.Caller, r webhookReque
 
 func (s *Server) deleteWebhook(ctx context.Context, by store.Caller, r webhookRequest) (deletion, error) {
 	err := s.Store.Webhooks.Delete(ctx, by, r.WebhookID)
-	s.deliverer.apply(by, r.WebhookID) // even if the outcome is unknown
+	s.deliverer.Apply(by, r.WebhookID) // even if the outcome is unknown
 	return deletion{err == nil}, webhookError(err)
 }
 
 func (s *Server) enableWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookBody, error) {
-	if err := s.deliverer.checkRoom(ctx); err != nil {
+	if err := s.checkRoom(ctx); err != nil {
 		return webhookBody{}, err
 	}
 	h, skipped, err := s.Store.Webhooks.Enable(ctx, by, r.WebhookID)
-	s.deliverer.apply(by, r.WebhookID)
+	s.deliverer.Apply(by, r.WebhookID)
 	if skipped > 0 {
 		s.Log.Warn("a webhook was enabled behind records whose payloads were pruned, which it does not send",
 			"webhook", h.ID, "company", by.Company.ID, "records", skipped, "next", h.Next)
@@ -130,7 +129,7 @@ func (s *Server) enableWebhook(ctx context.Context, by store.Caller, r webhookRe
 
 func (s *Server) disableWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookBody, error) {
 	h, err := s.Store.Webhooks.Disable(ctx, by, r.WebhookID, store.WebhookRequested)
-	s.deliverer.apply(by, r.WebhookID)
+	s.deliverer.Apply(by, r.WebhookID)
 	return showWebhook(h), webhookError(err)
 }
 
@@ -138,8 +137,8 @@ func (s *Server) rotateWebhookSecret(
 	ctx context.Context, by store.Caller, r webhookRequest,
 ) (webhookWithSecret, error) {
 	keys := webhook.NewKeys()
-	h, err := s.Store.Webhooks.RotateSecret(ctx, by, r.WebhookID, kept(keys), by.At.Add(formerSecret))
-	s.deliverer.apply(by, r.WebhookID)
+	h, err := s.Store.Webhooks.RotateSecret(ctx, by, r.WebhookID, jobs.StoredSecret(keys), by.At.Add(jobs.FormerSecret))
+	s.deliverer.Apply(by, r.WebhookID)
 	return webhookWithSecret{showWebhook(h), keys.Secret()}, webhookError(err)
 }
 
@@ -157,19 +156,12 @@ func (s *Server) testWebhook(ctx context.Context, by store.Caller, r webhookRequ
 	if err != nil {
 		return webhookTested{}, webhookError(err)
 	}
-	keys, err := keysOf(to, by.At)
+	id, o, ok, err := s.deliverer.Test(ctx, to, by.At)
 	if err != nil {
 		return webhookTested{}, err
 	}
-	body, err := json.Marshal(webhookMessage{"webhook.test", chain.FormatTime(by.At),
-		map[string]any{"companyId": by.Company.ID, "webhookId": to.ID}})
-	if err != nil {
-		return webhookTested{}, err
-	}
-	m := webhook.Message{ID: "msg_" + rand.Text(), Body: body}
-	o, _, ok := s.deliverer.attempt(ctx, nil, to, m, keys, false)
 	if !ok {
 		return webhookTested{}, ctx.Err()
 	}
-	return webhookTested{o.Delivered(), o.Status, o.Failure, m.ID}, nil
+	return webhookTested{o.Delivered(), o.Status, o.Failure, id}, nil
 }

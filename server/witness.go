@@ -7,9 +7,7 @@ import (
 	"errors"
 	"net/http"
 
-	"attestd/chain/tlog"
 	"attestd/chain/witness"
-	"attestd/service"
 	"attestd/store"
 )
 
@@ -74,36 +72,4 @@ func (s *Server) cosignedCheckpoint(ctx context.Context, _ store.Caller, r cosig
 		return file{}, fail(http.StatusNotFound, "No such log is cosigned here")
 	}
 	return file{plainText, "no-cache", []byte(note)}, err
-}
-
-// withCosignatures appends the witnesses' cosignatures to a checkpoint of one of our logs.
-func (s *Server) withCosignatures(ctx context.Context, logID string, note []byte) ([]byte, error) {
-	checkpoint, _, err := tlog.ParseSignedCheckpoint(note)
-	if err != nil {
-		return nil, err
-	}
-	lines, _, err := s.Store.Cosignatures(ctx, logID, checkpoint.Size)
-	return append(note, lines...), err
-}
-
-// witnessed returns the best checkpoint for proving a record: the newest with its cosignatures. If
-// it has none, it is the newest cosigned one, if that covers the record and is signed with a
-// trusted key.
-func (s *Server) witnessed(ctx context.Context, l store.Log, index int64, newest []byte) ([]byte, error) {
-	note, err := s.withCosignatures(ctx, l.ID, newest)
-	if err != nil || len(note) > len(newest) {
-		return note, err
-	}
-	older, err := s.Store.CosignedCheckpoint(ctx, l.ID, index)
-	if errors.Is(err, store.ErrNotFound) {
-		return newest, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	trusted, err := service.VKeys(ctx, s.Store, l)
-	if err != nil || !service.SignedBy(older, trusted...) {
-		return newest, err
-	}
-	return s.withCosignatures(ctx, l.ID, []byte(older))
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/mod/sumdb/note"
 
 	"attestd/chain/tlog"
+	"attestd/chain/witness"
 	"attestd/store"
 )
 
@@ -104,6 +106,59 @@ func (p *Checkpoints) Covering(ctx context.Context, by store.Caller, l store.Log
 	}
 	p.setSigned(l.Chain, by.At)
 	return note, nil
+}
+
+// NewestAfter returns the newest checkpoint of a log, with a proof that its tree of the first from
+// records is a prefix of it, in the format of a request to a witness.
+func (p *Checkpoints) NewestAfter(ctx context.Context, by store.Caller, l store.Log, from int64) ([]byte, error) {
+	note, err := p.Covering(ctx, by, l, from-1)
+	if err == nil {
+		note, err = p.WithCosignatures(ctx, l.ID, note)
+	}
+	if err != nil {
+		return nil, err
+	}
+	checkpoint, _, err := tlog.ParseSignedCheckpoint(note)
+	if err != nil {
+		return nil, err
+	}
+	proof, err := tlog.ProveConsistency(ctx, p.store.LogTree(l), from, checkpoint.Tree)
+	if err != nil {
+		return nil, err
+	}
+	return witness.Request{Old: from, Proof: proof, Checkpoint: note}.Format(), nil
+}
+
+// WithCosignatures appends the witnesses' cosignatures to a checkpoint of one of our logs.
+func (p *Checkpoints) WithCosignatures(ctx context.Context, logID string, note []byte) ([]byte, error) {
+	checkpoint, _, err := tlog.ParseSignedCheckpoint(note)
+	if err != nil {
+		return nil, err
+	}
+	lines, _, err := p.store.Cosignatures(ctx, logID, checkpoint.Size)
+	return append(note, lines...), err
+}
+
+// Witnessed returns the best checkpoint for proving a record: the newest with its cosignatures. If
+// it has none, it is the newest cosigned one, if that covers the record and is signed with a
+// trusted key.
+func (p *Checkpoints) Witnessed(ctx context.Context, l store.Log, index int64, newest []byte) ([]byte, error) {
+	note, err := p.WithCosignatures(ctx, l.ID, newest)
+	if err != nil || len(note) > len(newest) {
+		return note, err
+	}
+	older, err := p.store.CosignedCheckpoint(ctx, l.ID, index)
+	if errors.Is(err, store.ErrNotFound) {
+		return newest, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	trusted, err := VKeys(ctx, p.store, l)
+	if err != nil || !SignedBy(older, trusted...) {
+		return newest, err
+	}
+	return p.WithCosignatures(ctx, l.ID, []byte(older))
 }
 
 // VKeys are the keys whose checkpoints of a log are to be trusted: the one that signs first, then

@@ -1,0 +1,72 @@
+package jobs
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"attestd/internal/sleep"
+	"attestd/internal/wake"
+	"attestd/server/stream"
+)
+
+const lookAgain = 250 * time.Millisecond // after a failed check
+
+// Changes holds the companies that other servers have changed. This server then checks their
+// streams and webhooks again, because a credential or a webhook may have been deleted.
+type Changes struct {
+	hub       *stream.Hub
+	deliverer *Deliverer
+
+	wake wake.Signal // set when companies may not be empty
+
+	mu        sync.Mutex
+	companies map[int64]bool
+}
+
+func NewChanges(hub *stream.Hub, d *Deliverer) *Changes {
+	return &Changes{hub: hub, deliverer: d, wake: wake.NewSignal(), companies: make(map[int64]bool)}
+}
+
+// Note adds a company. It never blocks, because the store calls it when it learns of a change.
+func (c *Changes) Note(company int64) {
+	c.mu.Lock()
+	c.companies[company] = true
+	c.mu.Unlock()
+	c.wake.Set()
+}
+
+func (c *Changes) take() []int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	companies := slices.Collect(maps.Keys(c.companies))
+	clear(c.companies)
+	return companies
+}
+
+// Run checks changed companies until ctx is done.
+func (c *Changes) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-c.wake:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		for _, company := range c.take() {
+			if err := c.hub.Recheck(company); err != nil {
+				c.Note(company)
+				_ = sleep.For(ctx, lookAgain) // the loop handles ctx
+			}
+			c.deliverer.recheck(company)
+		}
+	}
+}
+
+// Follow returns when streams and webhooks follow what an operator has changed of a company.
+func (c *Changes) Follow(company int64) {
+	_ = c.hub.Recheck(company) // those that could not be looked up are again, in time
+	c.deliverer.recheck(company)
+	c.deliverer.recheck(everyCompany)
+}

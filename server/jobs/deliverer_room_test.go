@@ -1,0 +1,28 @@
+package jobs
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+
+	"attestd/internal/testenv"
+	"attestd/server/limit"
+	"attestd/server/webhook"
+)
+
+// A server that has not the duty to deliver, and so runs no webhook, takes no more of them than the
+// bound either.
+func TestWebhooksAreBoundedWithoutTheDuty(t *testing.T) {
+	testenv.Concurrent(t)
+	deliver(t, func(t *testing.T, d *delivering) {
+		idle := NewDeliverer(d.store, d.feed, d.attempts, limit.Size{Most: 2}, slog.New(slog.DiscardHandler))
+		d.answer(webhook.Outcome{Status: 204})
+		for range 2 {
+			check(t, idle.CheckRoom(context.Background()))
+			d.webhook("https://example.com/")
+		}
+		if err := idle.CheckRoom(context.Background()); err == nil {
+			t.Error("one webhook too many was taken")
+		}
+	})
+}
