@@ -65,13 +65,13 @@ func (s *sampler) line(refused bool, now time.Time) (ok bool, skipped int) {
 
 // hasLine reports whether a request has a line in the log, and how many had none since the last
 // one.
-func (s *Server) hasLine(status int, level slog.Level, now time.Time) (ok bool, skipped int) {
+func (a *api) hasLine(status int, level slog.Level, now time.Time) (ok bool, skipped int) {
 	refused := status >= http.StatusBadRequest
-	switch mode := s.live.Load().AccessLog; {
+	switch mode := AccessLog(a.accessLog.Load()); {
 	case level >= slog.LevelWarn, mode == AccessAll:
 		return true, 0
 	case mode == AccessSampled:
-		return s.sampled.line(refused, now)
+		return a.sampled.line(refused, now)
 	case mode == AccessErrors:
 		return refused, 0
 	}

@@ -10,8 +10,8 @@ import (
 // says how many were left out, and has all failures.
 func TestSampledAccessLog(t *testing.T) {
 	t.Parallel()
-	s := new(Server)
-	s.live.Store(&live{Live: Live{AccessLog: AccessSampled}})
+	s := new(api)
+	s.set(nil, AccessSampled)
 	now := time.Unix(1_000, 0)
 	lines, skipped := 0, 0
 	count := func(status int, level slog.Level, n int) {

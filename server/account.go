@@ -17,13 +17,13 @@ func (c *call) spend(tier limit.Tier, items int) error {
 	spent := c.spendShared(of)
 	var q limit.Quota
 	if spent.Counted && !spent.OK {
-		q = c.s.limiter.Refusal(tier, c.came.Add(spent.Frees))
-	} else if q = c.s.limiter.Take(of, c.came); spent.Counted {
+		q = c.api.Limiter.Refusal(tier, c.came.Add(spent.Frees))
+	} else if q = c.api.Limiter.Take(of, c.came); spent.Counted {
 		q = q.Within(spent.Left, c.came.Add(spent.Frees))
 	}
 	q.Header(c.w.Header(), c.came)
 	if !q.OK {
-		c.s.limiter.Refused(tier)
+		c.api.Limiter.Refused(tier)
 		return fail(http.StatusTooManyRequests, "Too Many Requests")
 	}
 	return nil
@@ -37,7 +37,7 @@ func (c *call) account(tier limit.Tier, items int) limit.Call {
 		of.Credential, of.Company = c.hash, company.Chain
 	}
 	if company == nil || c.needs.who&nobody != 0 {
-		of.Address = limit.Network(clientIP(c.Request, c.s.TrustedProxies))
+		of.Address = limit.Network(clientIP(c.Request, c.api.TrustedProxies))
 	}
 	return of
 }
@@ -50,7 +50,7 @@ const mostShared = 100
 // same database, for its address if that is counted, otherwise for its credential. If the database
 // cannot be queried, only the server's own counter applies, which counts every admitted call.
 func (c *call) spendShared(of limit.Call) store.Spent {
-	most := c.s.limiter.Most(of.Tier)
+	most := c.api.Limiter.Most(of.Tier)
 	if of.Tier != limit.Sensitive || most == 0 || most > mostShared {
 		return store.Spent{}
 	}
@@ -58,9 +58,9 @@ func (c *call) spendShared(of limit.Call) store.Spent {
 	if of.Address.IsValid() {
 		account = sha256.Sum256([]byte("address\n" + of.Address.String()))
 	}
-	spent, err := c.s.Store.Spend(c.Context(), account, most)
+	spent, err := c.api.Store.Spend(c.Context(), account, most)
 	if err != nil && c.Context().Err() == nil {
-		c.s.Log.Warn("the shared budget cannot be queried; this server counts on its own", "error", err)
+		c.api.Log.Warn("the shared budget cannot be queried; this server counts on its own", "error", err)
 	}
 	return spent
 }
@@ -68,7 +68,7 @@ func (c *call) spendShared(of limit.Call) store.Spent {
 // holder returns the accounts for which a call holds bytes or a place on the stream.
 func (c *call) holder() limit.Holder {
 	var h limit.Holder
-	if ip := clientIP(c.Request, c.s.TrustedProxies); !limit.Shared(ip, c.s.TrustedProxies) {
+	if ip := clientIP(c.Request, c.api.TrustedProxies); !limit.Shared(ip, c.api.TrustedProxies) {
 		h.Address = limit.Network(ip)
 	}
 	if company := cmp.Or(c.presumed.Company, c.counted); company != nil {
@@ -76,3 +76,9 @@ func (c *call) holder() limit.Holder {
 	}
 	return h
 }
+
+// most returns how many calls of a tier a credential has in a minute; 0 for no limit.
+func (c *call) most(tier limit.Tier) int { return c.api.Limiter.Most(tier) }
+
+// room returns how many more calls of a tier may be counted now.
+func (c *call) room(tier limit.Tier) int { return c.api.Limiter.Room(c.account(tier, 0), c.came) }

@@ -12,6 +12,12 @@ import (
 	"attestd/store"
 )
 
+// agentKeys are the keys of agents, the enrolment tokens for them, and what must be signed.
+type agentKeys struct{ agentKeys *service.AgentKeys }
+
+// enrolment is the route that enrols a key.
+func (s *agentKeys) enrolment() handler { return handler{s.enrolKey, enrolForm} }
+
 type enrolKeyRequest struct {
 	_         struct{}        `missing:"Missing or invalid field: jwk is required"`
 	AgentID   string          `path:"agentId"`
@@ -28,12 +34,12 @@ type enrolKeyRequest struct {
 
 // enrolKey is an addition to the specification: a public key of an agent, of which the caller
 // proves possession.
-func enrolKey(c *call) error {
+func (s *agentKeys) enrolKey(c *call) error {
 	var r enrolKeyRequest
 	if err := enrolForm.read(c, &r); err != nil {
 		return err
 	}
-	by, err := c.by(c.needs.who)
+	by, err := c.by(anybody)
 	if err != nil {
 		return err
 	}
@@ -45,13 +51,13 @@ func enrolKey(c *call) error {
 	}
 	e := service.Enrolling{
 		AgentID: r.AgentID, JWK: r.JWK, Label: r.Label, ExpiresAt: r.ExpiresAt,
-		Proof: r.Proof, URL: c.s.ownURL(c.Request), Endorsement: r.Endorsement,
+		Proof: r.Proof, URL: c.ownURL(), Endorsement: r.Endorsement,
 	}
 	if by.Role == store.Enrolling {
 		hash := chain.Hash(c.hash)
 		e.Enrolment = &hash
 	}
-	k, err := c.s.agentKeys.Enrol(c.Context(), by, e)
+	k, err := s.agentKeys.Enrol(c.Context(), by, e)
 	var nonce *service.NonceError
 	if errors.As(err, &nonce) { // RFC 9449 §8: it is no proof beside an access token
 		refused := &apiError{Status: http.StatusBadRequest, Code: "USE_DPOP_NONCE", Message: "Invalid header DPoP: " + nonce.Error()}
@@ -71,7 +77,7 @@ type enrolledKey struct {
 
 var enrolForm = formOf[enrolKeyRequest]()
 
-func (s *Server) listAgentKeys(ctx context.Context, by store.Caller, r agentRequest) (list[service.AgentKey], error) {
+func (s *agentKeys) listAgentKeys(ctx context.Context, by store.Caller, r agentRequest) (list[service.AgentKey], error) {
 	found, err := s.agentKeys.List(ctx, by, r.AgentID)
 	return list[service.AgentKey]{name: "keys", items: found, log: by.Company.Actions.Origin}, err
 }
@@ -83,7 +89,7 @@ type revokeAgentKeyRequest struct {
 	Since      time.Time `json:"since" must:"time"`
 }
 
-func (s *Server) revokeAgentKey(ctx context.Context, by store.Caller, r revokeAgentKeyRequest) (service.AgentKey, error) {
+func (s *agentKeys) revokeAgentKey(ctx context.Context, by store.Caller, r revokeAgentKeyRequest) (service.AgentKey, error) {
 	return s.agentKeys.Revoke(ctx, by, r.AgentID, r.Thumbprint, store.Revocation{Reason: r.Reason, Since: r.Since})
 }
 
@@ -93,7 +99,7 @@ type enrolmentRequest struct {
 	Label     *string `json:"label" must:"name"`
 }
 
-func (s *Server) createEnrolment(ctx context.Context, by store.Caller, r enrolmentRequest) (service.NewEnrolment, error) {
+func (s *agentKeys) createEnrolment(ctx context.Context, by store.Caller, r enrolmentRequest) (service.NewEnrolment, error) {
 	return s.agentKeys.CreateEnrolment(ctx, by, r.AgentID, r.Label, time.Duration(r.ExpiresIn)*time.Second)
 }
 
@@ -103,7 +109,7 @@ type agentPolicyRequest struct {
 	DryRun  bool   `json:"dryRun" must:"flag"`
 }
 
-func (s *Server) setAgentPolicy(ctx context.Context, by store.Caller, r agentPolicyRequest) (service.Policy, error) {
+func (s *agentKeys) setAgentPolicy(ctx context.Context, by store.Caller, r agentPolicyRequest) (service.Policy, error) {
 	if r.DryRun {
 		return s.agentKeys.TryPolicy(ctx, by, r.AgentID, r.Attest)
 	}
@@ -117,7 +123,7 @@ type companyPolicyRequest struct {
 }
 
 // setCompanyPolicy changes the members that the request names.
-func (s *Server) setCompanyPolicy(ctx context.Context, by store.Caller, r companyPolicyRequest) (service.Policy, error) {
+func (s *agentKeys) setCompanyPolicy(ctx context.Context, by store.Caller, r companyPolicyRequest) (service.Policy, error) {
 	switch {
 	case r.Attest == "" && r.ExchangeAudiences == nil:
 		return service.Policy{}, fail(http.StatusBadRequest, "Missing field: attest or exchangeAudiences is required")

@@ -9,13 +9,16 @@ import (
 	"attestd/store"
 )
 
+// agents are the agents of a company.
+type agents struct{ agents *service.Agents }
+
 type registerAgentRequest struct {
 	AgentID     string          `json:"agentId" must:"segment"`
 	Metadata    json.RawMessage `json:"metadata" must:"object"`
 	IfNoneMatch string          `header:"If-None-Match"`
 }
 
-func (s *Server) registerAgent(
+func (s *agents) registerAgent(
 	ctx context.Context, by store.Caller, r registerAgentRequest,
 ) (service.RegisteredAgent, error) {
 	if r.IfNoneMatch != "" && r.IfNoneMatch != "*" {
@@ -30,17 +33,17 @@ type agentRequest struct {
 	AgentID string `path:"agentId"`
 }
 
-func (s *Server) getAgent(ctx context.Context, by store.Caller, r agentRequest) (service.Agent, error) {
+func (s *agents) getAgent(ctx context.Context, by store.Caller, r agentRequest) (service.Agent, error) {
 	return s.agents.Get(ctx, by, r.AgentID)
 }
 
 // disableAgent is an addition to the specification.
-func (s *Server) disableAgent(ctx context.Context, by store.Caller, r agentRequest) (service.DisabledAgent, error) {
+func (s *agents) disableAgent(ctx context.Context, by store.Caller, r agentRequest) (service.DisabledAgent, error) {
 	return s.agents.Disable(ctx, by, r.AgentID)
 }
 
 // enableAgent is an addition to the specification.
-func (s *Server) enableAgent(ctx context.Context, by store.Caller, r agentRequest) (service.Agent, error) {
+func (s *agents) enableAgent(ctx context.Context, by store.Caller, r agentRequest) (service.Agent, error) {
 	return s.agents.Enable(ctx, by, r.AgentID)
 }
 
@@ -53,7 +56,7 @@ type agentsRequest struct {
 
 // listAgents is an addition to the specification: a page of agents ordered by ID, with their total.
 // Its cursor is the last agentId.
-func (s *Server) listAgents(ctx context.Context, by store.Caller, r agentsRequest) (list[service.Agent], error) {
+func (s *agents) listAgents(ctx context.Context, by store.Caller, r agentsRequest) (list[service.Agent], error) {
 	if len(r.Text) > 128 { // no agentId is longer
 		return list[service.Agent]{}, fail(http.StatusBadRequest, "Invalid query parameter: q must have at most 128 bytes")
 	}

@@ -7,12 +7,15 @@ import (
 	"attestd/store"
 )
 
+// attestations append records.
+type attestations struct{ attestations *service.Attestations }
+
 // attestForm is the form of POST /v1/attest, where the idempotency key is a header. In an item of a
 // batch it is a member.
 var attestForm = formOf[service.Attestation]().fromHeader("idempotencyKey", "Idempotency-Key")
 
 // attest appends a record.
-func (s *Server) attest(ctx context.Context, by store.Caller, r service.Attestation) (*appended, error) {
+func (s *attestations) attest(ctx context.Context, by store.Caller, r service.Attestation) (*appended, error) {
 	all, err := s.attestations.Append(ctx, by, r)
 	if err != nil {
 		return nil, err

@@ -14,7 +14,7 @@ type authorityRequest struct {
 }
 
 // authority returns what the control log says about whether an action was allowed when it happened.
-func (s *Server) authority(ctx context.Context, by store.Caller, r authorityRequest) (service.Authority, error) {
+func (s *evidences) authority(ctx context.Context, by store.Caller, r authorityRequest) (service.Authority, error) {
 	index, ok := decimal(r.Index)
 	if !ok {
 		return service.Authority{}, fail(http.StatusBadRequest, "index must be a non-negative integer")

@@ -23,7 +23,7 @@ type batchRequest struct {
 }
 
 // attestBatch appends records, all or none.
-func (s *Server) attestBatch(ctx context.Context, by store.Caller, r batchRequest) (*appended, error) {
+func (s *attestations) attestBatch(ctx context.Context, by store.Caller, r batchRequest) (*appended, error) {
 	all, err := s.attestations.Append(ctx, by, r.items...)
 	if err != nil {
 		return nil, inBatch(err)
@@ -65,7 +65,7 @@ func (r *batchRequest) spend(c *call) error {
 	if err := r.read(); err != nil {
 		return err
 	}
-	if most := c.s.limiter.Most(limit.Attest); most > 0 && len(r.items) > most {
+	if most := c.most(limit.Attest); most > 0 && len(r.items) > most {
 		return fail(http.StatusBadRequest, fmt.Sprintf("A batch of %d records is more than the %d that this server lets a credential attest in a minute; "+
 			"send smaller ones, or have the operator raise attest in --rate-limits", len(r.items), most))
 	}

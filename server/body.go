@@ -42,7 +42,7 @@ const (
 
 // read returns the body, which stays charged until the response.
 func (c *call) read() ([]byte, error) {
-	most := c.s.MaxBody
+	most := c.api.MaxBody
 	if c.needs.isPublic() {
 		most = min(most, maxPublicBody)
 	}
@@ -65,7 +65,7 @@ func (c *call) readBytes(most int64) ([]byte, error) {
 		return nil, &http.MaxBytesError{Limit: most}
 	}
 	c.sent.ReadCloser = c.Body
-	body, err := limit.ReadBody(c.s.bodies, c.holder(), http.MaxBytesReader(c.w, &c.sent, most), c.ContentLength)
+	body, err := limit.ReadBody(c.api.Bodies, c.holder(), http.MaxBytesReader(c.w, &c.sent, most), c.ContentLength)
 	if err == nil {
 		c.body = body
 		return body.Bytes, nil
@@ -94,10 +94,7 @@ func (c *call) charge(raw []byte) error {
 	case len(raw) <= uncharged:
 		return nil
 	}
-	var err error
-	c.decoded, err = c.s.decoding.Take(c.Context(), int64(w.Members)*memberCost+int64(w.Growing)*numberCost+
-		copies*int64(len(raw)), c.holder())
-	return err
+	return c.chargeDecoding(int64(w.Members)*memberCost + int64(w.Growing)*numberCost + copies*int64(len(raw)))
 }
 
 // uncharged is the size up to which a body is charged only for its buffer.
@@ -155,4 +152,10 @@ func malformed(err error) error {
 		refused.pointer = at.Pointer
 	}
 	return refused
+}
+
+// chargeDecoding charges the call for bytes of memory that decoding its body takes.
+func (c *call) chargeDecoding(cost int64) (err error) {
+	c.decoded, err = c.api.Decoding.Take(c.Context(), cost, c.holder())
+	return err
 }

@@ -10,6 +10,13 @@ import (
 	"attestd/store"
 )
 
+// discoveries are the public keys of companies, as anybody may read them.
+type discoveries struct {
+	api     *api
+	Store   *store.Store
+	Version string
+}
+
 const cacheHour = "public, max-age=3600"
 
 // companyQuery is a request about the company in the query.
@@ -19,7 +26,7 @@ type companyQuery struct {
 }
 
 // companyOf returns the company of a discovery request.
-func (s *Server) companyOf(ctx context.Context, r companyQuery) (*store.Company, error) {
+func (s *discoveries) companyOf(ctx context.Context, r companyQuery) (*store.Company, error) {
 	if r.CompanyID == "" {
 		return nil, fail(http.StatusBadRequest, "Missing required query parameter: companyId")
 	}
@@ -42,7 +49,7 @@ type publicKeyBody struct {
 
 func (publicKeyBody) setHeader(h http.Header) { h.Set("Cache-Control", cacheHour) }
 
-func (s *Server) publicKey(ctx context.Context, by store.Caller, r companyQuery) (publicKeyBody, error) {
+func (s *discoveries) publicKey(ctx context.Context, by store.Caller, r companyQuery) (publicKeyBody, error) {
 	company, err := s.companyOf(ctx, r)
 	if err != nil {
 		return publicKeyBody{}, err
@@ -95,13 +102,13 @@ func (d discovery) setHeader(h http.Header) {
 	}
 }
 
-func (s *Server) wellKnown(ctx context.Context, by store.Caller, r companyQuery) (discovery, error) {
+func (s *discoveries) wellKnown(ctx context.Context, by store.Caller, r companyQuery) (discovery, error) {
 	company, err := s.companyOf(ctx, r)
 	if err != nil {
 		return discovery{}, err
 	}
 	issuer, public := company.Issuer, company.Issuer.Public
-	base := s.requestBase(r.Request)
+	base := s.api.requestBase(r.Request)
 	return discovery{
 		Issuer:                            issuer.Domain.Issuer(),
 		JWKSURI:                           base + "/v1/ca/public-key?companyId=" + url.QueryEscape(company.ID),
@@ -123,6 +130,6 @@ func (s *Server) wellKnown(ctx context.Context, by store.Caller, r companyQuery)
 			ClaimsNamespace: issuer.Domain.Service, ScopeFormat: "category:name", ScopeWildcardsSupported: true,
 		},
 		ServiceVersion: s.Version,
-		inferred:       s.BaseURL == "",
+		inferred:       s.api.BaseURL == "",
 	}, nil
 }

@@ -14,7 +14,7 @@ import (
 // call is the state of one request.
 type call struct {
 	*http.Request
-	s      *Server
+	api    *api
 	w      *response
 	id     string    // request ID
 	came   time.Time // when its header was read
@@ -46,10 +46,10 @@ type handler struct {
 // paths may contain API keys.
 func (c *call) log(level slog.Level, cause error) {
 	ctx, now := c.Context(), time.Now()
-	if !c.s.Log.Enabled(ctx, level) {
+	if !c.api.Log.Enabled(ctx, level) {
 		return
 	}
-	ok, skipped := c.s.hasLine(c.w.status, level, now)
+	ok, skipped := c.api.hasLine(c.w.status, level, now)
 	if !ok {
 		return
 	}
@@ -71,7 +71,7 @@ func (c *call) log(level slog.Level, cause error) {
 	if cause != nil {
 		r.AddAttrs(slog.String("error", cause.Error()))
 	}
-	_ = c.s.Log.Handler().Handle(ctx, r) // as LogAttrs does: its failure could be logged nowhere
+	_ = c.api.Log.Handler().Handle(ctx, r) // as LogAttrs does: its failure could be logged nowhere
 }
 
 // method returns a known method, or "other", so that clients cannot put text into the log.
@@ -82,3 +82,17 @@ func method(m string) string {
 	}
 	return "other"
 }
+
+// ownURL returns the URL of the request below ownBase, without the query.
+func (c *call) ownURL() string { return c.api.ownURL(c.Request) }
+
+// ownBase is the address of this service as the sender of the request may know it, or "".
+func (c *call) ownBase() string { return c.api.ownBase(c.Request) }
+
+// ownIssuer is the issuer of a company; see ownBase. The error is misdirected.
+func (c *call) ownIssuer(companyID string) (string, error) {
+	return c.api.ownIssuer(c.Request, companyID)
+}
+
+// maxBody is the maximum size of a body with a credential.
+func (c *call) maxBody() int64 { return c.api.MaxBody }

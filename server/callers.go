@@ -22,6 +22,9 @@ const (
 	isEnrolling // by an enrolment token
 )
 
+// anybody is every kind: whoever the route is for.
+const anybody = ^kinds(0)
+
 // kindsOf returns what a caller is. A client's access token has a role too.
 func kindsOf(by store.Caller) (is kinds) {
 	if by.Company == nil {
@@ -113,7 +116,7 @@ func (c *call) permit(by store.Caller, who kinds) error {
 	case by.Agent != "" && agent != "" && agent != by.Agent:
 		return forbiddenAgent()
 	case is == isEnrolling:
-		return c.s.agentKeys.MayEnrol(c.Context(), by)
+		return c.api.AgentKeys.MayEnrol(c.Context(), by)
 	}
 	return nil
 }
@@ -139,5 +142,5 @@ func (c *call) active(by store.Caller) error {
 	if !c.writes {
 		return nil
 	}
-	return c.s.Store.Companies.Active(c.Context(), by)
+	return c.api.Store.Companies.Active(c.Context(), by)
 }

@@ -74,7 +74,7 @@ func TestHandlersAskByForTheirCaller(t *testing.T) {
 // A route that names no caller is closed to everybody, and each route names one.
 func TestRoutesNameTheirCallers(t *testing.T) {
 	t.Parallel()
-	for _, rt := range routes {
+	for _, rt := range routes(new(resources)) {
 		if rt.needs.who == 0 {
 			t.Errorf("%s %s names no caller", rt.method, rt.path)
 		}

@@ -12,6 +12,12 @@ import (
 	"attestd/store"
 )
 
+// chains are the records of a company, their proofs and their verification.
+type chains struct {
+	Store         *store.Store
+	verifications *verifications
+}
+
 const (
 	rangeRecords = 1024 // per read, because a long read transaction would block WAL checkpoints
 	// after this size the output is written, so that memory stays constant
@@ -28,18 +34,19 @@ type readChainRequest struct {
 // records is a response with the records [from, to) of a chain as stored. It is verbatim, without
 // parsing, and uses constant memory.
 type records struct {
+	store    *store.Store
 	chain    int64
 	from, to int64
 	form     listForm
 }
 
-func (s *Server) readChain(ctx context.Context, by store.Caller, r readChainRequest) (records, error) {
+func (s *chains) readChain(ctx context.Context, by store.Caller, r readChainRequest) (records, error) {
 	number := by.Company.Log(r.Log).Chain
 	head, _, err := s.Store.Tip(ctx, number)
 	if err != nil {
 		return records{}, err
 	}
-	answer := records{number, r.From, head.Length, jsonArray}
+	answer := records{s.Store, number, r.From, head.Length, jsonArray}
 	if r.Limit > 0 && r.From < answer.to && r.Limit < answer.to-r.From {
 		answer.to = r.From + r.Limit
 	}
@@ -69,7 +76,7 @@ func (a records) writeTo(c *call, status int) error {
 	buf := bytes.NewBuffer(make([]byte, 0, rangeBytes+rangeBytes/4))
 	buf.WriteString(form.before)
 	wrote := false
-	err := c.eachRecord(buf, a.chain, a.from, a.to, func(r *chain.Record) {
+	err := eachRecord(c, a.store, buf, a.chain, a.from, a.to, func(r *chain.Record) {
 		if wrote {
 			buf.WriteString(form.between)
 		}
@@ -90,12 +97,12 @@ func (a records) writeTo(c *call, status int) error {
 	return err
 }
 
-// eachRecord calls add, which writes to buf, for the records [from, to) of a chain, and sends buf
+// eachRecord calls add, which writes to buf, for the records [start, end) of a chain, and sends buf
 // regularly.
-func (c *call) eachRecord(buf *bytes.Buffer, number, from, to int64, add func(r *chain.Record)) error {
-	for next := from; next < to; {
-		end := min(next+rangeRecords, to)
-		err := c.s.Store.Records(c.Context(), number, next, end, func(r *chain.Record) error {
+func eachRecord(c *call, from *store.Store, buf *bytes.Buffer, number, start, end int64, add func(r *chain.Record)) error {
+	for next := start; next < end; {
+		until := min(next+rangeRecords, end)
+		err := from.Records(c.Context(), number, next, until, func(r *chain.Record) error {
 			add(r)
 			next = r.Index + 1
 			if buf.Len() >= rangeBytes {
@@ -105,7 +112,7 @@ func (c *call) eachRecord(buf *bytes.Buffer, number, from, to int64, add func(r 
 		})
 		switch {
 		case err == nil:
-			next = end // verification reports records that are missing on disk
+			next = until // verification reports records that are missing on disk
 		case !errors.Is(err, errRangeFull):
 			return err
 		}
@@ -121,13 +128,14 @@ type verifyRequest struct {
 }
 
 // verifyChain verifies the whole chain from disk.
-func (s *Server) verifyChain(_ context.Context, by store.Caller, r verifyRequest) (verdict, error) {
-	return verdict{by.Company, by.Company.Log(r.Log)}, nil
+func (s *chains) verifyChain(_ context.Context, by store.Caller, r verifyRequest) (verdict, error) {
+	return verdict{s.verifications, by.Company, by.Company.Log(r.Log)}, nil
 }
 
 // verdict is a response about the whole chain of a company's log. The chain is verified when the
 // response is written, so that HEAD costs nothing.
 type verdict struct {
+	by  *verifications
 	of  *store.Company
 	log store.Log
 }
@@ -136,7 +144,7 @@ func (a verdict) writeTo(c *call, status int) error {
 	if c.Method == http.MethodHead {
 		return c.bytes(status, nil)
 	}
-	v, err := c.s.verifications.verify(c.Context(), a.of, a.log)
+	v, err := a.by.verify(c.Context(), a.of, a.log)
 	if err != nil {
 		return err
 	}
@@ -161,7 +169,7 @@ type proveRequest struct {
 }
 
 // prove returns a record with its inclusion proof.
-func (s *Server) prove(ctx context.Context, by store.Caller, r proveRequest) (verbatim, error) {
+func (s *chains) prove(ctx context.Context, by store.Caller, r proveRequest) (verbatim, error) {
 	number := by.Company.Log(r.Log).Chain
 	index, ok := decimal(r.Index)
 	if !ok {

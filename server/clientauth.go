@@ -1,10 +1,7 @@
 package server
 
 import (
-	"errors"
-	"net/http"
 	"net/url"
-	"strings"
 
 	"attestd/crypto/assertion"
 	"attestd/crypto/cred"
@@ -53,14 +50,14 @@ func (c *call) presented(o object) (p presented, err error) {
 // the request is ours; and the issuer of SVIDs, unless that is of the default trust domain, which
 // other services have too.
 func (c *call) assertionAudiences() (audiences []string) {
-	if url := c.s.ownURL(c.Request); url != "" {
+	if url := c.ownURL(); url != "" {
 		audiences = append(audiences, url)
 		if company := c.PathValue("companyId"); company != "" {
-			issuer := service.IssuerOf(c.s.ownBase(c.Request), company)
+			issuer := service.IssuerOf(c.ownBase(), company)
 			audiences = append(audiences, issuer, issuer+"/token")
 		}
 	}
-	if domain := c.s.Store.Domain(); domain.TrustDomain != cred.DefaultTrustDomain {
+	if domain := c.api.Store.Domain(); domain.TrustDomain != cred.DefaultTrustDomain {
 		audiences = append(audiences, domain.Issuer())
 	}
 	return audiences
@@ -96,7 +93,7 @@ func (c *call) countClient() {
 	if err != nil {
 		return
 	}
-	if by, _, err := c.s.tokens.Authenticate(c.Context(), p.Presented, c.came); err == nil && c.ofThisCompany(by) {
+	if by, _, err := c.api.Tokens.Authenticate(c.Context(), p.Presented, c.came); err == nil && c.ofThisCompany(by) {
 		c.counted, c.hash = by.Company, keys.HashSecret("client\n"+p.ClientID)
 	}
 }
@@ -139,26 +136,8 @@ func (c *call) byClientOrToken(params object) (store.Caller, error) {
 	by, err := c.byClient(params, who)
 	for _, proof := range c.once {
 		if err == nil {
-			err = c.oauthError(c.s.tokens.Use(c.Context(), proof, by.At))
+			err = c.oauthError(c.api.Tokens.Use(c.Context(), proof, by.At))
 		}
 	}
 	return by, err
-}
-
-// notTheClient is the answer to a refused certificate or token in the form of RFC 6749 §5.2.
-func notTheClient(err error) error {
-	var refused *apiError
-	if !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized {
-		return err
-	}
-	_, why, _ := strings.Cut(refused.Message, "Unauthorized: ")
-	answer := invalidClient(why)
-	answer.Header = refused.Header
-	return answer
-}
-
-const basicChallenge = `Basic realm="oauth", charset="UTF-8"`
-
-func invalidClient(why string) *apiError {
-	return &apiError{Status: http.StatusUnauthorized, Message: "invalid_client", Description: why}
 }

@@ -10,11 +10,11 @@ import (
 
 // certifiedAgent returns the agent of the connection's certificate as a caller.
 func (c *call) certifiedAgent(now time.Time) (store.Caller, error) {
-	svid, err := c.s.TLS.ClientCAs.Identify(c.Request.TLS, now)
+	svid, err := c.api.ClientCAs.Identify(c.Request.TLS, now)
 	if err != nil {
 		return store.Caller{}, refusedCertificate(err.Error())
 	}
-	by, err := c.s.agents.Certified(c.Context(), svid.ID, svid.Expires, now)
+	by, err := c.api.Agents.Certified(c.Context(), svid.ID, svid.Expires, now)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrDisabled) {
 		err = refusedCertificate("the client certificate names no enabled agent of this service")
 	}

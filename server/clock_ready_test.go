@@ -35,7 +35,7 @@ func TestClockLeapShowsInReadiness(t *testing.T) {
 	}
 	defer ln.Close()
 	s := New(Config{Store: db, Budgets: limit.Defaults(1 << 20), Live: Live{Bounds: DefaultBounds}, Log: slog.New(slog.DiscardHandler), MetricsListener: ln})
-	s.listener = limit.Listen(ln, limit.Size{}, nil, s.Log)
+	s.status.listener = limit.Listen(ln, limit.Size{}, nil, s.Log)
 	defer s.keySets.Close()
 	defer s.webhooks.Close()
 	var leap atomic.Int64
@@ -47,7 +47,7 @@ func TestClockLeapShowsInReadiness(t *testing.T) {
 		if err := db.Ready(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		return s.degraded().Reasons
+		return s.status.degraded().Reasons
 	}
 	if is := reasons(); len(is) > 0 {
 		t.Errorf("before: %v", is)

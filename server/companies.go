@@ -6,8 +6,21 @@ import (
 	"errors"
 	"net/http"
 
+	"attestd/server/stream"
+	"attestd/service"
 	"attestd/store"
 )
+
+// companies are what a company is, how one is registered, and how its first key is recovered.
+type companies struct {
+	api          *api
+	Store        *store.Store
+	agents       *service.Agents
+	hub          *stream.Hub
+	registration func() Registration
+
+	RecoverEndpoint bool
+}
 
 type createCompanyRequest struct {
 	CompanyID string          `json:"companyId" must:"segment"`
@@ -21,7 +34,7 @@ type companyCreated struct {
 	APIKey       string `json:"apiKey"`
 }
 
-func (s *Server) createCompany(ctx context.Context, by store.Caller, r createCompanyRequest) (companyCreated, error) {
+func (s *companies) createCompany(ctx context.Context, by store.Caller, r createCompanyRequest) (companyCreated, error) {
 	company, bootstrap, err := s.Store.Companies.Create(ctx, r.CompanyID, r.Metadata, by.At)
 	if errors.Is(err, store.ErrExists) {
 		return companyCreated{}, fail(http.StatusConflict, "Company already exists: "+r.CompanyID)
@@ -46,7 +59,7 @@ type suspension struct {
 	Reason string `json:"reason"`
 }
 
-func (s *Server) getCompany(ctx context.Context, by store.Caller, _ none) (companyBody, error) {
+func (s *companies) getCompany(ctx context.Context, by store.Caller, _ none) (companyBody, error) {
 	metadata, err := s.Store.Companies.Metadata(ctx, by)
 	body := companyBody{CompanyID: by.Company.ID, SPIFFEID: by.Company.Issuer.CompanyID(),
 		RegisteredAt: by.Company.RegisteredAt, Metadata: metadata}
@@ -64,7 +77,7 @@ type companySVIDBody struct {
 	SVID      string `json:"svid"`
 }
 
-func (s *Server) companySVID(ctx context.Context, by store.Caller, _ none) (companySVIDBody, error) {
+func (s *companies) companySVID(ctx context.Context, by store.Caller, _ none) (companySVIDBody, error) {
 	if err := s.Store.Tables.Changeable(ctx, by); err != nil {
 		return companySVIDBody{}, err
 	}

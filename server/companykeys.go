@@ -30,7 +30,7 @@ type keyRotated struct {
 
 // rotateKeys is an addition to the specification. From its response on, a new key signs the
 // company's records and tokens.
-func (s *Server) rotateKeys(ctx context.Context, by store.Caller, r rotateKeysRequest) (keyRotated, error) {
+func (s *companies) rotateKeys(ctx context.Context, by store.Caller, r rotateKeysRequest) (keyRotated, error) {
 	old, next, err := s.Store.Companies.RotateKey(ctx, by, r.Compromised)
 	if r.Compromised { // which ends the JWTs of this API too, even if the outcome is unknown
 		_ = s.hub.Recheck(by.Company.Chain) // those that could not be looked up are again, in time
@@ -93,7 +93,7 @@ type rotationBody struct {
 func (companyKeys) setHeader(h http.Header) { h.Set("Cache-Control", cacheHour) }
 
 // publicKeys is an addition to the specification. Like publicKey it needs no credential.
-func (s *Server) publicKeys(ctx context.Context, _ store.Caller, r companyQuery) (companyKeys, error) {
+func (s *discoveries) publicKeys(ctx context.Context, _ store.Caller, r companyQuery) (companyKeys, error) {
 	company, err := s.companyOf(ctx, r)
 	if err != nil {
 		return companyKeys{}, err

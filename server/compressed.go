@@ -17,16 +17,16 @@ func (c *call) readCompressed() ([]byte, error) {
 	coding := strings.ToLower(strings.TrimSpace(c.Header.Get("Content-Encoding")))
 	switch coding {
 	case "", "identity":
-		return c.readBytes(c.s.MaxBody)
+		return c.readBytes(c.api.MaxBody)
 	case "gzip":
 	default:
 		return nil, fail(http.StatusUnsupportedMediaType, "Unsupported Content-Encoding: send gzip, or the body as it is").with("Accept-Encoding", "gzip")
 	}
-	packed, err := c.readBytes(c.s.MaxBody)
+	packed, err := c.readBytes(c.api.MaxBody)
 	if err != nil {
 		return nil, err
 	}
-	body, err := unpack(c.s.bodies, c.holder(), packed, c.s.MaxBody)
+	body, err := unpack(c.api.Bodies, c.holder(), packed, c.api.MaxBody)
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func (c *call) authenticate() {
 		offer, c.claimed = stream.OfferOf(c.Request)
 		c.bearer, c.byDPoP, c.sentProof = offer.Credential, offer.Proves, offer.Proof
 	}
-	c.certified = c.Request.TLS != nil && c.s.TLS != nil && c.s.TLS.ClientCAs != nil && len(c.Request.TLS.PeerCertificates) > 0
+	c.certified = c.Request.TLS != nil && c.api.ClientCAs != nil && len(c.Request.TLS.PeerCertificates) > 0
 	if c.certified && !c.claimed && len(c.Header["Authorization"]) == 0 {
 		c.claimed, c.onlyCertified = true, true
 	}
@@ -76,7 +76,7 @@ func (c *call) lookUp(now time.Time) (by store.Caller, err error) {
 	}
 	switch {
 	case c.client != nil:
-		by, c.once, err = c.s.tokens.Authenticate(c.Context(), c.client.Presented, now)
+		by, c.once, err = c.api.Tokens.Authenticate(c.Context(), c.client.Presented, now)
 	case c.onlyCertified:
 		by = certified
 	case c.claimed:
@@ -103,15 +103,15 @@ func (c *call) lookUp(now time.Time) (by store.Caller, err error) {
 // proof, which the store asks for.
 func (c *call) lookUpToken(now time.Time) (by store.Caller, err error) {
 	if c.byDPoP {
-		by, err = c.s.Store.Credentials.AuthenticateBound(c.Context(), c.hash, now, c.prove)
+		by, err = c.api.Store.Credentials.AuthenticateBound(c.Context(), c.hash, now, c.prove)
 	} else {
-		by, err = c.s.Store.Credentials.Authenticate(c.Context(), c.hash, now)
+		by, err = c.api.Store.Credentials.Authenticate(c.Context(), c.hash, now)
 	}
 	if errors.Is(err, store.ErrNotFound) && !c.byDPoP && strings.HasPrefix(c.bearer, store.EnrolmentPrefix) {
-		by, err = c.s.Store.AgentKeys.Enrolment(c.Context(), c.hash, now)
+		by, err = c.api.Store.AgentKeys.Enrolment(c.Context(), c.hash, now)
 	}
 	if err == nil && service.IsJWT(c.bearer) {
-		err = c.s.tokens.CheckOwn(c.Context(), by, c.bearer)
+		err = c.api.Tokens.CheckOwn(c.Context(), by, c.bearer)
 	}
 	switch {
 	case errors.Is(err, store.ErrBound): // RFC 9449 §7.2

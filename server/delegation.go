@@ -4,8 +4,12 @@ import (
 	"context"
 	"encoding/json"
 
+	"attestd/service"
 	"attestd/store"
 )
+
+// delegations let agents act for companies.
+type delegations struct{ delegations *service.Delegations }
 
 type delegateRequest struct {
 	AgentID  string `json:"agentId" must:"string"`
@@ -22,7 +26,7 @@ type delegationBody struct {
 }
 
 // delegate issues a token with which an agent of the company acts on behalf of a company.
-func (s *Server) delegate(ctx context.Context, by store.Caller, r delegateRequest) (delegationBody, error) {
+func (s *delegations) delegate(ctx context.Context, by store.Caller, r delegateRequest) (delegationBody, error) {
 	token, d, err := s.delegations.Issue(ctx, by, r.AgentID, r.ActingOn, r.Scope)
 	if err != nil {
 		return delegationBody{}, err
@@ -48,7 +52,7 @@ type exchanged struct {
 }
 
 // exchangeTokens implements the token exchange of RFC 8693.
-func (s *Server) exchangeTokens(ctx context.Context, by store.Caller, r exchangeRequest) (exchanged, error) {
+func (s *delegations) exchangeTokens(ctx context.Context, by store.Caller, r exchangeRequest) (exchanged, error) {
 	token, d, err := s.delegations.Exchange(ctx, by, r.SubjectToken, r.ActorToken)
 	if err != nil {
 		return exchanged{}, err

@@ -13,12 +13,12 @@ import (
 // §7.1). See useProof.
 func (c *call) prove(thumbprint string) error {
 	if c.proof == nil {
-		request := dpop.Request{Method: c.Method, URL: c.s.ownURL(c.Request), AccessToken: c.bearer}
+		request := dpop.Request{Method: c.Method, URL: c.ownURL(), AccessToken: c.bearer}
 		proof, err := service.CheckProof(c.sentProof, request, thumbprint, c.came)
 		if err != nil {
 			return invalidProof(err.Error())
 		}
-		if err := c.s.nonces.Check(c.Context(), proof.Nonce, c.came); err != nil {
+		if err := c.api.Nonces.Check(c.Context(), proof.Nonce, c.came); err != nil {
 			return useNonce(err)
 		}
 		c.proof = &proof
@@ -44,7 +44,7 @@ func (c *call) offerNonce() {
 	if len(c.Header["Dpop"]) == 0 {
 		return
 	}
-	if nonce, err := c.s.nonces.Current(c.Context(), c.came); err == nil && nonce != "" {
+	if nonce, err := c.api.Nonces.Current(c.Context(), c.came); err == nil && nonce != "" {
 		c.w.Header().Set("DPoP-Nonce", nonce)
 	}
 }
@@ -55,7 +55,7 @@ func (c *call) useProof() error {
 	if c.proof == nil || c.proofUsed {
 		return nil
 	}
-	err := c.s.Store.Credentials.Use(c.Context(), service.UsedProof(c.proof), c.came)
+	err := c.api.Store.Credentials.Use(c.Context(), service.UsedProof(c.proof), c.came)
 	if errors.Is(err, store.ErrUsed) {
 		return invalidProof("DPoP proof was used before: make one for each request")
 	}

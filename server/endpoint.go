@@ -10,7 +10,7 @@ import (
 // work implements an endpoint as a function of the caller and the request. It depends on HTTP only
 // as far as its request type asks for it. It is called when the request was read and validated, and
 // the caller is permitted.
-type work[Request, Answer any] func(s *Server, ctx context.Context, by store.Caller, r Request) (Answer, error)
+type work[Request, Answer any] func(ctx context.Context, by store.Caller, r Request) (Answer, error)
 
 // endpoint makes a handler of work. status is the status of a success. See requestForm for the tags
 // of Request.
@@ -28,7 +28,7 @@ func endpointOf[Request, Answer any](form *requestForm, status int, f work[Reque
 		if err := form.read(c, &r); err != nil {
 			return err
 		}
-		by, err := c.by(c.needs.who)
+		by, err := c.by(anybody)
 		if err != nil {
 			return err
 		}
@@ -37,7 +37,7 @@ func endpointOf[Request, Answer any](form *requestForm, status int, f work[Reque
 				return err
 			}
 		}
-		answer, err := f(c.s, c.Context(), by, r)
+		answer, err := f(c.Context(), by, r)
 		if err != nil {
 			return err
 		}

@@ -192,3 +192,8 @@ func unavailable(code, message string, cause error) *apiError {
 	return &apiError{Status: http.StatusServiceUnavailable, Code: code, Message: "Service Unavailable: " + message,
 		cause: cause}
 }
+
+func damagedRecord(index int64, cause error) *apiError {
+	return &apiError{Status: http.StatusInternalServerError, Code: "RECORD_DAMAGED", cause: cause,
+		Message: fmt.Sprintf("Record %d of the log is missing or damaged on disk; GET /v1/verify says what is wrong", index)}
+}

@@ -6,10 +6,24 @@ import (
 	"net/http"
 	"time"
 
+	"attestd/chain"
 	"attestd/server/stream"
 	"attestd/service"
 	"attestd/store"
+	"attestd/store/feed"
 )
+
+// streams pass connections to the hub.
+type streams struct {
+	mode    stream.Mode
+	Store   *store.Store
+	tokens  *service.Tokens
+	hub     *stream.Hub
+	monitor *chain.Monitor
+	feed    *feed.Feed
+}
+
+func (s *streams) endpoint() handler { return handler{s.follow, formOf[followRequest]()} }
 
 // followRequest has the parameters of a request for the stream.
 type followRequest struct {
@@ -18,13 +32,12 @@ type followRequest struct {
 
 // follow passes a connection to the hub. A presented credential must be valid, and restricts the
 // stream to its company.
-func follow(c *call) error {
-	s := c.s
-	if s.Stream == stream.Off {
+func (s *streams) follow(c *call) error {
+	if s.mode == stream.Off {
 		return fail(http.StatusNotFound, "Not Found: the stream is switched off")
 	}
-	may := c.needs.who
-	if s.Stream == stream.Authenticated {
+	may := anybody
+	if s.mode == stream.Authenticated {
 		may &^= nobody
 	}
 	by, err := c.by(may)

@@ -6,8 +6,16 @@ import (
 
 	"github.com/google/uuid"
 
+	"attestd/service"
 	"attestd/store"
 )
+
+// evidences are what proves records offline: files, reports and sessions.
+type evidences struct {
+	Store     *store.Store
+	proofs    *service.Evidence
+	agentKeys *service.AgentKeys
+}
 
 type evidenceRequest struct {
 	Index string        `path:"index"`
@@ -17,7 +25,7 @@ type evidenceRequest struct {
 
 // evidence returns an evidence file, which proves offline to which company a record belongs and its
 // place in the log.
-func (s *Server) evidence(ctx context.Context, by store.Caller, r evidenceRequest) (file, error) {
+func (s *evidences) evidence(ctx context.Context, by store.Caller, r evidenceRequest) (file, error) {
 	index, ok := decimal(r.Index)
 	if !ok {
 		return file{}, fail(http.StatusBadRequest, "index must be a non-negative integer")

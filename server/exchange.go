@@ -15,11 +15,11 @@ const tokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange" // RFC 8
 
 // exchangeToken is the token exchange of RFC 8693: of a token of the company by a client or an
 // agent of it, or of a token of an issuer that the company trusts by whoever has that.
-func (c *call) exchangeToken(params object) error {
-	if !c.isOwnToken(params) {
-		return c.federateByExchange(params)
+func (s *tokens) exchangeToken(c *call, params object) error {
+	if !s.isOwnToken(c, params) {
+		return s.federateByExchange(c, params)
 	}
-	by, err := c.exchangingCaller(params)
+	by, err := s.exchangingCaller(c, params)
 	if err != nil {
 		return err
 	}
@@ -27,11 +27,11 @@ func (c *call) exchangeToken(params object) error {
 	if err != nil {
 		return err
 	}
-	r.Proof, r.Method, r.URL = c.Header.Get("DPoP"), c.Method, c.s.ownURL(c.Request)
-	if r.Issuer, err = c.issuerOfTokens(by); err != nil {
+	r.Proof, r.Method, r.URL = c.Header.Get("DPoP"), c.Method, c.ownURL()
+	if r.Issuer, err = s.issuerOfTokens(c, by); err != nil {
 		return err
 	}
-	token, err := c.s.tokens.Exchange(c.Context(), by, r)
+	token, err := s.tokens.Exchange(c.Context(), by, r)
 	switch {
 	case errors.Is(err, service.ErrInvalidExchange):
 		return invalidRequest(service.Reason(err, service.ErrInvalidExchange))
@@ -47,11 +47,11 @@ func (c *call) exchangeToken(params object) error {
 	if token.Type == service.TokenTypeAccess {
 		kind = kindOf(token.Token, true)
 	}
-	return c.tokenExchanged(token, kind, by.At)
+	return s.tokenExchanged(c, token, kind, by.At)
 }
 
 // tokenExchanged is the answer of RFC 8693 §2.2.1.
-func (c *call) tokenExchanged(token service.ExchangedToken, kind string, now time.Time) error {
+func (s *tokens) tokenExchanged(c *call, token service.ExchangedToken, kind string, now time.Time) error {
 	c.w.Header().Set("Pragma", "no-cache")
 	return c.json(http.StatusOK, struct {
 		AccessToken string `json:"access_token"`
@@ -64,16 +64,16 @@ func (c *call) tokenExchanged(token service.ExchangedToken, kind string, now tim
 
 // isOwnToken reports whether a subject token says that it is of the company that is asked. Nothing
 // of it is checked yet. A token of another company of this service is one of another issuer.
-func (c *call) isOwnToken(params object) bool {
+func (s *tokens) isOwnToken(c *call, params object) bool {
 	if kind, _ := asText(params["subject_token_type"]); kind == service.TokenTypeAccess {
 		return true
 	}
 	subject, _ := asText(params["subject_token"])
 	iss, aud := service.UnverifiedIssuer(subject)
-	base := c.s.ownBase(c.Request) + "/o/"
+	base := c.ownBase() + "/o/"
 	company, ofIssuer := strings.CutPrefix(iss, base)
 	switch asked := c.PathValue("companyId"); {
-	case iss == c.s.Store.Domain().Issuer():
+	case iss == s.Store.Domain().Issuer():
 		return true
 	case asked != "":
 		return ofIssuer && company == asked
@@ -83,7 +83,7 @@ func (c *call) isOwnToken(params object) bool {
 
 // exchangingCaller authenticates who exchanges, and answers for an access token or API key, too, in
 // the form of RFC 6749 §5.2.
-func (c *call) exchangingCaller(params object) (store.Caller, error) {
+func (s *tokens) exchangingCaller(c *call, params object) (store.Caller, error) {
 	by, err := c.byClientOrToken(params)
 	var refused *apiError
 	switch {

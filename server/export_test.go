@@ -1,4 +1,4 @@
 package server
 
 // RouteCount is the number of routes that may have series of their own.
-func RouteCount() int { return len(routes) }
+func RouteCount() int { return len(routes(new(resources))) }

@@ -3,6 +3,7 @@ package server
 import (
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"attestd/server/limit"
@@ -26,8 +27,8 @@ func TestExposedSaysWhatStrangersCan(t *testing.T) {
 		{stream.Off, Live{Limits: limits}, "--max-total-bytes and --registration"},
 		{stream.Off, Live{Registration: Registration{Mode: RegistrationClosed}}, "--rate-limits"},
 	} {
-		s := &Server{Config: Config{Stream: c.stream, BaseURL: "https://attest.example.com"}}
-		s.live.Store(newLive(c.live, ""))
+		s := &status{Config: Config{Stream: c.stream, BaseURL: "https://attest.example.com"}, live: new(atomic.Pointer[Live])}
+		s.live.Store(&c.live)
 		if said := s.inForce().Exposed(loopback); len(said) > 0 {
 			t.Errorf("%+v on loopback: %q", c.live, said)
 		}

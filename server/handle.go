@@ -21,17 +21,17 @@ import (
 
 // handle implements what all requests have in common: the request ID, the caller, the limits, the
 // error response and the log line.
-func (s *Server) handle(rt route) http.HandlerFunc {
-	measured := s.metrics.Route(cmp.Or(rt.method, "other"), cmp.Or(rt.path, "other"))
-	traced := s.Traces != nil && !untraced[rt.path]
+func (a *api) handle(rt route) http.HandlerFunc {
+	measured := a.Metrics.Route(cmp.Or(rt.method, "other"), cmp.Or(rt.path, "other"))
+	traced := a.Traces != nil && !untraced[rt.path]
 	return func(w http.ResponseWriter, r *http.Request) {
 		var span trace.Span
 		if traced {
 			var ctx context.Context
-			ctx, span = s.Traces.Request(r.Context(), r.Header, cmp.Or(rt.method, "other"), cmp.Or(rt.path, "other"))
+			ctx, span = a.Traces.Request(r.Context(), r.Header, cmp.Or(rt.method, "other"), cmp.Or(rt.path, "other"))
 			r = r.WithContext(ctx)
 		}
-		c := &call{Request: r, s: s, w: &response{ResponseWriter: w}, id: requestID(r), came: time.Now(), needs: rt.needs, writes: rt.writes(),
+		c := &call{Request: r, api: a, w: &response{ResponseWriter: w}, id: requestID(r), came: time.Now(), needs: rt.needs, writes: rt.writes(),
 			undeclared: rt.undeclared, form: rt.handler.form}
 		c.w.call = c
 		h := w.Header()
@@ -77,8 +77,6 @@ var (
 	anyOrigin       = []string{"*"}
 	noStore         = []string{"no-store"}
 	applicationJSON = []string{"application/json"}
-	fiveMinutes     = []string{cacheFiveMinutes}
-	hostAndProto    = []string{"Host, X-Forwarded-Proto"}
 )
 
 // admit authenticates the caller, counts the call, and checks that the handler may run.
@@ -94,7 +92,7 @@ func (c *call) admit(rt route) error {
 	if ambiguous != nil {
 		return ambiguous
 	}
-	if err := c.s.checkOrigin(c.Request); err != nil && !rt.needs.anyPage {
+	if err := c.api.checkOrigin(c.Request); err != nil && !rt.needs.anyPage {
 		return err
 	}
 	if err := c.admitCaller(); err != nil {

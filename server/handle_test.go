@@ -24,7 +24,7 @@ func TestAnswerThatBreaksOff(t *testing.T) {
 		"an error": func() error { return errors.New("the disk cannot be read") },
 	} {
 		for _, begun := range []bool{false, true} {
-			s := New(Config{Store: new(store.Store), Log: slog.New(slog.DiscardHandler)})
+			s := New(Config{Store: new(store.Store), Log: slog.New(slog.DiscardHandler)}).api
 			h := s.handle(route{needs: public, handler: handler{serve: func(c *call) error {
 				if begun {
 					_, _ = io.WriteString(c.w, `{"keys":[`)
@@ -72,8 +72,8 @@ func TestTimestampIsTakenAfterBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var at time.Time
-		s := New(Config{Store: new(store.Store), Log: slog.New(slog.DiscardHandler), MaxBody: 1000})
-		h := s.handle(route{needs: public, handler: endpoint(http.StatusOK, func(_ *Server, _ context.Context, by store.Caller, _ request) (none, error) {
+		s := New(Config{Store: new(store.Store), Log: slog.New(slog.DiscardHandler), MaxBody: 1000}).api
+		h := s.handle(route{needs: public, handler: endpoint(http.StatusOK, func(_ context.Context, by store.Caller, _ request) (none, error) {
 			at = by.At
 			return none{}, nil
 		})})

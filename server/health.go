@@ -8,13 +8,13 @@ import (
 	"attestd/web"
 )
 
-type health struct {
+type healthBody struct {
 	Status string `json:"status"`
 }
 
 // health reports that the process responds. It does not use the database.
-func (s *Server) health(context.Context, store.Caller, none) (health, error) {
-	return health{"ok"}, nil
+func health(context.Context, store.Caller, none) (healthBody, error) {
+	return healthBody{"ok"}, nil
 }
 
 // document is the API reference.
@@ -24,6 +24,6 @@ func (document) setHeader(h http.Header) { h.Set("Cache-Control", cacheHour) }
 
 func (d document) writeTo(c *call, status int) error { return c.bytes(status, d.verbatim) }
 
-func (s *Server) openAPI(context.Context, store.Caller, none) (document, error) {
+func openAPI(context.Context, store.Caller, none) (document, error) {
 	return document{web.OpenAPI()}, nil
 }

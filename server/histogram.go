@@ -67,7 +67,7 @@ type bucketBody struct {
 }
 
 // countRecords is an addition to the specification: the number of matching records over time.
-func (s *Server) countRecords(ctx context.Context, by store.Caller, r histogramRequest) (a histogramBody, err error) {
+func (s *searches) countRecords(ctx context.Context, by store.Caller, r histogramRequest) (a histogramBody, err error) {
 	switch {
 	case r.By != "" && r.By != "agent" && r.By != "action":
 		return a, badQuery("by is neither agent nor action")
@@ -149,7 +149,7 @@ func countActions(ctx context.Context, reader search.Reader, number, from, to in
 
 // span returns the requested period. Its default start is the first record, and its default end is
 // a millisecond after the last.
-func (s *Server) span(
+func (s *searches) span(
 	ctx context.Context, by store.Caller, w *searched, r histogramRequest,
 ) (since, until time.Time, err error) {
 	since, until = by.At, by.At

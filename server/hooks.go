@@ -13,8 +13,16 @@ import (
 	"attestd/chain/action"
 	"attestd/chain/action/hookevent"
 	"attestd/server/limit"
+	"attestd/service"
 	"attestd/store"
 )
+
+// hooks record what coding agents report.
+type hooks struct {
+	attestations *service.Attestations
+	passports    *service.Passports
+	Log          *slog.Logger
+}
 
 // hookRequest has the query parameters of a hook. Package hookevent parses the body, in the agents'
 // formats.
@@ -30,7 +38,7 @@ type hookRequest struct {
 
 // claudeCodeHook implements the HTTP hooks of Claude Code: each event of a tool call becomes a
 // record.
-func claudeCodeHook() handler {
+func (s *hooks) claudeCodeHook() handler {
 	form := formOf[hookRequest]()
 	serve := func(c *call) error {
 		var r hookRequest
@@ -44,12 +52,12 @@ func claudeCodeHook() handler {
 		c.Body = came
 		raw, err := c.read()
 		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-			return c.oversizedHook(&r, came)
+			return s.oversizedHook(c, &r, came)
 		}
 		if err != nil {
 			return err
 		}
-		by, err := c.by(c.needs.who)
+		by, err := c.by(anybody)
 		if err != nil {
 			return err
 		}
@@ -57,11 +65,11 @@ func claudeCodeHook() handler {
 		if err != nil {
 			return fail(http.StatusBadRequest, "Malformed hook event: "+err.Error())
 		}
-		answer, err := c.hook(by, r, report)
+		answer, err := s.hook(c, by, r, report)
 		if err != nil && report.Asks && r.refuses() {
 			// If a hook fails, an agent continues, unless its settings say otherwise. A required
 			// passport must not depend on those.
-			c.s.Log.LogAttrs(c.Context(), slog.LevelWarn, "a tool call was refused, and that could not be recorded",
+			s.Log.LogAttrs(c.Context(), slog.LevelWarn, "a tool call was refused, and that could not be recorded",
 				slog.String("id", c.id), slog.String("error", err.Error()))
 			answer, err = hookevent.ClaudeCode.Deny(r.mustBe()+" could not be recorded, so it is refused: "+c.classify(err).Message), nil
 		}
@@ -123,8 +131,8 @@ func (b *hashedBody) Read(p []byte) (int, error) {
 // oversizedHook records an event over the bound of bodies by its hash. The rest of it is read and
 // dropped. What becomes of the call is what the hook asks for, else what the agent makes of a hook
 // that fails.
-func (c *call) oversizedHook(r *hookRequest, came *hashedBody) error {
-	by, err := c.by(c.needs.who)
+func (s *hooks) oversizedHook(c *call, r *hookRequest, came *hashedBody) error {
+	by, err := c.by(anybody)
 	if err != nil {
 		return err
 	}
@@ -135,13 +143,13 @@ func (c *call) oversizedHook(r *hookRequest, came *hashedBody) error {
 		return fail(http.StatusBadRequest, "Request body could not be read to its end")
 	}
 	event := hookevent.ClaudeCode.Oversized(came.hash.Sum(nil), came.n, came.n < maxHashed)
-	if err := c.s.attestations.AppendCalls(c.Context(), by, r.Agent, []action.Record{r.policy.Record(r.Agent, event)}, false); err != nil {
+	if err := s.attestations.AppendCalls(c.Context(), by, r.Agent, []action.Record{r.policy.Record(r.Agent, event)}, false); err != nil {
 		return err
 	}
 	switch {
 	case r.refuses():
 		return c.bytes(http.StatusOK, append(hookevent.ClaudeCode.Deny(r.mustBe()+" is too large for that, so it is refused: the server takes events of at most "+
-			strconv.FormatInt(c.s.MaxBody, 10)+" bytes (--max-body)"), '\n'))
+			strconv.FormatInt(c.maxBody(), 10)+" bytes (--max-body)"), '\n'))
 	case r.Fail == "open":
 		return c.bytes(http.StatusOK, []byte(hookevent.Proceed+"\n"))
 	}
@@ -149,11 +157,11 @@ func (c *call) oversizedHook(r *hookRequest, came *hashedBody) error {
 }
 
 // hook records the report of a hook and returns the response for the agent.
-func (c *call) hook(by store.Caller, r hookRequest, report hookevent.Report) ([]byte, error) {
+func (s *hooks) hook(c *call, by store.Caller, r hookRequest, report hookevent.Report) ([]byte, error) {
 	answer := []byte(hookevent.Proceed)
 	if report.Asks && r.passport {
 		asked := report.Events[0]
-		covered, err := c.s.passports.Covered(c.Context(), by, r.Agent, asked.Tool)
+		covered, err := s.passports.Covered(c.Context(), by, r.Agent, asked.Tool)
 		if err != nil {
 			return nil, err
 		}
@@ -165,8 +173,8 @@ func (c *call) hook(by store.Caller, r hookRequest, report hookevent.Report) ([]
 	events := report.Events
 	if report.Late {
 		var err error
-		room := c.s.limiter.Room(c.account(limit.Attest, 0), c.came)
-		if events, err = c.s.attestations.Unrecorded(c.Context(), by, r.Agent, events, room); err != nil {
+		room := c.room(limit.Attest)
+		if events, err = s.attestations.Unrecorded(c.Context(), by, r.Agent, events, room); err != nil {
 			return nil, err
 		}
 	}
@@ -175,19 +183,19 @@ func (c *call) hook(by store.Caller, r hookRequest, report hookevent.Report) ([]
 	}
 	if !report.Late {
 		var err error
-		if events, err = c.s.attestations.FollowSubagents(c.Context(), by, r.Agent, events); err != nil {
+		if events, err = s.attestations.FollowSubagents(c.Context(), by, r.Agent, events); err != nil {
 			return nil, err
 		}
 	}
 	if err := c.spend(limit.Attest, len(events)); err != nil {
 		return nil, err
 	}
-	if err := c.s.attestations.NumberEnds(c.Context(), by, r.Agent, events); err != nil {
+	if err := s.attestations.NumberEnds(c.Context(), by, r.Agent, events); err != nil {
 		return nil, err
 	}
 	records := make([]action.Record, len(events))
 	for i, e := range events {
 		records[i] = r.policy.Record(r.Agent, e)
 	}
-	return answer, c.s.attestations.AppendCalls(c.Context(), by, r.Agent, records, report.Late)
+	return answer, s.attestations.AppendCalls(c.Context(), by, r.Agent, records, report.Late)
 }

@@ -7,6 +7,9 @@ import (
 	"attestd/store"
 )
 
+func (s *tokens) introspection() handler { return handler{s.introspectToken, aboutTokenForm} }
+func (s *tokens) revocation() handler    { return handler{s.revokeToken, aboutTokenForm} }
+
 // aboutTokenRequest asks about an access token, or ends one. The hint of RFC 7009 §2.1 is ignored:
 // a token shows of which kind it is.
 type aboutTokenRequest struct {
@@ -50,16 +53,16 @@ type confirmation struct {
 
 // introspectToken implements RFC 7662: it says of an access token of the company of the path what
 // it is good for, to a client or an agent of that company, or to an admin.
-func introspectToken(c *call) error {
-	by, token, err := c.asksAboutToken()
+func (s *tokens) introspectToken(c *call) error {
+	by, token, err := s.asksAboutToken(c)
 	if err != nil {
 		return err
 	}
-	issuer, err := c.s.ownIssuer(c.Request, by.Company.ID)
+	issuer, err := c.ownIssuer(by.Company.ID)
 	if err != nil {
 		issuer = ""
 	}
-	found, active, err := c.s.tokens.Introspect(c.Context(), by, issuer, token)
+	found, active, err := s.tokens.Introspect(c.Context(), by, issuer, token)
 	if err != nil {
 		return err
 	}
@@ -92,21 +95,21 @@ func introspectToken(c *call) error {
 
 // revokeToken implements RFC 7009: it ends an access token of the company of the path for its
 // holder, or for an admin. What is no such token has ended already.
-func revokeToken(c *call) error {
-	by, token, err := c.asksAboutToken()
+func (s *tokens) revokeToken(c *call) error {
+	by, token, err := s.asksAboutToken(c)
 	if err != nil {
 		return err
 	}
-	if err := c.s.tokens.Revoke(c.Context(), by, token); err != nil {
+	if err := s.tokens.Revoke(c.Context(), by, token); err != nil {
 		return c.oauthError(err)
 	}
 	// its holder may have others, whose streams go on
-	_ = c.s.hub.Recheck(by.Company.Chain) // those that could not be looked up are again, in time
+	_ = s.hub.Recheck(by.Company.Chain) // those that could not be looked up are again, in time
 	return c.json(http.StatusOK, struct{}{})
 }
 
 // asksAboutToken returns who asks about an access token, and the token.
-func (c *call) asksAboutToken() (by store.Caller, token string, err error) {
+func (s *tokens) asksAboutToken(c *call) (by store.Caller, token string, err error) {
 	params, err := c.oauthParams(aboutTokenForm)
 	if err != nil {
 		return by, "", err

@@ -15,19 +15,23 @@ import (
 	"attestd/store"
 )
 
+// issuers are the companies as issuers of tokens for others.
+type issuers struct {
+	api     *api
+	Store   *store.Store
+	issuers *service.Issuers
+	agents  *service.Agents
+}
+
 // cacheFiveMinutes is for what verifiers read of an issuer: a key is published longer than that
 // before it signs.
 const cacheFiveMinutes = "public, max-age=300"
 
-// ownIssuer is the issuer of a company as the sender of a request may know it; see ownBase. The
-// error is misdirected.
-func (s *Server) ownIssuer(r *http.Request, companyID string) (string, error) {
-	base := s.ownBase(r)
-	if base == "" {
-		return "", misdirected()
-	}
-	return service.IssuerOf(base, companyID), nil
-}
+// Header values of the documents of issuers, which are shared; see noStore.
+var (
+	fiveMinutes  = []string{cacheFiveMinutes}
+	hostAndProto = []string{"Host, X-Forwarded-Proto"}
+)
 
 // issuerRequest is a request about a company's issuer.
 type issuerRequest struct {
@@ -36,7 +40,7 @@ type issuerRequest struct {
 }
 
 // issuerOf returns the company of such a request as the one that is asked, without a credential.
-func (s *Server) issuerOf(ctx context.Context, by store.Caller, companyID string) (store.Caller, error) {
+func (s *issuers) issuerOf(ctx context.Context, by store.Caller, companyID string) (store.Caller, error) {
 	company, err := s.Store.Companies.Get(ctx, companyID)
 	if errors.Is(err, store.ErrNotFound) {
 		return by, fail(http.StatusNotFound, "Company not found: "+companyID)
@@ -69,9 +73,6 @@ type issuerMetadata struct {
 	SubjectTypesSupported  []string `json:"subject_types_supported"`
 	ClaimsSupported        []string `json:"claims_supported"`
 }
-
-// scopesSupported are the scopes that a token may have, the widest first.
-var scopesSupported = []string{"admin", "writer", "reader", "agent"}
 
 // metadataOf returns the metadata. Clients of MCP demand an authorization endpoint and the methods
 // of PKCE, and those of OpenID Connect a response type, although nobody signs in with a browser
@@ -132,18 +133,18 @@ var metadataPieces = func() [][]byte {
 	return bytes.Split(text.Bytes(), []byte(place))
 }()
 
-func (s *Server) issuerDocument(ctx context.Context, by store.Caller, r issuerRequest) (issuerDocument, error) {
+func (s *issuers) issuerDocument(ctx context.Context, by store.Caller, r issuerRequest) (issuerDocument, error) {
 	by, err := s.issuerOf(ctx, by, r.CompanyID)
 	if err != nil {
 		return issuerDocument{}, err
 	}
-	issuer, err := s.ownIssuer(r.Request, by.Company.ID)
+	issuer, err := s.api.ownIssuer(r.Request, by.Company.ID)
 	if err != nil {
 		return issuerDocument{}, err
 	}
 	var space [256]byte
 	quoted := jcs.AppendString(space[:0], issuer)
-	return issuerDocument{bytes.Join(metadataPieces, quoted[1:len(quoted)-1]), s.BaseURL == ""}, nil
+	return issuerDocument{bytes.Join(metadataPieces, quoted[1:len(quoted)-1]), s.api.BaseURL == ""}, nil
 }
 
 type authorizeRequest struct {
@@ -151,7 +152,7 @@ type authorizeRequest struct {
 }
 
 // authorize is named by the metadata and gives nothing: agents get tokens at the token endpoint.
-func (s *Server) authorize(ctx context.Context, by store.Caller, r authorizeRequest) (none, error) {
+func (s *issuers) authorize(ctx context.Context, by store.Caller, r authorizeRequest) (none, error) {
 	if _, err := s.issuerOf(ctx, by, r.CompanyID); err != nil {
 		return none{}, err
 	}
@@ -165,7 +166,7 @@ func (keySet) setHeader(h http.Header) { cacheIssuer(h, false) }
 
 func (s keySet) writeTo(c *call, status int) error { return c.bytes(status, s) }
 
-func (s *Server) issuerKeys(ctx context.Context, by store.Caller, r authorizeRequest) (keySet, error) {
+func (s *issuers) issuerKeys(ctx context.Context, by store.Caller, r authorizeRequest) (keySet, error) {
 	set, err := s.published(ctx, by, r.CompanyID)
 	if err != nil {
 		return nil, err
@@ -173,7 +174,7 @@ func (s *Server) issuerKeys(ctx context.Context, by store.Caller, r authorizeReq
 	return set.JWKS(), nil
 }
 
-func (s *Server) published(ctx context.Context, by store.Caller, companyID string) (*tokenkey.Set, error) {
+func (s *issuers) published(ctx context.Context, by store.Caller, companyID string) (*tokenkey.Set, error) {
 	by, err := s.issuerOf(ctx, by, companyID)
 	if err != nil {
 		return nil, err
@@ -181,7 +182,7 @@ func (s *Server) published(ctx context.Context, by store.Caller, companyID strin
 	return s.issuers.KeySet(ctx, by)
 }
 
-func (s *Server) issuerBundle(ctx context.Context, by store.Caller, r authorizeRequest) (keySet, error) {
+func (s *issuers) issuerBundle(ctx context.Context, by store.Caller, r authorizeRequest) (keySet, error) {
 	set, err := s.published(ctx, by, r.CompanyID)
 	if err != nil {
 		return nil, err
@@ -197,8 +198,8 @@ type agentTokenRequest struct {
 	*http.Request
 }
 
-func (s *Server) agentToken(ctx context.Context, by store.Caller, r agentTokenRequest) (service.AgentToken, error) {
-	issuer, err := s.ownIssuer(r.Request, by.Company.ID)
+func (s *issuers) agentToken(ctx context.Context, by store.Caller, r agentTokenRequest) (service.AgentToken, error) {
+	issuer, err := s.api.ownIssuer(r.Request, by.Company.ID)
 	if err != nil {
 		return service.AgentToken{}, err
 	}
@@ -217,7 +218,7 @@ type agentSVIDRequest struct {
 
 // agentSVID issues the SVID of the specification, or for an audience one that SPIFFE software
 // takes.
-func (s *Server) agentSVID(ctx context.Context, by store.Caller, r agentSVIDRequest) (service.AgentSVID, error) {
+func (s *issuers) agentSVID(ctx context.Context, by store.Caller, r agentSVIDRequest) (service.AgentSVID, error) {
 	query := r.URL.Query()
 	switch {
 	case !query.Has("audience") && !query.Has("alg"):
@@ -225,7 +226,7 @@ func (s *Server) agentSVID(ctx context.Context, by store.Caller, r agentSVIDRequ
 	case r.Audience == "" || len(query["audience"]) > 1 || !isAudience(r.Audience):
 		return service.AgentSVID{}, badQuery("audience must be one audience" + audienceForm)
 	}
-	issuer, err := s.ownIssuer(r.Request, by.Company.ID)
+	issuer, err := s.api.ownIssuer(r.Request, by.Company.ID)
 	if err != nil {
 		return service.AgentSVID{}, err
 	}

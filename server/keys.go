@@ -7,9 +7,17 @@ import (
 	"time"
 
 	"attestd/crypto/keys"
+	"attestd/server/stream"
 	"attestd/service"
 	"attestd/store"
 )
+
+// credentials are the API keys of a company, and the list of all credentials.
+type credentials struct {
+	Store  *store.Store
+	hub    *stream.Hub
+	bounds func() Bounds
+}
 
 type createKeyRequest struct {
 	Label     *string    `json:"label" must:"name"`
@@ -31,12 +39,12 @@ type keyCreated struct {
 	CreatedAt string `json:"createdAt"`
 }
 
-func (s *Server) createKey(ctx context.Context, by store.Caller, r createKeyRequest) (keyCreated, error) {
+func (s *credentials) createKey(ctx context.Context, by store.Caller, r createKeyRequest) (keyCreated, error) {
 	grant, err := newGrant(r.Role, r.ExpiresAt, by.At)
 	if err != nil {
 		return keyCreated{}, err
 	}
-	most := s.live.Load().Bounds.Keys
+	most := s.bounds().Keys
 	k, err := s.Store.Credentials.CreateKey(ctx, by, r.Label, grant, most)
 	if errors.Is(err, store.ErrTooMany) {
 		return keyCreated{}, service.TooMany("API keys", most)
@@ -52,7 +60,7 @@ type keyBody struct {
 
 func newKeyBody(k store.APIKey) keyBody { return keyBody{k.Key, k.Label, k.CreatedAt} }
 
-func (s *Server) listKeys(ctx context.Context, by store.Caller, _ none) (list[keyBody], error) {
+func (s *credentials) listKeys(ctx context.Context, by store.Caller, _ none) (list[keyBody], error) {
 	return list[keyBody]{name: "keys", items: service.Map(s.Store.Credentials.Keys(ctx, by), newKeyBody)}, nil
 }
 
@@ -64,7 +72,7 @@ type deletion struct {
 	Deleted bool `json:"deleted"`
 }
 
-func (s *Server) deleteKey(ctx context.Context, by store.Caller, r deleteKeyRequest) (deletion, error) {
+func (s *credentials) deleteKey(ctx context.Context, by store.Caller, r deleteKeyRequest) (deletion, error) {
 	err := s.Store.Credentials.DeleteKey(ctx, by, r.Key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
@@ -101,7 +109,7 @@ func newCredentialBody(c store.Credential) credentialBody {
 
 // listCredentials is an addition to the specification: API keys and OAuth clients without their
 // secrets, and the creator of each.
-func (s *Server) listCredentials(
+func (s *credentials) listCredentials(
 	ctx context.Context, by store.Caller, r credentialsRequest,
 ) (list[credentialBody], error) {
 	return list[credentialBody]{name: "credentials",

@@ -19,34 +19,12 @@ type Live struct {
 	AccessLog AccessLog
 }
 
-// live are the settings in force.
-type live struct {
-	Live
-	origins []string // of pages that are ours, beside those of this machine
-}
-
-func newLive(l Live, baseURL string) *live {
-	with := &live{Live: l}
-	for _, page := range append(l.AllowedOrigins[:len(l.AllowedOrigins):len(l.AllowedOrigins)], baseURL) {
-		if origin := originOf(page); origin != "" {
-			with.origins = append(with.origins, origin)
-		}
-	}
-	return with
-}
-
 // Reload takes other settings into use, for requests that come after it, and then records them in
 // the control logs. It MUST be called while Run runs, and not concurrently.
 func (s *Server) Reload(ctx context.Context, to Live) {
-	s.live.Store(newLive(to, s.BaseURL))
-	s.limiter.SetLimits(to.Limits)
+	s.live.Store(&to)
+	s.api.set(to.AllowedOrigins, to.AccessLog)
+	s.api.Limiter.SetLimits(to.Limits)
 	s.Store.Companies.SetQuotas(to.Quotas)
 	s.recordStart(ctx)
-}
-
-// inForce returns the configuration with the settings in force, which Config of a server has not.
-func (s *Server) inForce() Config {
-	c := s.Config
-	c.Live = s.live.Load().Live
-	return c
 }

@@ -14,6 +14,12 @@ import (
 	"attestd/store"
 )
 
+// logs are the logs of a company as trees of RFC 6962.
+type logs struct {
+	Store       *store.Store
+	checkpoints *service.Checkpoints
+}
+
 // logsBody lists the logs of a company.
 type logsBody struct {
 	Logs []logBody `json:"logs"`
@@ -30,7 +36,7 @@ type logBody struct {
 }
 
 // listLogs is an addition to the specification.
-func (s *Server) listLogs(ctx context.Context, by store.Caller, _ none) (answer logsBody, err error) {
+func (s *logs) listLogs(ctx context.Context, by store.Caller, _ none) (answer logsBody, err error) {
 	for _, l := range by.Company.Logs() {
 		head, _, err := s.Store.Tip(ctx, l.Chain)
 		if err != nil {
@@ -51,23 +57,6 @@ func (s *Server) listLogs(ctx context.Context, by store.Caller, _ none) (answer 
 	return answer, nil
 }
 
-// file is a response that is not JSON.
-type file struct {
-	contentType, caching string
-	content              []byte
-}
-
-func (f file) setHeader(h http.Header) { h.Set("Cache-Control", f.caching) }
-
-func (f file) writeTo(c *call, status int) error {
-	c.w.Header().Set("Content-Type", f.contentType)
-	c.w.Header().Set("Content-Length", strconv.Itoa(len(f.content)))
-	c.whole(status, f.content)
-	return nil
-}
-
-const plainText = "text/plain; charset=utf-8"
-
 // logRequest is a request about a log, which must belong to the caller's company.
 type logRequest struct {
 	LogID string `path:"logId"`
@@ -84,7 +73,7 @@ func (r logRequest) of(by store.Caller) (store.Log, error) {
 
 // logCheckpoint returns the newest checkpoint, which was signed for this response or shortly
 // before.
-func (s *Server) logCheckpoint(ctx context.Context, by store.Caller, r logRequest) (file, error) {
+func (s *logs) logCheckpoint(ctx context.Context, by store.Caller, r logRequest) (file, error) {
 	log, err := r.of(by)
 	if err != nil {
 		return file{}, err
@@ -103,7 +92,7 @@ type tileRequest struct {
 
 // logTile returns a tile of hashes or an entry bundle. Its content never changes: a partial tile is
 // a different tile.
-func (s *Server) logTile(ctx context.Context, by store.Caller, r tileRequest) (file, error) {
+func (s *logs) logTile(ctx context.Context, by store.Caller, r tileRequest) (file, error) {
 	log, err := logRequest{r.LogID}.of(by)
 	if err != nil {
 		return file{}, err
@@ -120,7 +109,7 @@ func (s *Server) logTile(ctx context.Context, by store.Caller, r tileRequest) (f
 	return file{"application/octet-stream", "private, max-age=31536000, immutable", content}, err
 }
 
-func (s *Server) readTile(ctx context.Context, l store.Log, t tlog.Tile, size int64) (content []byte, err error) {
+func (s *logs) readTile(ctx context.Context, l store.Log, t tlog.Tile, size int64) (content []byte, err error) {
 	tree := s.Store.LogTree(l)
 	if t.Level != tlog.Entries {
 		return tlog.ReadTile(ctx, tree, t, size)
@@ -141,7 +130,7 @@ type logProofRequest struct {
 
 // logProof returns a tlog-proof that the record's leaf is in the tree of the checkpoint in the
 // proof.
-func (s *Server) logProof(ctx context.Context, by store.Caller, r logProofRequest) (file, error) {
+func (s *logs) logProof(ctx context.Context, by store.Caller, r logProofRequest) (file, error) {
 	log, err := logRequest{r.LogID}.of(by)
 	if err != nil {
 		return file{}, err
@@ -180,7 +169,7 @@ type logConsistencyRequest struct {
 // logConsistency returns the newest checkpoint, with a proof that the log's tree at a size, for
 // which the caller has a checkpoint, is a prefix of it. It has the format of a request to a
 // witness.
-func (s *Server) logConsistency(ctx context.Context, by store.Caller, r logConsistencyRequest) (file, error) {
+func (s *logs) logConsistency(ctx context.Context, by store.Caller, r logConsistencyRequest) (file, error) {
 	log, err := logRequest{r.LogID}.of(by)
 	if err != nil {
 		return file{}, err
@@ -214,7 +203,7 @@ type consistencyBody struct {
 
 // proveConsistency is an addition to the specification: a proof that the specified tree of the
 // first from records is a prefix of that of the first to records.
-func (s *Server) proveConsistency(ctx context.Context, by store.Caller, r consistencyRequest) (consistencyBody, error) {
+func (s *logs) proveConsistency(ctx context.Context, by store.Caller, r consistencyRequest) (consistencyBody, error) {
 	number := by.Company.Log(r.Log).Chain
 	head, _, err := s.Store.Tip(ctx, number)
 	if err != nil {

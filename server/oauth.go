@@ -3,13 +3,19 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"net/http"
 	"time"
 
+	"attestd/server/stream"
 	"attestd/service"
 	"attestd/store"
 )
+
+// clients are the OAuth clients of a company.
+type clients struct {
+	tokens *service.Tokens
+	hub    *stream.Hub
+	bounds func() Bounds
+}
 
 type clientCreated struct {
 	ClientID     string `json:"clientId"`
@@ -27,17 +33,17 @@ type createClientRequest struct {
 
 // createOAuthClient creates a client with a secret, or, as an addition to the specification, one
 // that signs assertions with keys of its own.
-func (s *Server) createOAuthClient(ctx context.Context, by store.Caller, r createClientRequest) (clientCreated, error) {
+func (s *clients) createOAuthClient(ctx context.Context, by store.Caller, r createClientRequest) (clientCreated, error) {
 	grant, err := newGrant(r.Role, r.ExpiresAt, by.At)
 	if err != nil {
 		return clientCreated{}, err
 	}
 	client, secret, err := s.tokens.CreateClient(ctx, by,
-		service.NewClient{Grant: grant, JWKS: r.JWKS, JWKSURI: r.JWKSURI, Most: s.live.Load().Bounds.Clients})
+		service.NewClient{Grant: grant, JWKS: r.JWKS, JWKSURI: r.JWKSURI, Most: s.bounds().Clients})
 	return clientCreated{client.ID, secret, by.Company.ID, client.CreatedAt}, err
 }
 
-func (s *Server) listOAuthClients(ctx context.Context, by store.Caller, _ none) (list[service.Client], error) {
+func (s *clients) listOAuthClients(ctx context.Context, by store.Caller, _ none) (list[service.Client], error) {
 	return list[service.Client]{name: "clients", items: s.tokens.Clients(ctx, by)}, nil
 }
 
@@ -47,10 +53,10 @@ type deleteClientRequest struct {
 
 // deleteOAuthClient is an addition to the specification. It also deletes the client's tokens, and
 // ends the streams opened with them.
-func (s *Server) deleteOAuthClient(ctx context.Context, by store.Caller, r deleteClientRequest) (deletion, error) {
-	fingerprint, err := s.Store.Credentials.DeleteClient(ctx, by, r.ClientID)
-	if errors.Is(err, store.ErrNotFound) {
-		return deletion{}, fail(http.StatusNotFound, "OAuth client not found")
+func (s *clients) deleteOAuthClient(ctx context.Context, by store.Caller, r deleteClientRequest) (deletion, error) {
+	fingerprint, err := s.tokens.DeleteClient(ctx, by, r.ClientID)
+	if fingerprint == "" {
+		return deletion{}, err
 	}
 	s.hub.End(fingerprint) // even if the outcome is unknown
 	// and those of agents for whom the client has presented a person's assertion

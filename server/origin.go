@@ -13,12 +13,12 @@ import (
 // the page is open. So only known origins are allowed: a loopback name or address with this
 // server's port, the public address, and those that the operator has listed. Clients other than
 // browsers send no Origin and are not restricted.
-func (s *Server) checkOrigin(r *http.Request) error {
+func (a *api) checkOrigin(r *http.Request) error {
 	origins := r.Header["Origin"]
 	if len(origins) == 0 {
 		return nil
 	}
-	if len(origins) == 1 && (slices.Contains(s.live.Load().origins, strings.ToLower(origins[0])) || s.isOwnLoopback(origins[0], r)) {
+	if len(origins) == 1 && (slices.Contains(*a.origins.Load(), strings.ToLower(origins[0])) || a.isOwnLoopback(origins[0], r)) {
 		return nil
 	}
 	return fail(http.StatusForbidden, "Origin not allowed: pages of another address must be listed in --allowed-origins (or --base-url)")
@@ -26,20 +26,22 @@ func (s *Server) checkOrigin(r *http.Request) error {
 
 // preflight answers a browser that asks whether a page may send headers of its own with a request
 // (CORS). No route for all pages reads any that matters.
-func (c *call) preflight(method string) error {
-	h := c.w.Header()
-	h.Set("Access-Control-Allow-Methods", method)
-	h.Set("Access-Control-Allow-Headers", "*")
-	h.Set("Access-Control-Max-Age", "300")
-	c.w.WriteHeader(http.StatusNoContent)
-	return nil
+func preflight(method string) handler {
+	return handler{serve: func(c *call) error {
+		h := c.w.Header()
+		h.Set("Access-Control-Allow-Methods", method)
+		h.Set("Access-Control-Allow-Headers", "*")
+		h.Set("Access-Control-Max-Age", "300")
+		c.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}}
 }
 
 // isOwnLoopback reports whether an origin is a loopback name or address with our port.
-func (s *Server) isOwnLoopback(origin string, r *http.Request) bool {
-	scheme := s.ownScheme(r)
+func (a *api) isOwnLoopback(origin string, r *http.Request) bool {
+	scheme := a.ownScheme(r)
 	host, is := strings.CutPrefix(strings.ToLower(origin), scheme+"://")
-	return is && loopbackHost(s.ownHost(scheme, host))
+	return is && loopbackHost(a.ownHost(scheme, host))
 }
 
 // originOf returns the origin of a URL as browsers write it, or "".

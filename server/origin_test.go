@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"net/netip"
 	"testing"
-
-	"attestd/store"
 )
 
 // A page is ours by what the server knows of itself, never by what the request says: that Origin
@@ -13,8 +11,9 @@ import (
 // our address afterwards.
 func TestCheckOrigin(t *testing.T) {
 	t.Parallel()
-	s := New(Config{Store: new(store.Store), BaseURL: "https://attest.example.com/", Live: Live{AllowedOrigins: []string{"https://pages.example.com", "http://A.example:8081"}}})
-	s.listening = netip.MustParseAddrPort("127.0.0.1:8080")
+	s := &api{BaseURL: "https://attest.example.com"}
+	s.set([]string{"https://pages.example.com", "http://A.example:8081"}, AccessAll)
+	s.Listening = netip.MustParseAddrPort("127.0.0.1:8080")
 	for _, tt := range []struct {
 		origins []string
 		host    string

@@ -10,6 +10,9 @@ import (
 	"attestd/service/telemetry"
 )
 
+// otlp records telemetry.
+type otlp struct{ attestations *service.Attestations }
+
 // exportRequest has the query parameters of an export of telemetry. Package telemetry decodes the
 // body.
 type exportRequest struct {
@@ -20,9 +23,9 @@ type exportRequest struct {
 
 // telemetryExport implements OTLP/HTTP 1.x for a signal: each span or log record of an agent
 // becomes a record. The answer is 200 only when each is recorded, or refused by partial_success.
-func telemetryExport(signal telemetry.Signal) handler {
+func (s *otlp) telemetryExport(signal telemetry.Signal) handler {
 	form := formOf[exportRequest]()
-	form.refuse = (*call).refuseExport
+	form.refuse = refuseExport
 	serve := func(c *call) error {
 		var r exportRequest
 		if err := form.read(c, &r); err != nil {
@@ -32,15 +35,15 @@ func telemetryExport(signal telemetry.Signal) handler {
 		if err != nil {
 			return err
 		}
-		encoding, err := c.exportEncoding()
+		encoding, err := exportEncoding(c)
 		if err != nil {
 			return err
 		}
-		export, err := c.readExport(signal, encoding)
+		export, err := readExport(c, signal, encoding)
 		if err != nil {
 			return err
 		}
-		by, err := c.by(c.needs.who)
+		by, err := c.by(anybody)
 		if err != nil {
 			return err
 		}
@@ -48,13 +51,13 @@ func telemetryExport(signal telemetry.Signal) handler {
 			options.Agent = by.Agent
 		}
 		items := export.Select(options)
-		if err := c.spendExport(items); err != nil {
+		if err := spendExport(c, items); err != nil {
 			return err
 		}
-		if err := c.s.attestations.AppendTelemetry(c.Context(), by, items, options); err != nil {
+		if err := s.attestations.AppendTelemetry(c.Context(), by, items, options); err != nil {
 			return err
 		}
-		return c.answerExport(signal, encoding, items)
+		return answerExport(c, signal, encoding, items)
 	}
 	return handler{serve, form}
 }
@@ -73,14 +76,14 @@ func (r *exportRequest) options() (o telemetry.Options, err error) {
 }
 
 // spendExport counts the items that are to be recorded as that many calls of POST /v1/attest.
-func (c *call) spendExport(items []telemetry.Item) error {
+func spendExport(c *call, items []telemetry.Item) error {
 	n := 0
 	for i := range items {
 		if items[i].Refused == "" {
 			n++
 		}
 	}
-	most := c.s.limiter.Most(limit.Attest)
+	most := c.most(limit.Attest)
 	switch {
 	case n == 0:
 		return nil
@@ -99,7 +102,7 @@ const (
 )
 
 // readExport reads and decodes the body, which stays charged until the response.
-func (c *call) readExport(signal telemetry.Signal, encoding telemetry.Encoding) (*telemetry.Export, error) {
+func readExport(c *call, signal telemetry.Signal, encoding telemetry.Encoding) (*telemetry.Export, error) {
 	raw, err := c.readCompressed()
 	if err != nil {
 		return nil, err
@@ -114,7 +117,7 @@ func (c *call) readExport(signal telemetry.Signal, encoding telemetry.Encoding) 
 			size *= int64(len("\uFFFD")) // which replaces each byte that is no text
 		}
 		cost := int64(messages)*messageCost + copies*size + int64(min(messages, service.MaxItems))*exportCost
-		if c.decoded, err = c.s.decoding.Take(c.Context(), cost, c.holder()); err != nil {
+		if err := c.chargeDecoding(cost); err != nil {
 			return nil, err
 		}
 	}

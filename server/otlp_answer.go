@@ -22,7 +22,7 @@ const (
 )
 
 // exportEncoding returns the encoding of the body. Without a media type it is JSON, as everywhere.
-func (c *call) exportEncoding() (telemetry.Encoding, error) {
+func exportEncoding(c *call) (telemetry.Encoding, error) {
 	switch {
 	case mediaType(c.Header) == protobufType:
 		return telemetry.Protobuf, nil
@@ -34,7 +34,7 @@ func (c *call) exportEncoding() (telemetry.Encoding, error) {
 
 // answerExport responds with ExportTraceServiceResponse or ExportLogsServiceResponse, which differ
 // in the name of a member: how many items were refused, and why.
-func (c *call) answerExport(signal telemetry.Signal, encoding telemetry.Encoding, items []telemetry.Item) error {
+func answerExport(c *call, signal telemetry.Signal, encoding telemetry.Encoding, items []telemetry.Item) error {
 	refused, why := refusedItems(items)
 	if encoding == telemetry.JSON {
 		if refused == 0 {
@@ -50,7 +50,7 @@ func (c *call) answerExport(signal telemetry.Signal, encoding telemetry.Encoding
 		partial = protowire.AppendString(protowire.AppendTag(partial, 2, protowire.BytesType), why)
 		answer = protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial)
 	}
-	return c.protobuf(http.StatusOK, answer)
+	return protobuf(c, http.StatusOK, answer)
 }
 
 // maxReasons is how many reasons an answer names.
@@ -80,7 +80,7 @@ func refusedItems(items []telemetry.Item) (refused int, why string) {
 
 // refuseExport sends an error as google.rpc.Status in the encoding of the request. If that has none
 // of OTLP, it returns false.
-func (c *call) refuseExport(e *apiError) bool {
+func refuseExport(c *call, e *apiError) bool {
 	kind := mediaType(c.Header)
 	if kind != protobufType && kind != jsonType {
 		return false
@@ -100,7 +100,7 @@ func (c *call) refuseExport(e *apiError) bool {
 		return true
 	}
 	answer := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), statusCode(e.Status))
-	_ = c.protobuf(e.Status, protowire.AppendString(protowire.AppendTag(answer, 2, protowire.BytesType), message))
+	_ = protobuf(c, e.Status, protowire.AppendString(protowire.AppendTag(answer, 2, protowire.BytesType), message))
 	return true
 }
 
@@ -122,7 +122,7 @@ func statusCode(status int) uint64 {
 }
 
 // protobuf responds with an encoded message. It ignores errors, which mean that the client is gone.
-func (c *call) protobuf(status int, message []byte) error {
+func protobuf(c *call, status int, message []byte) error {
 	c.w.Header().Set("Content-Type", protobufType)
 	c.whole(status, message)
 	return nil

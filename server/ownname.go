@@ -16,12 +16,12 @@ import (
 // port, or the address that we listen on. Otherwise it is "", because Host is the requester's word:
 // an assertion that was made for another server would count here. Everything that tells who we are
 // MUST come from here, and not from Host; see TestHostIsNoIdentity.
-func (s *Server) ownBase(r *http.Request) string {
-	if s.BaseURL != "" {
-		return s.BaseURL
+func (a *api) ownBase(r *http.Request) string {
+	if a.BaseURL != "" {
+		return a.BaseURL
 	}
-	scheme := s.ownScheme(r)
-	host := s.ownHost(scheme, r.Host)
+	scheme := a.ownScheme(r)
+	host := a.ownHost(scheme, r.Host)
 	if host == "" {
 		return ""
 	}
@@ -29,8 +29,8 @@ func (s *Server) ownBase(r *http.Request) string {
 }
 
 // ownURL returns the URL of a request below ownBase, without the query.
-func (s *Server) ownURL(r *http.Request) string {
-	base := s.ownBase(r)
+func (a *api) ownURL(r *http.Request) string {
+	base := a.ownBase(r)
 	if base == "" {
 		return ""
 	}
@@ -39,8 +39,8 @@ func (s *Server) ownURL(r *http.Request) string {
 
 // ownScheme returns the scheme of the URL that the sender of a request has used: that of the
 // connection, or what a trusted proxy says.
-func (s *Server) ownScheme(r *http.Request) string {
-	if len(s.TrustedProxies) > 0 && trustedHop(parseHop(r.RemoteAddr), s.TrustedProxies) {
+func (a *api) ownScheme(r *http.Request) string {
+	if len(a.TrustedProxies) > 0 && trustedHop(parseHop(r.RemoteAddr), a.TrustedProxies) {
 		return forwardedProto(r)
 	}
 	return connectionProto(r)
@@ -48,13 +48,13 @@ func (s *Server) ownScheme(r *http.Request) string {
 
 // ownHost returns a host, with its port unless that is the scheme's own, in one spelling: where it
 // is a loopback name with our port, or the address that we listen on, and "" otherwise.
-func (s *Server) ownHost(scheme, host string) string {
+func (a *api) ownHost(scheme, host string) string {
 	usual := map[string]string{"http": "80", "https": "443"}[scheme]
 	name, port, err := net.SplitHostPort(host)
 	if err != nil { // the port is omitted
 		name, port = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), usual
 	}
-	if !s.listening.IsValid() || port != strconv.Itoa(int(s.listening.Port())) {
+	if !a.Listening.IsValid() || port != strconv.Itoa(int(a.Listening.Port())) {
 		return ""
 	}
 	addr, err := netip.ParseAddr(name)
@@ -62,7 +62,7 @@ func (s *Server) ownHost(scheme, host string) string {
 	switch {
 	case strings.EqualFold(name, "localhost"):
 		name = "localhost"
-	case err != nil || addr.Zone() != "" || !addr.IsLoopback() && addr != s.listening.Addr() || addr.IsUnspecified():
+	case err != nil || addr.Zone() != "" || !addr.IsLoopback() && addr != a.Listening.Addr() || addr.IsUnspecified():
 		return ""
 	default:
 		name = addr.String()
@@ -88,9 +88,9 @@ func addressOf(a net.Addr) netip.AddrPort {
 
 // requestBase is the address in the discovery document of the specification, which is the
 // requester's own word where --base-url is not set. It tells nobody who we are.
-func (s *Server) requestBase(r *http.Request) string {
-	if s.BaseURL != "" {
-		return s.BaseURL
+func (a *api) requestBase(r *http.Request) string {
+	if a.BaseURL != "" {
+		return a.BaseURL
 	}
 	return forwardedProto(r) + "://" + r.Host
 }
@@ -99,4 +99,14 @@ func (s *Server) requestBase(r *http.Request) string {
 // (RFC 9110 §15.5.20).
 func misdirected() *apiError {
 	return &apiError{Status: http.StatusMisdirectedRequest, Code: "NAME_UNKNOWN", Message: "Misdirected Request: " + service.ErrNoName.Error()}
+}
+
+// ownIssuer is the issuer of a company as the sender of a request may know it; see ownBase. The
+// error is misdirected.
+func (a *api) ownIssuer(r *http.Request, companyID string) (string, error) {
+	base := a.ownBase(r)
+	if base == "" {
+		return "", misdirected()
+	}
+	return service.IssuerOf(base, companyID), nil
 }

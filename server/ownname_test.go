@@ -2,16 +2,8 @@ package server
 
 import (
 	"crypto/tls"
-	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"net/http"
 	"net/netip"
-	"path/filepath"
-	"slices"
-	"strings"
 	"testing"
 )
 
@@ -57,9 +49,9 @@ func TestOwnBase(t *testing.T) {
 		{"0.0.0.0:8080", "https://attest.example.com", "http", "evil.example", "https://attest.example.com"},
 		{"0.0.0.0:8080", "https://attest.example.com", "http", "localhost:8080", "https://attest.example.com"},
 	} {
-		s := &Server{Config: Config{BaseURL: c.base}}
+		s := &api{BaseURL: c.base}
 		if c.listening != "" {
-			s.listening = netip.MustParseAddrPort(c.listening)
+			s.Listening = netip.MustParseAddrPort(c.listening)
 		}
 		r := &http.Request{Host: c.host, RemoteAddr: "192.0.2.9:1", Header: http.Header{"X-Forwarded-Proto": {"https"}, "X-Forwarded-Host": {"evil.example"}, "Forwarded": {"host=evil.example"}}}
 		if c.scheme == "https" {
@@ -69,113 +61,4 @@ func TestOwnBase(t *testing.T) {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}
-}
-
-// hosts are all places where code that serves requests reads a Host or a forwarding header, by file
-// and expression, with what they do with it. None of them tells who we are; ownname.go alone does.
-var hosts = map[string]string{
-	"server/ownname.go r.Host":                     "the rule",
-	"server/clientip.go \"X-Forwarded-For\"":       "whose address counts, from trusted proxies",
-	"server/clientip.go \"X-Forwarded-Proto\"":     "see ownScheme",
-	"server/ca.go \"Host, X-Forwarded-Proto\"":     "Vary",
-	"server/handle.go \"Host, X-Forwarded-Proto\"": "Vary",
-	"server/recover.go r.Host":                     "a sign of a proxy, which refuses",
-	"server/recover.go \"Forwarded\"":              "a sign of a proxy, which refuses",
-	"server/recover.go \"X-Forwarded-\"":           "a sign of a proxy, which refuses",
-	"server/tls.go r.Host":                         "whether the browser may use https alone for its own address",
-	"server/redirect.go r.Host":                    "the same address on https",
-	"server/redirect.go to.Host":                   "a URL",
-	"server/routes.go c.Host":                      "looks for another method of the same path",
-	"server/https/acme.go r.Host":                  "compared with --acme-domain",
-	"server/https/acme.go asked.Host":              "compared with --acme-domain",
-	"server/origin.go u.Host":                      "a URL",
-	"server/export/https.go u.Host":                "a URL",
-	"server/export/https.go h.url.Host":            "a URL",
-	"agent/localhttp/localhttp.go r.Host":          "compared with the loopback names and the public URL",
-	"agent/localhttp/localhttp.go public.Host":     "a URL",
-	"agent/localhttp/localhttp.go u.Host":          "a URL",
-	"agent/mcpserver/resource.go at.Host":          "a URL",
-	"agent/mcpproxy/discovery.go d.upstream.Host":  "a URL",
-	"agent/mcpproxy/discovery.go issuer.Host":      "a URL",
-	"agent/mcpproxy/remote.go u.Host":              "a URL",
-	"agent/mcpproxy/remote.go to.Host":             "a URL",
-	"agent/mcpproxy/remote.go \"Host\"":            "headers that are not handed on",
-	"agent/mcpproxy/remote.go \"Forwarded\"":       "headers that are not handed on",
-	"agent/mcpproxy/remote.go \"X-Forwarded-\"":    "headers that are not handed on",
-}
-
-// What a request says about our name is read in one place. Whoever reads Host or a forwarding
-// header elsewhere, in a file that serves requests, must say here why that is no identity.
-func TestHostIsNoIdentity(t *testing.T) {
-	t.Parallel()
-	found := map[string]bool{}
-	for _, folder := range []string{"server", "service", "agent", "cmd"} {
-		err := filepath.WalkDir(filepath.Join("..", folder), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-				return err
-			}
-			return hostsIn(path, func(what string) {
-				found[filepath.ToSlash(strings.TrimPrefix(path, ".."+string(filepath.Separator)))+" "+what] = true
-			})
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	for what := range found {
-		if hosts[what] == "" {
-			t.Errorf("%s: who we are is for ownBase to say; if this tells nobody, list it with what it does", what)
-		}
-	}
-	for what := range hosts {
-		if !found[what] {
-			t.Errorf("%s: is there no more", what)
-		}
-	}
-}
-
-// hostsIn reports the members Host and the names of forwarding headers in a file that serves
-// requests: one that names http.Request, or is of package server.
-func hostsIn(path string, report func(string)) error {
-	set := token.NewFileSet()
-	file, err := parser.ParseFile(set, path, nil, 0)
-	if err != nil {
-		return err
-	}
-	serves := file.Name.Name == "server"
-	var all []string
-	ast.Inspect(file, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.SelectorExpr:
-			x := exprText(n.X)
-			serves = serves || x == "http" && n.Sel.Name == "Request"
-			if n.Sel.Name == "Host" {
-				all = append(all, x+".Host")
-			}
-		case *ast.BasicLit:
-			text := strings.Trim(n.Value, "\"`")
-			name := !strings.ContainsAny(text, " :;=") || text == "Host, X-Forwarded-Proto"
-			if n.Kind == token.STRING && name && (text == "Host" || strings.Contains(text, "Forwarded")) {
-				all = append(all, n.Value)
-			}
-		}
-		return true
-	})
-	if serves {
-		for _, what := range slices.Compact(slices.Sorted(slices.Values(all))) {
-			report(what)
-		}
-	}
-	return nil
-}
-
-// exprText is the text of names joined by dots.
-func exprText(e ast.Expr) string {
-	switch e := e.(type) {
-	case *ast.Ident:
-		return e.Name
-	case *ast.SelectorExpr:
-		return exprText(e.X) + "." + e.Sel.Name
-	}
-	return fmt.Sprintf("%T", e)
 }

@@ -14,6 +14,9 @@ import (
 	"attestd/store"
 )
 
+// passports are issued, rotated, verified and revoked.
+type passports struct{ passports *service.Passports }
+
 type issuePassportRequest struct {
 	AgentID string   `path:"agentId"`
 	Scopes  []string `json:"scopes" must:"scopes"`
@@ -21,7 +24,7 @@ type issuePassportRequest struct {
 	JKT     string   `json:"jkt" must:"thumbprint"`
 }
 
-func (s *Server) issuePassport(ctx context.Context, by store.Caller, r issuePassportRequest) (service.Passport, error) {
+func (s *passports) issuePassport(ctx context.Context, by store.Caller, r issuePassportRequest) (service.Passport, error) {
 	return s.passports.Issue(ctx, by, r.AgentID, r.Scopes, r.JKT, time.Duration(r.TTL)*time.Second)
 }
 
@@ -32,7 +35,7 @@ type rotatePassportRequest struct {
 
 // rotatePassport reads the passport from the header with the service's name, or from
 // Attestd-Passport, which is always accepted.
-func (s *Server) rotatePassport(
+func (s *passports) rotatePassport(
 	ctx context.Context, by store.Caller, r rotatePassportRequest,
 ) (service.Passport, error) {
 	// for example Service-Passport for the service name "service"
@@ -60,7 +63,7 @@ type verifyPassportRequest struct {
 
 // verifyPassport returns every reason to reject a passport, including an invalid request, in one
 // format.
-func (s *Server) verifyPassport(
+func (s *passports) verifyPassport(
 	ctx context.Context, by store.Caller, r verifyPassportRequest,
 ) (service.VerifiedPassport, error) {
 	token, _ := asText(r.Passport)
@@ -106,7 +109,7 @@ type passportsRequest struct {
 }
 
 // listPassports is an addition to the specification: a page of issued passports, newest first.
-func (s *Server) listPassports(
+func (s *passports) listPassports(
 	ctx context.Context, by store.Caller, r passportsRequest,
 ) (list[service.PassportItem], error) {
 	found, rest, err := s.passports.List(ctx, by, store.PassportFilter{AgentID: r.Agent, Status: r.Status}, r.Cursor)

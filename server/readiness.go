@@ -67,11 +67,11 @@ type readiness struct {
 // ready reports whether a write is possible now: the server is not stopping, the database takes a
 // write, and its disk has room. Where writes are possible it says what else is wrong. It is an
 // addition to the specification.
-func (s *Server) ready(ctx context.Context, _ store.Caller, _ none) (readiness, error) {
+func (s *status) ready(ctx context.Context, _ store.Caller, _ none) (readiness, error) {
 	return s.readiness(ctx)
 }
 
-func (s *Server) readiness(ctx context.Context) (readiness, error) {
+func (s *status) readiness(ctx context.Context) (readiness, error) {
 	if s.stopping.Load() {
 		return readiness{}, &apiError{Status: 503, Code: codeStopping, Message: "Service Unavailable: the server is stopping"}
 	}
@@ -86,7 +86,7 @@ func (s *Server) readiness(ctx context.Context) (readiness, error) {
 }
 
 // writable returns nil if the store can write, or the error that a write would get.
-func (s *Server) writable(ctx context.Context) error {
+func (s *status) writable(ctx context.Context) error {
 	err := s.readyCheck.Ask(ctx)
 	if late := (*jobs.NoAnswerError)(nil); errors.As(err, &late) {
 		return unavailable("NOT_DONE", "the database does not answer", late.Cause).with("Retry-After", "1")
@@ -95,12 +95,12 @@ func (s *Server) writable(ctx context.Context) error {
 }
 
 // diskLow reports whether the file system of the database has less room than Live.DiskFloor.
-func (s *Server) diskLow(disk store.DiskStatus) bool {
+func (s *status) diskLow(disk store.DiskStatus) bool {
 	return disk.FreeKnown && disk.Free < s.live.Load().DiskFloor
 }
 
 // degraded returns the state of a server that can write. It uses no database.
-func (s *Server) degraded() readiness {
+func (s *status) degraded() readiness {
 	status := s.Store.Status()
 	r := readiness{Status: "ready", HeadFile: status.HeadFile, TablesChanged: len(s.Store.Tables.Changed()),
 		RolledBack: len(s.Store.Rollback.Halted()), LogsFailed: s.integrity.Status().Failing, CallsDisobeyed: s.calls.Disobeyed()}

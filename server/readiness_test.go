@@ -15,7 +15,7 @@ func TestNotReadyWhileACommitHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hung := make(chan struct{})
-		s := &Server{readyCheck: jobs.NewReadyCheck(func(context.Context) error { <-hung; return nil })}
+		s := &status{background: background{readyCheck: jobs.NewReadyCheck(func(context.Context) error { <-hung; return nil })}}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- s.readyCheck.Run(ctx) }()

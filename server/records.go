@@ -4,14 +4,25 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
-	"net/http"
 	"strings"
 	"unicode/utf8"
 
+	"golang.org/x/sync/semaphore"
+
 	"attestd/chain"
 	"attestd/chain/search"
+	"attestd/server/jobs"
+	"attestd/server/limit"
 	"attestd/store"
 )
+
+// searches find and count records.
+type searches struct {
+	Store   *store.Store
+	pool    *limit.Pool         // of searches under way
+	long    *semaphore.Weighted // of 1: the turn of a search that reads each payload, or all records
+	appends *jobs.Pace
+}
 
 type recordsRequest struct {
 	Agent       string        `query:"agent"`
@@ -41,12 +52,12 @@ type searched struct {
 }
 
 // searchRecords is an addition to the specification: the matching records of a log.
-func (s *Server) searchRecords(ctx context.Context, by store.Caller, r recordsRequest) (body, error) {
+func (s *searches) searchRecords(ctx context.Context, by store.Caller, r recordsRequest) (body, error) {
 	what, err := s.searched(ctx, by, &r)
 	if err != nil {
 		return nil, err
 	}
-	p := &page{searched: what, limit: r.Limit}
+	p := &page{s: s, searched: what, limit: r.Limit}
 	switch {
 	case strings.Contains(r.Accept, "text/event-stream"):
 		p.limit = orPage(p.limit)
@@ -69,7 +80,7 @@ func orPage(limit int) int {
 }
 
 // searched returns the search that a request asks for.
-func (s *Server) searched(ctx context.Context, by store.Caller, r *recordsRequest) (w searched, err error) {
+func (s *searches) searched(ctx context.Context, by store.Caller, r *recordsRequest) (w searched, err error) {
 	switch r.Order {
 	case "", "newest":
 		w.backward = true
@@ -142,12 +153,8 @@ func (r *recordsRequest) check() error {
 	return nil
 }
 
-func badQuery(what string) error {
-	return fail(http.StatusBadRequest, "Invalid query parameter: "+what)
-}
-
 // period returns the range of the first size records of a chain that are in a period.
-func (s *Server) period(ctx context.Context, number, size int64, since, until string) (from, to int64, err error) {
+func (s *searches) period(ctx context.Context, number, size int64, since, until string) (from, to int64, err error) {
 	to = size
 	if until != "" {
 		to, err = s.Store.SizeAt(ctx, number, size, until)

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"net/http"
 
 	"attestd/chain"
 	"attestd/chain/search"
@@ -14,6 +12,7 @@ import (
 
 // page is the requested number of matching records.
 type page struct {
+	s *searches
 	searched
 	limit int // 0 for all
 	scan  *search.Scan
@@ -26,12 +25,12 @@ func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, 
 	if p.isLong() {
 		parts = limit.LongSearch
 	}
-	done, err := c.s.beginSearch(p.company, parts)
+	done, err := p.s.beginSearch(p.company, parts)
 	if err != nil {
 		return err
 	}
 	defer done()
-	p.scan = search.NewScan(&turns{Reader: c.s.Store, s: c.s, long: p.isLong()}, p.log.Chain, p.filter, p.from, p.to,
+	p.scan = search.NewScan(&turns{Reader: p.s.Store, s: p.s, long: p.isLong()}, p.log.Chain, p.filter, p.from, p.to,
 		p.backward)
 	isFull := func() bool { return p.limit > 0 && p.found == p.limit }
 	// A page ends when one more record is found, so that the next one is not empty, unless finding
@@ -67,12 +66,12 @@ func (p *page) isLong() bool { return p.filter.NeedsRecords() || p.limit == 0 }
 
 // beginSearch takes parts of the budget until done is called. A company's first search may use the
 // reserve, so that slow readers of other companies cannot block it.
-func (s *Server) beginSearch(company, parts int64) (done func(), err error) {
-	holder := limit.Holder{Company: company, Known: s.searches.Holds(company) == 0}
-	if err := s.searches.Take(parts, holder); err != nil {
+func (s *searches) beginSearch(company, parts int64) (done func(), err error) {
+	holder := limit.Holder{Company: company, Known: s.pool.Holds(company) == 0}
+	if err := s.pool.Take(parts, holder); err != nil {
 		return nil, unavailable("NOT_DONE", "too many searches are under way; try again later", err).with("Retry-After", "1")
 	}
-	return func() { s.searches.Give(parts, holder) }, nil
+	return func() { s.pool.Give(parts, holder) }, nil
 }
 
 // next returns the cursor for the remaining part, or "".
@@ -107,11 +106,6 @@ func damage(err error) error {
 		return err
 	}
 	return damagedRecord(found.Index, err)
-}
-
-func damagedRecord(index int64, cause error) *apiError {
-	return &apiError{Status: http.StatusInternalServerError, Code: "RECORD_DAMAGED", cause: cause,
-		Message: fmt.Sprintf("Record %d of the log is missing or damaged on disk; GET /v1/verify says what is wrong", index)}
 }
 
 var errNoJSON = errors.New("not JSON")

@@ -14,7 +14,7 @@ import (
 // read at most, which takes some milliseconds.
 type turns struct {
 	search.Reader
-	s    *Server
+	s    *searches
 	long bool  // the search probably reads much
 	read int64 // number of bytes
 }
@@ -61,13 +61,13 @@ func (t *turns) take(ctx context.Context, read func() error) error {
 	if !t.long && t.read < atOnce {
 		return read()
 	}
-	if err := t.s.longSearch.Acquire(ctx, 1); err != nil {
+	if err := t.s.long.Acquire(ctx, 1); err != nil {
 		return err
 	}
-	defer t.s.longSearch.Release(1)
+	defer t.s.long.Release(1)
 	begun := time.Now()
 	err := read()
-	if now := time.Now(); t.s.deliverer.Pace.IsBusy(now) {
+	if now := time.Now(); t.s.appends.IsBusy(now) {
 		_ = sleep.For(ctx, now.Sub(begun))
 	}
 	return err

@@ -51,7 +51,7 @@ func TestLongSearchYieldsToOthers(t *testing.T) {
 	for what, read := range reads {
 		for _, long := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
-				s := &Server{longSearch: semaphore.NewWeighted(1), deliverer: &jobs.Deliverer{Pace: new(jobs.Pace)}}
+				s := &searches{long: semaphore.NewWeighted(1), appends: new(jobs.Pace)}
 				took := func(r *turns) time.Duration {
 					begun := time.Now()
 					if err := read(r); err != nil {
@@ -60,14 +60,14 @@ func TestLongSearchYieldsToOthers(t *testing.T) {
 					return time.Since(begun)
 				}
 				first := &turns{Reader: slow{atOnce / 2}, s: s, long: long}
-				_ = s.longSearch.Acquire(t.Context(), 1) // another's turn
-				time.AfterFunc(time.Second, func() { s.longSearch.Release(1) })
+				_ = s.long.Acquire(t.Context(), 1) // another's turn
+				time.AfterFunc(time.Second, func() { s.long.Release(1) })
 				for i, waits := range []bool{long, false, !long} {
 					if d := took(first); (d > 900*time.Millisecond) != waits {
 						t.Errorf("%s, long %v: read %d took %v; it waits: %v", what, long, i, d, waits)
 					}
 				}
-				s.deliverer.Pace.Appended(1000, time.Now())
+				s.appends.Appended(1000, time.Now())
 				if d := took(first); d != 2*readTakes {
 					t.Errorf("%s, long %v: %v beside appends, want %v", what, long, d, 2*readTakes)
 				}
@@ -79,8 +79,8 @@ func TestLongSearchYieldsToOthers(t *testing.T) {
 // Who goes away while he waits for his turn has not read.
 func TestSearchTurnCanceled(t *testing.T) {
 	testenv.Concurrent(t)
-	s := &Server{longSearch: semaphore.NewWeighted(1), deliverer: &jobs.Deliverer{Pace: new(jobs.Pace)}}
-	_ = s.longSearch.Acquire(t.Context(), 1)
+	s := &searches{long: semaphore.NewWeighted(1), appends: new(jobs.Pace)}
+	_ = s.long.Acquire(t.Context(), 1)
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	r := &turns{Reader: slow{1}, s: s, long: true}
@@ -93,7 +93,7 @@ func TestSearchTurnCanceled(t *testing.T) {
 // company.
 func TestSearchesAreFairAcrossCompanies(t *testing.T) {
 	testenv.Concurrent(t)
-	s := &Server{searches: limit.NewPool(limit.Searches(48))} // 6 for each company, 24 kept
+	s := &searches{pool: limit.NewPool(limit.Searches(48))} // 6 for each company, 24 kept
 	begins := func(company, parts int64) func() {
 		t.Helper()
 		done, err := s.beginSearch(company, parts)

@@ -3,10 +3,7 @@ package server
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
-	"net/netip"
-	"strings"
 
 	"attestd/crypto/cred"
 	"attestd/store"
@@ -17,7 +14,7 @@ type recoverKeyRequest struct {
 }
 
 // recoverKey returns the first API key of a company. It MUST be guarded by localOnly.
-func (s *Server) recoverKey(ctx context.Context, by store.Caller, r recoverKeyRequest) (keyBody, error) {
+func (s *companies) recoverKey(ctx context.Context, by store.Caller, r recoverKeyRequest) (keyBody, error) {
 	if cred.CheckSegment(r.CompanyID) != nil {
 		return keyBody{}, fail(http.StatusBadRequest, "Missing or invalid field: companyId is required")
 	}
@@ -29,8 +26,8 @@ func (s *Server) recoverKey(ctx context.Context, by store.Caller, r recoverKeyRe
 }
 
 // localOnly admits only callers on this machine who can also read the file. The error says why not.
-func localOnly(c *call) error {
-	if why := c.s.notLocal(c.Request); why != "" {
+func (s *companies) localOnly(c *call) error {
+	if why := s.notLocal(c.Request); why != "" {
 		return fail(http.StatusForbidden, "Forbidden: "+why+"; or use: attestd recover-key")
 	}
 	return nil
@@ -39,11 +36,11 @@ func localOnly(c *call) error {
 // notLocal returns why a request does not seem to come from this machine and the owner of the
 // server, or "". It combines several signs, because a proxy, a tunnel or a web page can fake any
 // single one.
-func (s *Server) notLocal(r *http.Request) string {
+func (s *companies) notLocal(r *http.Request) string {
 	switch {
 	case !s.RecoverEndpoint:
 		return "this endpoint is switched off"
-	case !s.listening.Addr().IsLoopback() || s.BaseURL != "" || len(s.TrustedProxies) > 0:
+	case !s.api.Listening.Addr().IsLoopback() || s.api.BaseURL != "" || len(s.api.TrustedProxies) > 0:
 		return "this endpoint is off where the server listens on more than loopback, or --base-url or --trusted-proxies is set"
 	case !isLocal(r):
 		return "only for callers on this machine that come without a proxy"
@@ -51,31 +48,4 @@ func (s *Server) notLocal(r *http.Request) string {
 		return "only for processes of root or of the server's own user"
 	}
 	return ""
-}
-
-// isLocal reports whether a request comes from this machine without a proxy. A proxy is recognized
-// by a forwarding header, by a Host that is not loopback, or, with an old default, by HTTP/1.0. A
-// web page is recognized by Origin.
-func isLocal(r *http.Request) bool {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || !peer.Addr().Unmap().IsLoopback() || !r.ProtoAtLeast(1, 1) || !loopbackHost(r.Host) {
-		return false
-	}
-	for name := range r.Header {
-		switch {
-		case name == "Origin", name == "Forwarded", name == "Via", name == "X-Real-Ip", strings.HasPrefix(name,
-			"X-Forwarded-"):
-			return false
-		}
-	}
-	return true
-}
-
-func loopbackHost(host string) bool {
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
-	addr, err := netip.ParseAddr(host)
-	return strings.EqualFold(host, "localhost") || err == nil && addr.Unmap().IsLoopback()
 }

@@ -50,8 +50,8 @@ func (r Registration) fingerprint() string {
 }
 
 // mayRegister admits only callers who may register a company.
-func mayRegister(c *call) error {
-	switch r := c.s.live.Load().Registration; {
+func (s *companies) mayRegister(c *call) error {
+	switch r := s.registration(); {
 	case r.Mode == RegistrationOpen:
 		return nil
 	case r.Mode == RegistrationLoopback && isLocal(c.Request):

@@ -18,14 +18,15 @@ type reportRequest struct {
 
 // report is a response with the stored records of a period, in constant memory.
 type report struct {
+	store *store.Store
 	evidence.Report
 	chains [2]int64
 }
 
 // report returns all records of a period from both logs.
-func (s *Server) report(ctx context.Context, by store.Caller, r reportRequest) (report, error) {
+func (s *evidences) report(ctx context.Context, by store.Caller, r reportRequest) (report, error) {
 	head, err := s.proofs.Report(ctx, by, r.From, r.To)
-	return report{head, [2]int64{by.Company.Actions.Chain, by.Company.Control.Chain}}, err
+	return report{s.Store, head, [2]int64{by.Company.Actions.Chain, by.Company.Control.Chain}}, err
 }
 
 func (report) setHeader(h http.Header) { h.Set("Cache-Control", "no-store") }
@@ -41,7 +42,7 @@ func (a report) writeTo(c *call, status int) error {
 		l := &a.File.Logs[i]
 		checkpoint, _, err := tlog.ParseSignedCheckpoint([]byte(a.Periods[i].End))
 		if err == nil {
-			err = c.eachRecord(buf, a.chains[i], a.Periods[i].Frontier.Size, checkpoint.Size, func(r *chain.Record) {
+			err = eachRecord(c, a.store, buf, a.chains[i], a.Periods[i].Frontier.Size, checkpoint.Size, func(r *chain.Record) {
 				buf.Write(append(evidence.AppendLine(buf.AvailableBuffer(), l.Name, r), '\n'))
 			})
 		}

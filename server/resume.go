@@ -18,7 +18,7 @@ const resumeBytes = 1 << 20
 // impossible index is refused before the stream begins, because the client has lost records
 // permanently, or uses another chain. So is one whose payload was pruned: a record that is read
 // again is verified by itself where several servers write, and without its payload it cannot be.
-func (s *Server) resume(c *call, by store.Caller, who *stream.Subscriber) error {
+func (s *streams) resume(c *call, by store.Caller, who *stream.Subscriber) error {
 	if !c.query.Has("from") {
 		return nil
 	}
@@ -53,7 +53,7 @@ func (s *Server) resume(c *call, by store.Caller, who *stream.Subscriber) error 
 
 // backlog returns a function that reads the records of a company's actions from an index on, with
 // the monitor's verdicts.
-func (s *Server) backlog(company *store.Company, from int64) stream.Backlog {
+func (s *streams) backlog(company *store.Company, from int64) stream.Backlog {
 	number := company.Actions.Chain
 	reader := s.monitor.EventReader(number, from)
 	began := false
@@ -83,7 +83,7 @@ func (s *Server) backlog(company *store.Company, from int64) stream.Backlog {
 }
 
 // readFrom reads the next few records of a chain, and returns the index after them.
-func (s *Server) readFrom(ctx context.Context, number, from int64) (records []chain.Record, next int64, err error) {
+func (s *streams) readFrom(ctx context.Context, number, from int64) (records []chain.Record, next int64, err error) {
 	cursor, size := s.feed.Follow(number, from), 0
 	err = cursor.Read(ctx, func(r *chain.Record) bool {
 		records = append(records, r.Clone())

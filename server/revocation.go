@@ -14,7 +14,7 @@ type revokePassportRequest struct {
 	Reason *string `json:"reason" must:"text"`
 }
 
-func (s *Server) revokePassport(
+func (s *passports) revokePassport(
 	ctx context.Context, by store.Caller, r revokePassportRequest,
 ) (service.Revocation, error) {
 	jti := strings.TrimSpace(r.JTI)
@@ -24,7 +24,7 @@ func (s *Server) revokePassport(
 	return s.passports.Revoke(ctx, by, jti, r.Reason)
 }
 
-func (s *Server) revokedPassports(ctx context.Context, by store.Caller, _ none) (list[service.Revocation], error) {
+func (s *passports) revokedPassports(ctx context.Context, by store.Caller, _ none) (list[service.Revocation], error) {
 	return list[service.Revocation]{name: "revoked", items: s.passports.Revoked(ctx, by)}, nil
 }
 
@@ -46,7 +46,7 @@ func (a ocspAnswer) setHeader(h http.Header) {
 
 // ocsp returns a signed status, which is never "valid" for a passport that this company has not
 // issued.
-func (s *Server) ocsp(ctx context.Context, by store.Caller, r ocspRequest) (ocspAnswer, error) {
+func (s *passports) ocsp(ctx context.Context, by store.Caller, r ocspRequest) (ocspAnswer, error) {
 	status, err := s.passports.Status(ctx, by, r.JTI)
 	return ocspAnswer{status}, err
 }

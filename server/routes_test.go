@@ -26,7 +26,7 @@ func TestRoutesMatchOpenAPI(t *testing.T) {
 	}
 	tiers := map[limit.Tier]string{limit.Standard: "standard", limit.Sensitive: "sensitive", limit.Attest: "attest", limit.Log: "log"}
 	served := map[string]policy{}
-	for _, rt := range routes {
+	for _, rt := range routes(new(resources)) {
 		who, role := rt.needs.who, "public"
 		if !rt.needs.isPublic() {
 			role = string(who.role())
@@ -72,7 +72,7 @@ func TestRequestsMatchOpenAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rt := range routes {
+	for _, rt := range routes(new(resources)) {
 		if rt.handler.form == nil {
 			continue
 		}

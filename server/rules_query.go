@@ -142,3 +142,7 @@ func jsonNumber(v jsontext.Value) (f float64, err error) {
 	err = json.Unmarshal(v, &f)
 	return f, err
 }
+
+func badQuery(what string) error {
+	return fail(http.StatusBadRequest, "Invalid query parameter: "+what)
+}

@@ -40,8 +40,8 @@ func verifyWorkers() int { return runtime.GOMAXPROCS(0) }
 // that it started has ended. It returns nil after a stop by ctx. It closes ln but not the store,
 // which is no longer used.
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {
-	s.listening = addressOf(ln.Addr())
-	s.listener = limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log)
+	s.api.Listening = addressOf(ln.Addr())
+	s.status.listener = limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log)
 	s.integrity.Open(ctx)
 	s.calls.Count(ctx)
 	l := lifecycle{
@@ -50,7 +50,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		log:     s.Log,
 		begin:   s.recordStart,
 		delay:   s.DrainDelay,
-		leave:   func() { s.stopping.Store(true) },
+		leave:   func() { s.status.stopping.Store(true) },
 		workers: []worker{
 			s.write,
 			s.readyCheck.Run,
@@ -78,19 +78,19 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		l.workers = append(l.workers, s.exporter.Run)
 	}
 	if s.metrics != nil {
-		s.metrics.Add(s.values()...)
+		s.metrics.Add(s.status.values()...)
 		l.workers = append(l.workers, s.serveMetrics, s.companies.Run)
 	}
 	if s.Backups != nil {
 		l.workers = append(l.workers, s.Backups.Run)
 	}
 	if s.TLS != nil {
-		s.TLS.addTo(&l, s.listener, s.recordStart)
+		s.TLS.addTo(&l, s.status.listener, s.recordStart)
 	}
 	if s.Traces != nil {
 		l.workers = append(l.workers, s.Traces.Run)
 	}
-	return l.run(ctx, s.listener)
+	return l.run(ctx, s.status.listener)
 }
 
 // write runs the goroutine that writes the database. It stops after the last request.

@@ -103,116 +103,128 @@ var DefaultBounds = Bounds{Keys: 1000, Clients: 1000, Agents: 1_000_000, Webhook
 // Server answers the API. Run starts and stops everything it needs.
 type Server struct {
 	Config
-	monitor           *chain.Monitor
-	limiter           *limit.Limiter
-	bodies            *limit.Pool // of bytes
-	decoding          *limit.Decoding
-	hub               *stream.Hub
-	checkpoints       *service.Checkpoints
-	witnessPublishers []*jobs.WitnessPublisher // one for each of Witnesses
-	feed              *feed.Feed
-	webhooks          *webhook.Client
-	deliverer         *jobs.Deliverer
-	exporter          *jobs.Exporter // nil for none
-	keySets           *keysets.Sets
-	changes           *jobs.Changes
-	tables            *jobs.TableWatch
-	readyCheck        *jobs.ReadyCheck
-	metrics           *metrics.Metrics   // nil without MetricsListener
-	companies         *jobs.CompanyCount // runs for metrics alone
-	listener          *limit.Listener    // of Run
-	clock             *jobs.Clock
-	stopping          atomic.Bool // Run was asked to stop
-	began             time.Time
-	integrity         *jobs.Integrity
-	retention         *jobs.Retention
-	calls             *jobs.CallWatch
+	background
+	api       *api
+	resources resources
+	status    *status
 
-	agents       *service.Agents
-	agentKeys    *service.AgentKeys
-	federations  *service.Federations
-	tokens       *service.Tokens
-	nonces       *service.Nonces
-	issuers      *service.Issuers
-	delegations  *service.Delegations
-	attestations *service.Attestations
-	proofs       *service.Evidence
-	passports    *service.Passports
+	monitor     *chain.Monitor
+	hub         *stream.Hub
+	feed        *feed.Feed
+	webhooks    *webhook.Client
+	keySets     *keysets.Sets
+	federations *service.Federations
+	metrics     *metrics.Metrics // nil without MetricsListener
 
-	live      atomic.Pointer[live]
+	live      atomic.Pointer[Live]
 	recording sync.Mutex // of recordStart
-
-	// the address of the listener; set before anything is served
-	listening netip.AddrPort
-
-	verifications *verifications // of GET /v1/verify
-	searches      *limit.Pool    // of GET /v1/records and its histogram
-
-	sampled sampler // of the lines of requests
-
-	// of 1: the turn of a search that reads each payload, or all records
-	longSearch *semaphore.Weighted
 }
 
 // New wires a server; nothing runs and nothing is listened on before Run.
 func New(cfg Config) *Server {
 	cfg.BaseURL = strings.TrimRight(cfg.BaseURL, "/")
-	s := &Server{Config: cfg, began: time.Now(), limiter: limit.NewLimiter(cfg.Limits), bodies: limit.NewPool(cfg.Budgets.Bodies)}
+	if cfg.Retention == (store.Retention{}) {
+		cfg.Retention = store.DefaultRetention
+	}
+	s := &Server{Config: cfg}
+	s.live.Store(&cfg.Live)
 	s.Config.Live = Live{} // s.live has them
-	s.live.Store(newLive(cfg.Live, cfg.BaseURL))
-	s.decoding = limit.NewDecoding(s.bodies)
-	verifier := chain.NewVerifier(cfg.Store, verifyWorkers())
-	s.verifications = newVerifications(cfg.Budgets.Verifications, func(ctx context.Context, l store.Log) (chain.Verdict, error) {
+	db := cfg.Store
+	bounds := func() Bounds { return s.live.Load().Bounds }
+	program := "attestd/" + cfg.Version
+
+	// what the routes do, whatever their form
+	fetcher := keysets.NewClient(keysets.Options{AllowPrivate: cfg.FederationAllowPrivate, Roots: cfg.Roots, UserAgent: program})
+	s.keySets = keysets.New(fetcher)
+	theAgents := &service.Agents{Store: db, Most: func() int { return bounds().Agents }}
+	nonces := &service.Nonces{Store: db, Required: cfg.DPoPNonce}
+	theAgentKeys := &service.AgentKeys{Store: db, Nonces: nonces}
+	theIssuers := &service.Issuers{Store: db, Agents: theAgents}
+	theTokens := &service.Tokens{Store: db, Keys: theAgentKeys, Nonces: nonces, Issuers: theIssuers, Sets: s.keySets, CheckURL: fetcher.CheckURL}
+	thePassports := &service.Passports{Store: db, Agents: theAgents, Keys: theAgentKeys, Verifier: program}
+	theDelegations := &service.Delegations{Store: db, Agents: theAgents, Tokens: theTokens}
+	theAttestations := &service.Attestations{Store: db, Agents: theAgents, Delegations: theDelegations, Keys: theAgentKeys}
+	checkpoints := service.NewCheckpoints(db)
+	proofs := &service.Evidence{Store: db, Checkpoints: checkpoints}
+	s.federations = service.NewFederations(db, theAgents, nonces, s.keySets, fetcher.CheckURL)
+	s.federations.MostSubjects = func() int { return bounds().Subjects }
+
+	// what all routes share
+	bodies := limit.NewPool(cfg.Budgets.Bodies)
+	s.api = &api{Store: db, Log: cfg.Log, BaseURL: cfg.BaseURL, TrustedProxies: cfg.TrustedProxies, MaxBody: cfg.MaxBody,
+		Limiter: limit.NewLimiter(cfg.Limits), Bodies: bodies, Decoding: limit.NewDecoding(bodies), Traces: cfg.Traces,
+		Tokens: theTokens, AgentKeys: theAgentKeys, Agents: theAgents, Nonces: nonces}
+	if cfg.TLS != nil {
+		s.api.ClientCAs = cfg.TLS.ClientCAs
+	}
+	if cfg.MetricsListener != nil {
+		s.metrics = metrics.New(cfg.Version)
+		s.api.Metrics = s.metrics
+	}
+	s.api.set(cfg.AllowedOrigins, cfg.AccessLog)
+
+	verifier := chain.NewVerifier(db, verifyWorkers())
+	s.monitor = chain.NewMonitor(db, verifier, db.MultiWriter())
+	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
+	s.feed = feed.New(db)
+	s.webhooks = webhook.NewClient(webhook.Options{AllowPrivate: cfg.WebhooksAllowPrivate, Roots: cfg.Roots, UserAgent: program})
+
+	// what runs beside requests
+	s.deliverer = jobs.NewDeliverer(db, s.feed, s.webhooks, cfg.Budgets.Webhooks, cfg.Log)
+	s.changes = jobs.NewChanges(s.hub, s.deliverer)
+	s.tables = jobs.NewTableWatch(db, verifier.VerifyInBackground, s.recordStart, cfg.VerifyEvery, cfg.Log)
+	s.integrity = &jobs.Integrity{Store: db, Verifier: verifier, Tables: s.tables, Every: cfg.VerifyEvery,
+		Program: program, Invalidate: s.monitor.Invalidate, Log: cfg.Log}
+	s.retention = &jobs.Retention{Store: db, Keep: cfg.Retention, Series: service.SeriesOfNamed, Log: cfg.Log}
+	s.calls = jobs.NewCallWatch(db, cfg.Log)
+	s.readyCheck = jobs.NewReadyCheck(db.Ready)
+	s.clock = jobs.NewClock(db, cfg.Log)
+	s.companies = jobs.NewCompanyCount(db.Companies.Total)
+	for _, w := range cfg.Witnesses {
+		s.witnessPublishers = append(s.witnessPublishers, jobs.NewWitnessPublisher(w, db, checkpoints, cfg.PublishEvery, cfg.Log))
+	}
+	if cfg.Export != nil {
+		s.exporter = jobs.NewExporter(cfg.Export, db, checkpoints, s.deliverer.Pace, cfg.Log)
+	}
+
+	verifications := newVerifications(cfg.Budgets.Verifications, func(ctx context.Context, l store.Log) (chain.Verdict, error) {
 		verdict, err := verifier.Verify(ctx, l.Chain, nil)
 		if err == nil && verdict.Valid && l.Name == store.Control {
-			err = cfg.Store.Tables.Verify(ctx, l.Chain, &verdict)
+			err = db.Tables.Verify(ctx, l.Chain, &verdict)
 		}
 		return verdict, err
 	})
-	s.tables = jobs.NewTableWatch(cfg.Store, verifier.VerifyInBackground, s.recordStart, cfg.VerifyEvery, cfg.Log)
-	s.agents = &service.Agents{Store: cfg.Store, Most: func() int { return s.live.Load().Bounds.Agents }}
-	s.nonces = &service.Nonces{Store: cfg.Store, Required: cfg.DPoPNonce}
-	s.agentKeys = &service.AgentKeys{Store: cfg.Store, Nonces: s.nonces}
-	s.issuers = &service.Issuers{Store: cfg.Store, Agents: s.agents}
-	fetcher := keysets.NewClient(keysets.Options{AllowPrivate: cfg.FederationAllowPrivate, Roots: cfg.Roots, UserAgent: "attestd/" + cfg.Version})
-	s.keySets = keysets.New(fetcher)
-	s.tokens = &service.Tokens{Store: cfg.Store, Keys: s.agentKeys, Nonces: s.nonces, Issuers: s.issuers, Sets: s.keySets, CheckURL: fetcher.CheckURL}
-	s.passports = &service.Passports{Store: cfg.Store, Agents: s.agents, Keys: s.agentKeys, Verifier: "attestd/" + cfg.Version}
-	s.delegations = &service.Delegations{Store: cfg.Store, Agents: s.agents, Tokens: s.tokens}
-	s.attestations = &service.Attestations{Store: cfg.Store, Agents: s.agents, Delegations: s.delegations, Keys: s.agentKeys}
-	s.searches, s.longSearch = limit.NewPool(cfg.Budgets.Searches), semaphore.NewWeighted(1)
-	s.checkpoints = service.NewCheckpoints(cfg.Store)
-	s.clock = jobs.NewClock(cfg.Store, cfg.Log)
-	s.readyCheck = jobs.NewReadyCheck(cfg.Store.Ready)
-	s.companies = jobs.NewCompanyCount(cfg.Store.Companies.Total)
-	if cfg.MetricsListener != nil {
-		s.metrics = metrics.New(cfg.Version)
-	}
-	s.proofs = &service.Evidence{Store: cfg.Store, Checkpoints: s.checkpoints}
-	for _, w := range cfg.Witnesses {
-		s.witnessPublishers = append(s.witnessPublishers, jobs.NewWitnessPublisher(w, cfg.Store, s.checkpoints, cfg.PublishEvery, cfg.Log))
-	}
-	s.feed = feed.New(cfg.Store)
-	s.webhooks = webhook.NewClient(webhook.Options{AllowPrivate: cfg.WebhooksAllowPrivate, Roots: cfg.Roots, UserAgent: "attestd/" + cfg.Version})
-	s.federations = service.NewFederations(cfg.Store, s.agents, s.nonces, s.keySets, fetcher.CheckURL)
-	s.federations.MostSubjects = func() int { return s.live.Load().Bounds.Subjects }
-	s.deliverer = jobs.NewDeliverer(cfg.Store, s.feed, s.webhooks, cfg.Budgets.Webhooks, cfg.Log)
-	if cfg.Export != nil {
-		s.exporter = jobs.NewExporter(cfg.Export, cfg.Store, s.checkpoints, s.deliverer.Pace, cfg.Log)
+	search := limit.NewPool(cfg.Budgets.Searches)
+	s.status = &status{Config: s.Config, background: s.background, live: &s.live, api: s.api, hub: s.hub, keySets: s.keySets,
+		verifications: verifications, searches: search, began: time.Now()}
+	s.resources = resources{
+		agents:       agents{theAgents},
+		agentKeys:    agentKeys{theAgentKeys},
+		attestations: attestations{theAttestations},
+		chains:       chains{db, verifications},
+		clients:      clients{theTokens, s.hub, bounds},
+		companies: companies{api: s.api, Store: db, agents: theAgents, hub: s.hub,
+			registration: func() Registration { return s.live.Load().Registration }, RecoverEndpoint: cfg.RecoverEndpoint},
+		cosignatures: cosignatures{db, cfg.Cosigner, cfg.CosignerStopped},
+		credentials:  credentials{db, s.hub, bounds},
+		delegations:  delegations{theDelegations},
+		discoveries:  discoveries{s.api, db, cfg.Version},
+		evidences:    evidences{db, proofs, theAgentKeys},
+		federations:  federations{s.federations, s.hub},
+		hooks:        hooks{theAttestations, thePassports, cfg.Log},
+		issuers:      issuers{s.api, db, theIssuers, theAgents},
+		logs:         logs{db, checkpoints},
+		otlp:         otlp{theAttestations},
+		passports:    passports{thePassports},
+		searches:     searches{db, search, semaphore.NewWeighted(1), s.deliverer.Pace},
+		status:       s.status,
+		streams:      streams{cfg.Stream, db, theTokens, s.hub, s.monitor, s.feed},
+		tokens:       tokens{db, theTokens, s.federations, s.hub},
+		webhooks:     webhooks{db, cfg.Log, s.webhooks, s.deliverer, bounds},
 	}
 	if cfg.Local != nil {
-		cfg.Local.Changed, cfg.Local.State, cfg.Local.Exported = s.companyChanged, s.state, s.exporter.Acknowledged
+		cfg.Local.Changed, cfg.Local.State, cfg.Local.Exported = s.companyChanged, s.status.state, s.exporter.Acknowledged
 	}
-	s.monitor = chain.NewMonitor(cfg.Store, verifier, cfg.Store.MultiWriter())
-	s.integrity = &jobs.Integrity{Store: cfg.Store, Verifier: verifier, Tables: s.tables, Every: cfg.VerifyEvery,
-		Program: "attestd/" + cfg.Version, Invalidate: s.monitor.Invalidate, Log: cfg.Log}
-	if s.Retention == (store.Retention{}) {
-		s.Retention = store.DefaultRetention
-	}
-	s.retention = &jobs.Retention{Store: cfg.Store, Keep: s.Retention, Series: service.SeriesOfNamed, Log: cfg.Log}
-	s.calls = jobs.NewCallWatch(cfg.Store, cfg.Log)
-	s.hub = stream.NewHub(cfg.Budgets.Streams, s.monitor.Listen, cfg.Log)
-	s.changes = jobs.NewChanges(s.hub, s.deliverer)
 	return s
 }
 

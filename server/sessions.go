@@ -26,7 +26,7 @@ type sessionsPage struct {
 }
 
 // listSessions is an addition to the specification: the runs of agents, the newest first.
-func (s *Server) listSessions(ctx context.Context, by store.Caller, r sessionsRequest) (sessionsPage, error) {
+func (s *evidences) listSessions(ctx context.Context, by store.Caller, r sessionsRequest) (sessionsPage, error) {
 	page, next, err := s.agentKeys.Sessions(ctx, by, service.SessionQuery(r))
 	return sessionsPage{page, next}, err
 }
@@ -40,7 +40,7 @@ type sessionRequest struct {
 
 // session is an addition to the specification: a session as one file, which is checked without a
 // server. That of a session without statements is a report of its time.
-func (s *Server) session(ctx context.Context, by store.Caller, r sessionRequest) (body, error) {
+func (s *evidences) session(ctx context.Context, by store.Caller, r sessionRequest) (body, error) {
 	of, provable, err := s.proofs.Named(ctx, by, service.SessionName(r))
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func (s *Server) session(ctx context.Context, by store.Caller, r sessionRequest)
 		return sessionFile{f}, err
 	}
 	head, err := s.proofs.SessionReport(ctx, by, of)
-	return report{head, [2]int64{by.Company.Actions.Chain, by.Company.Control.Chain}}, err
+	return report{s.Store, head, [2]int64{by.Company.Actions.Chain, by.Company.Control.Chain}}, err
 }
 
 // sessionFile is written as it is read, in constant memory.
@@ -75,17 +75,18 @@ type sessionRecordsRequest struct {
 }
 
 // sessionRecords is an addition to the specification: a page of the records of a session.
-func (s *Server) sessionRecords(ctx context.Context, by store.Caller, r sessionRecordsRequest) (body, error) {
+func (s *evidences) sessionRecords(ctx context.Context, by store.Caller, r sessionRecordsRequest) (body, error) {
 	of, _, err := s.proofs.Named(ctx, by, service.SessionName{AgentID: r.AgentID, SID: r.SID, KID: r.KID, Kind: r.Kind})
-	return sessionPage{by, of, r.From, r.Limit}, err
+	return sessionPage{s.proofs, by, of, r.From, r.Limit}, err
 }
 
 // sessionPage is written as it is read, in constant memory.
 type sessionPage struct {
-	by    store.Caller
-	of    store.Session
-	from  int64
-	limit int
+	proofs *service.Evidence
+	by     store.Caller
+	of     store.Session
+	from   int64
+	limit  int
 }
 
 func (a sessionPage) writeTo(c *call, status int) error {
@@ -95,7 +96,7 @@ func (a sessionPage) writeTo(c *call, status int) error {
 	}
 	out.WriteString(`{"records":[`)
 	found := false
-	next, err := c.s.proofs.SessionRecords(c.Context(), a.by, a.of, a.from, a.limit, func(r *chain.Record) error {
+	next, err := a.proofs.SessionRecords(c.Context(), a.by, a.of, a.from, a.limit, func(r *chain.Record) error {
 		if err := readable(r); err != nil {
 			return damage(err)
 		}

@@ -22,7 +22,7 @@ func (c Config) Needs() local.Limits {
 }
 
 // state returns how the server is, for its operator.
-func (s *Server) state(ctx context.Context) local.State {
+func (s *status) state(ctx context.Context) local.State {
 	state := local.State{Program: "attestd/" + s.Version, Process: os.Getpid(), Began: s.began,
 		Limits: s.Needs()}
 	if s.listener != nil {
@@ -60,4 +60,11 @@ func (s *Server) state(ctx context.Context) local.State {
 			Refused: w.Refused, Contested: w.Alarms})
 	}
 	return state
+}
+
+// inForce returns the configuration with the settings in force.
+func (s *status) inForce() Config {
+	c := s.Config
+	c.Live = *s.live.Load()
+	return c
 }

@@ -1,8 +1,6 @@
 package server
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -12,9 +10,26 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"attestd/crypto/strictjson"
+	"attestd/server/stream"
 	"attestd/service"
 	"attestd/store"
 )
+
+// tokens are the OAuth endpoints: they issue access tokens, and say what one is good for or end it.
+type tokens struct {
+	Store       *store.Store
+	tokens      *service.Tokens
+	federations *service.Federations
+	hub         *stream.Hub
+}
+
+// endpoint is the token endpoint, of all companies.
+func (s *tokens) endpoint() handler { return handler{s.oauthToken, tokenForm} }
+
+// endpointOfCompany is the same on the path of one company.
+func (s *tokens) endpointOfCompany() handler {
+	return handler{s.oauthToken, tokenForm.onPath("companyId")}
+}
 
 // tokenRequest has the parameters of RFC 6749 §4.4.2. Unknown ones are ignored (§3.2), except for
 // those that ask for a more restricted token by a name that is not the RFC's.
@@ -47,7 +62,7 @@ var tokenForm = formOf[tokenRequest]()
 // agents that show that they hold a key of their own (RFC 7523). With a DPoP proof the token is
 // bound to the key of that (RFC 9449 §5). It is not an endpoint, because its errors are those of
 // the RFCs.
-func oauthToken(c *call) error {
+func (s *tokens) oauthToken(c *call) error {
 	params, err := c.oauthParams(tokenForm)
 	if err != nil {
 		return err
@@ -59,9 +74,9 @@ func oauthToken(c *call) error {
 	switch grant, _ := asText(params["grant_type"]); grant {
 	case "client_credentials":
 	case jwtBearer:
-		return c.federateByAssertion(params)
+		return s.federateByAssertion(c, params)
 	case tokenExchange:
-		return c.exchangeToken(params)
+		return s.exchangeToken(c, params)
 	default:
 		return fail(http.StatusBadRequest, "unsupported_grant_type")
 	}
@@ -83,23 +98,23 @@ func oauthToken(c *call) error {
 	var issuer string
 	var own []string
 	if len(resources) > 0 {
-		if issuer, err = c.issuerOfTokens(by); err != nil {
+		if issuer, err = s.issuerOfTokens(c, by); err != nil {
 			return err
 		}
-		own = c.ownResources(by.Company.ID)
+		own = ownResources(c, by.Company.ID)
 	}
-	token, err := c.s.tokens.Issue(c.Context(), by, c.once, service.TokenRequest{
-		Resources: resources, Issuer: issuer, Own: own, Scope: scope, Proof: c.Header.Get("DPoP"), Method: c.Method, URL: c.s.ownURL(c.Request),
+	token, err := s.tokens.Issue(c.Context(), by, c.once, service.TokenRequest{
+		Resources: resources, Issuer: issuer, Own: own, Scope: scope, Proof: c.Header.Get("DPoP"), Method: c.Method, URL: c.ownURL(),
 	})
 	if err != nil {
 		return c.oauthError(err)
 	}
-	return c.tokenIssued(token, c.client.Assertion != "", by.At)
+	return s.tokenIssued(c, token, c.client.Assertion != "", by.At)
 }
 
 // issuerOfTokens is ownIssuer with an error in the form of RFC 6749 §5.2.
-func (c *call) issuerOfTokens(by store.Caller) (string, error) {
-	issuer, err := c.s.ownIssuer(c.Request, by.Company.ID)
+func (s *tokens) issuerOfTokens(c *call, by store.Caller) (string, error) {
+	issuer, err := c.ownIssuer(by.Company.ID)
 	if err != nil {
 		return "", invalidRequest(service.ErrNoName.Error())
 	}
@@ -120,7 +135,7 @@ func asTexts(v jsontext.Value) (texts []string, ok bool) {
 }
 
 // tokenIssued is the answer of RFC 6749 §5.1.
-func (c *call) tokenIssued(token service.Token, signedIn bool, now time.Time) error {
+func (s *tokens) tokenIssued(c *call, token service.Token, signedIn bool, now time.Time) error {
 	c.w.Header().Set("Pragma", "no-cache")
 	return c.json(http.StatusOK, struct {
 		AccessToken string `json:"access_token"`
@@ -139,89 +154,4 @@ func kindOf(token service.Token, signedIn bool) string {
 		return "Bearer"
 	}
 	return "bearer"
-}
-
-// oauthParams parses a form or a JSON object according to the Content-Type, because some bodies are
-// valid as both.
-func (c *call) oauthParams(form *requestForm) (o object, err error) {
-	raw, err := c.read()
-	if err != nil {
-		return nil, err
-	}
-	switch mediaType(c.Header) {
-	case formEncoded:
-		o, err = form.parseForm(raw, c.undeclared)
-	case "application/json":
-		if o, err = form.parseBody(raw, c.undeclared); err == nil {
-			err = nothingEmpty(o)
-		}
-	default:
-		return nil, invalidRequest("Content-Type must be " + formEncoded + " or application/json")
-	}
-	if err != nil {
-		return nil, invalidRequest(err.Error())
-	}
-	return o, nil
-}
-
-// nothingEmpty refuses members of JSON that are there without a value. In a form they count as
-// absent (RFC 6749 §3.2). Two have errors of their own.
-func nothingEmpty(o object) error {
-	for name, v := range o {
-		if name == "scope" || name == "client_assertion" {
-			continue
-		}
-		empty := v.Kind() == '[' || v.Kind() == '{'
-		if empty {
-			empty = len(bytes.TrimSpace(v[1:len(v)-1])) == 0
-		} else if text, is := strictjson.AsString(v); is {
-			empty = text == ""
-		}
-		if empty {
-			return fail(http.StatusBadRequest, name+" is empty: leave it out, or give it a value")
-		}
-	}
-	return nil
-}
-
-func invalidRequest(why string) *apiError {
-	return &apiError{Status: http.StatusBadRequest, Message: "invalid_request", Description: why}
-}
-
-func invalidScope() *apiError {
-	return &apiError{Status: http.StatusBadRequest, Message: "invalid_scope",
-		Description: "scope must be of admin, writer and reader, and at most the client's role; of an agent it is agent"}
-}
-
-// oauthError is the answer to an error of service.Tokens, in the form of the RFCs.
-func (c *call) oauthError(err error) error {
-	var nonce *service.NonceError
-	switch {
-	case errors.Is(err, service.ErrInvalidClient):
-		why := service.Reason(err, service.ErrInvalidClient)
-		if c.client != nil && c.client.Assertion != "" && c.s.ownBase(c.Request) == "" {
-			why += "; " + service.ErrNoName.Error()
-		}
-		answer := invalidClient(why)
-		if c.client != nil && c.client.basic { // the attempted scheme must be named (RFC 6749 §5.2)
-			answer.with("WWW-Authenticate", basicChallenge)
-		}
-		return answer
-	case errors.Is(err, service.ErrKeysPending):
-		answer := &apiError{Status: http.StatusServiceUnavailable, Code: "NOT_DONE", Message: "Service Unavailable: " + service.Reason(err, service.ErrKeysPending)}
-		return answer.with("Retry-After", keysPending)
-	case errors.Is(err, service.ErrInvalidProof):
-		return &apiError{Status: http.StatusBadRequest, Message: "invalid_dpop_proof", Description: service.Reason(err, service.ErrInvalidProof)}
-	case errors.As(err, &nonce):
-		answer := &apiError{Status: http.StatusBadRequest, Message: "use_dpop_nonce", Description: nonce.Error()}
-		return answer.with("DPoP-Nonce", nonce.Nonce)
-	case errors.Is(err, service.ErrInvalidScope):
-		return invalidScope()
-	case errors.Is(err, service.ErrInvalidTarget):
-		return &apiError{Status: http.StatusBadRequest, Message: "invalid_target", Description: cmp.Or(service.Reason(err, service.ErrInvalidTarget),
-			"resource must be 1 to 8 absolute URLs of https without a fragment, of at most 1024 bytes each")}
-	case errors.Is(err, service.ErrNotItsToken):
-		return &apiError{Status: http.StatusBadRequest, Message: "unauthorized_client", Description: "the token is another's, and only an admin ends that"}
-	}
-	return err
 }

@@ -18,7 +18,7 @@ func asked(t *testing.T, rt route, query, body string) error {
 	target := strings.NewReplacer("{", "", "}", "", "...", "").Replace(rt.path)
 	r := httptest.NewRequest(rt.method, target, strings.NewReader(body))
 	r.URL.RawQuery = query
-	c := &call{Request: r, s: New(Config{MaxBody: 1 << 20, Store: new(store.Store)}), w: &response{ResponseWriter: httptest.NewRecorder()},
+	c := &call{Request: r, api: New(Config{MaxBody: 1 << 20, Store: new(store.Store)}).api, w: &response{ResponseWriter: httptest.NewRecorder()},
 		came: time.Now(), needs: rt.needs, undeclared: rt.undeclared}
 	defer c.release()
 	if err := c.readQuery(rt.handler.form, rt.undeclared); err != nil || rt.undeclared == strictQuery {
@@ -47,7 +47,7 @@ func specified(rt route) bool {
 // body; every route of the specification ignores it.
 func TestUndeclaredMembersOfEveryRoute(t *testing.T) {
 	t.Parallel()
-	for _, rt := range routes {
+	for _, rt := range routes(new(resources)) {
 		t.Run(rt.method+" "+rt.path, func(t *testing.T) {
 			t.Parallel()
 			if rt.handler.form == nil {
@@ -94,7 +94,7 @@ func TestMisspeltRights(t *testing.T) {
 		"actingOn":   {"acting_on", "actingon", "actingFor", "acting"},
 	}
 	tested := map[string]bool{}
-	for _, rt := range routes {
+	for _, rt := range routes(new(resources)) {
 		form := rt.handler.form
 		for i := range form.fields {
 			f := &form.fields[i]

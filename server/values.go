@@ -15,7 +15,7 @@ import (
 
 // values are the metrics that are read when somebody scrapes. A new part of the server adds a line
 // that reads its Status.
-func (s *Server) values() []metrics.Value {
+func (s *status) values() []metrics.Value {
 	var exported []metrics.Value
 	if s.exporter != nil {
 		exported = exportValues(s.exporter.Status)
@@ -25,7 +25,7 @@ func (s *Server) values() []metrics.Value {
 }
 
 // stateValues are about readiness, the disk and the clock.
-func (s *Server) stateValues() []metrics.Value {
+func (s *status) stateValues() []metrics.Value {
 	disk := func() store.DiskStatus { return s.Store.Status().Disk }
 	return []metrics.Value{
 		metrics.GaugeBy("attestd_readiness", "1 for the state that /readyz reports: READY, DEGRADED, or the code of its 503.",
@@ -66,17 +66,17 @@ func (s *Server) stateValues() []metrics.Value {
 }
 
 // limitValues are about what callers may spend and hold.
-func (s *Server) limitValues() []metrics.Value {
+func (s *status) limitValues() []metrics.Value {
 	pools := func() map[string]*limit.Pool {
 		return map[string]*limit.Pool{
-			"connections": s.listener.Pool(), "streams": s.hub.Places(), "bodies": s.bodies, "webhooks": s.deliverer.Seats,
+			"connections": s.listener.Pool(), "streams": s.hub.Places(), "bodies": s.api.Bodies, "webhooks": s.deliverer.Seats,
 			"verifications": s.verifications.requests, "searches": s.searches,
 		}
 	}
 	return []metrics.Value{
 		metrics.CounterBy("attestd_refusals_total", "Requests, connections, stream clients and others that a limit refused.",
 			"limit", func(emit metrics.Emit) {
-				for tier, n := range s.limiter.Refusals() {
+				for tier, n := range s.api.Limiter.Refusals() {
 					emit("rate_"+tier, float64(n))
 				}
 				for name, pool := range pools() {
@@ -99,7 +99,7 @@ func (s *Server) limitValues() []metrics.Value {
 }
 
 // outsideValues are about the stream, webhooks, other issuers and witnesses.
-func (s *Server) outsideValues() []metrics.Value {
+func (s *status) outsideValues() []metrics.Value {
 	return []metrics.Value{
 		metrics.Gauge("attestd_stream_clients", "Clients of the stream.",
 			func() float64 { return float64(s.hub.Status().Clients) }),
@@ -143,7 +143,7 @@ func (s *Server) outsideValues() []metrics.Value {
 
 // integrityValues are about verification in the background and what it has found, by numbers of
 // companies.
-func (s *Server) integrityValues() []metrics.Value {
+func (s *status) integrityValues() []metrics.Value {
 	return []metrics.Value{
 		metrics.Gauge("attestd_verification_companies", "Companies that the last verification in the background has checked.",
 			func() float64 { return float64(s.integrity.Verification().Checked) }),
@@ -174,7 +174,7 @@ func truth(is bool) float64 {
 }
 
 // readinessStates emits all states, of which one is 1.
-func (s *Server) readinessStates(emit metrics.Emit) {
+func (s *status) readinessStates(emit metrics.Emit) {
 	r, err := s.readiness(context.Background())
 	is := "READY"
 	if err != nil {
@@ -187,7 +187,7 @@ func (s *Server) readinessStates(emit metrics.Emit) {
 	}
 }
 
-func (s *Server) degradedStates(emit metrics.Emit) {
+func (s *status) degradedStates(emit metrics.Emit) {
 	reasons := s.degraded().Reasons
 	for _, reason := range degradedReasons {
 		emit(reason, truth(slices.Contains(reasons, reason)))
@@ -195,7 +195,7 @@ func (s *Server) degradedStates(emit metrics.Emit) {
 }
 
 // ofWitnesses reads a value of each witness, by name. Two witnesses may have one name.
-func (s *Server) ofWitnesses(name, help string, read func(jobs.WitnessStatus) float64) metrics.Value {
+func (s *status) ofWitnesses(name, help string, read func(jobs.WitnessStatus) float64) metrics.Value {
 	return metrics.GaugeBy(name, help, "witness", func(emit metrics.Emit) {
 		named := map[string]int{}
 		for _, p := range s.witnessPublishers {

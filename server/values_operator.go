@@ -10,7 +10,7 @@ import (
 )
 
 // backupValues are about the backups that this server makes; none if it makes none.
-func (s *Server) backupValues() []metrics.Value {
+func (s *status) backupValues() []metrics.Value {
 	if s.Backups == nil {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (s *Server) backupValues() []metrics.Value {
 
 // certificateValues are about the certificate of TLS; none where a proxy speaks TLS. Without
 // a certificate, the times have no series.
-func (s *Server) certificateValues() []metrics.Value {
+func (s *status) certificateValues() []metrics.Value {
 	if s.TLS == nil {
 		return nil
 	}
@@ -102,7 +102,7 @@ func exportValues(status func() export.Status) []metrics.Value {
 }
 
 // companyValues are about companies and quotas, by numbers. A quota that is not set has no series.
-func (s *Server) companyValues() []metrics.Value {
+func (s *status) companyValues() []metrics.Value {
 	counted := func(name, help string, read func(*store.Usage) float64) metrics.Value {
 		return metrics.GaugeIf(name, help, func() (float64, bool) {
 			usage := s.companies.Status()
@@ -143,7 +143,7 @@ func (s *Server) companyValues() []metrics.Value {
 }
 
 // localValues are about the owner's socket; none on PostgreSQL, which has none.
-func (s *Server) localValues() []metrics.Value {
+func (s *status) localValues() []metrics.Value {
 	if s.Local == nil {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // retentionValues are about rows that go some time after what they are for has ended.
-func (s *Server) retentionValues() []metrics.Value {
+func (s *status) retentionValues() []metrics.Value {
 	return []metrics.Value{
 		metrics.CounterBy("attestd_retention_deleted_rows_total", "Rows that this server has deleted because they had ended, by kind.", "kind",
 			func(emit metrics.Emit) {

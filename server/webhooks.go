@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 
 	"attestd/chain"
@@ -11,6 +12,15 @@ import (
 	"attestd/service"
 	"attestd/store"
 )
+
+// webhooks are the webhooks of a company.
+type webhooks struct {
+	Store     *store.Store
+	Log       *slog.Logger
+	client    *webhook.Client
+	deliverer *jobs.Deliverer
+	bounds    func() Bounds
+}
 
 type webhookBody struct {
 	WebhookID      string   `json:"webhookId"`
@@ -55,16 +65,16 @@ type createWebhookRequest struct {
 }
 
 // createWebhook and the endpoints below are additions to the specification.
-func (s *Server) createWebhook(
+func (s *webhooks) createWebhook(
 	ctx context.Context, by store.Caller, r createWebhookRequest,
 ) (webhookWithSecret, error) {
-	if err := s.webhooks.CheckURL(r.URL); err != nil {
+	if err := s.client.CheckURL(r.URL); err != nil {
 		return webhookWithSecret{}, fail(http.StatusBadRequest, "Missing or invalid field: url "+err.Error())
 	}
 	if err := s.checkRoom(ctx); err != nil {
 		return webhookWithSecret{}, err
 	}
-	keys, most := webhook.NewKeys(), s.live.Load().Bounds.Webhooks
+	keys, most := webhook.NewKeys(), s.bounds().Webhooks
 	h, err := s.Store.Webhooks.Create(ctx, by,
 		store.Webhook{URL: r.URL, Agents: r.Agents, Actions: r.Actions, Description: r.Description},
 		jobs.StoredSecret(keys), most)
@@ -79,7 +89,7 @@ func (s *Server) createWebhook(
 }
 
 // checkRoom refuses a webhook beyond the server's maximum.
-func (s *Server) checkRoom(ctx context.Context) error {
+func (s *webhooks) checkRoom(ctx context.Context) error {
 	err := s.deliverer.CheckRoom(ctx)
 	if errors.Is(err, jobs.ErrNoRoom) {
 		return unavailable("NOT_DONE", err.Error(), nil).with("Retry-After", "600")
@@ -87,7 +97,7 @@ func (s *Server) checkRoom(ctx context.Context) error {
 	return err
 }
 
-func (s *Server) listWebhooks(ctx context.Context, by store.Caller, _ none) (list[webhookBody], error) {
+func (s *webhooks) listWebhooks(ctx context.Context, by store.Caller, _ none) (list[webhookBody], error) {
 	return list[webhookBody]{name: "webhooks", items: service.Map(s.Store.Webhooks.List(ctx, by), showWebhook)}, nil
 }
 
@@ -103,18 +113,18 @@ func webhookError(err error) error {
 	return err
 }
 
-func (s *Server) getWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookBody, error) {
+func (s *webhooks) getWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookBody, error) {
 	h, err := s.Store.Webhooks.Get(ctx, by, r.WebhookID)
 	return showWebhook(h), webhookError(err)
 }
 
-func (s *Server) deleteWebhook(ctx context.Context, by store.Caller, r webhookRequest) (deletion, error) {
+func (s *webhooks) deleteWebhook(ctx context.Context, by store.Caller, r webhookRequest) (deletion, error) {
 	err := s.Store.Webhooks.Delete(ctx, by, r.WebhookID)
 	s.deliverer.Apply(by, r.WebhookID) // even if the outcome is unknown
 	return deletion{err == nil}, webhookError(err)
 }
 
-func (s *Server) enableWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookBody, error) {
+func (s *webhooks) enableWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookBody, error) {
 	if err := s.checkRoom(ctx); err != nil {
 		return webhookBody{}, err
 	}
@@ -127,13 +137,13 @@ func (s *Server) enableWebhook(ctx context.Context, by store.Caller, r webhookRe
 	return showWebhook(h), webhookError(err)
 }
 
-func (s *Server) disableWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookBody, error) {
+func (s *webhooks) disableWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookBody, error) {
 	h, err := s.Store.Webhooks.Disable(ctx, by, r.WebhookID, store.WebhookRequested)
 	s.deliverer.Apply(by, r.WebhookID)
 	return showWebhook(h), webhookError(err)
 }
 
-func (s *Server) rotateWebhookSecret(
+func (s *webhooks) rotateWebhookSecret(
 	ctx context.Context, by store.Caller, r webhookRequest,
 ) (webhookWithSecret, error) {
 	keys := webhook.NewKeys()
@@ -151,7 +161,7 @@ type webhookTested struct {
 
 // testWebhook makes one attempt to send a message that is not about a record. It returns only the
 // status of the response.
-func (s *Server) testWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookTested, error) {
+func (s *webhooks) testWebhook(ctx context.Context, by store.Caller, r webhookRequest) (webhookTested, error) {
 	to, err := s.Store.Webhooks.Delivery(ctx, by.Company.Chain, r.WebhookID)
 	if err != nil {
 		return webhookTested{}, webhookError(err)

@@ -11,12 +11,21 @@ import (
 	"attestd/store"
 )
 
+// cosignatures are those that this service makes as a witness of the logs of others.
+type cosignatures struct {
+	Store    *store.Store
+	Cosigner *witness.Cosigner // nil cosigns none
+	stopped  error             // why Cosigner is nil although configured, or nil
+}
+
+func (s *cosignatures) addition() handler { return handler{s.addCheckpoint, formOf[none]()} }
+
 // isWitness admits calls if this service cosigns the logs of others.
-func isWitness(c *call) error {
-	if c.s.Cosigner == nil && c.s.CosignerStopped != nil {
-		return c.s.CosignerStopped
+func (s *cosignatures) isWitness(c *call) error {
+	if s.Cosigner == nil && s.stopped != nil {
+		return s.stopped
 	}
-	if c.s.Cosigner == nil {
+	if s.Cosigner == nil {
 		return fail(http.StatusNotFound, "Not Found: this server is no witness")
 	}
 	return nil
@@ -29,16 +38,16 @@ type witnessBody struct {
 
 // getWitness returns the name and the key of this service's cosignatures. It is an addition to the
 // specification.
-func (s *Server) getWitness(context.Context, store.Caller, none) (witnessBody, error) {
+func (s *cosignatures) getWitness(context.Context, store.Caller, none) (witnessBody, error) {
 	key := s.Cosigner.VKey()
 	return witnessBody{key.Name, key.String()}, nil
 }
 
 // addCheckpoint cosigns a checkpoint of another log (c2sp.org/tlog-witness). Its errors have the
 // format of all others, except for the last cosigned size, which has its own.
-func addCheckpoint(c *call) error {
+func (s *cosignatures) addCheckpoint(c *call) error {
 	// a text format with a bounded size
-	raw, err := c.readAtMost(min(c.s.MaxBody, witness.MaxRequest))
+	raw, err := c.readAtMost(min(c.maxBody(), witness.MaxRequest))
 	if err != nil {
 		return err
 	}
@@ -46,7 +55,7 @@ func addCheckpoint(c *call) error {
 	if err != nil {
 		return err
 	}
-	answer, err := c.s.Cosigner.AddCheckpoint(c.Context(), raw, by.At)
+	answer, err := s.Cosigner.AddCheckpoint(c.Context(), raw, by.At)
 	if err != nil {
 		return err
 	}
@@ -61,7 +70,7 @@ type cosignedRequest struct {
 }
 
 // cosignedCheckpoint returns the last cosigned checkpoint of a log, for monitors.
-func (s *Server) cosignedCheckpoint(ctx context.Context, _ store.Caller, r cosignedRequest) (file, error) {
+func (s *cosignatures) cosignedCheckpoint(ctx context.Context, _ store.Caller, r cosignedRequest) (file, error) {
 	var hash [sha256.Size]byte
 	if n, err := hex.Decode(hash[:], []byte(r.OriginHash[:min(len(r.OriginHash), 2*len(hash))])); err != nil ||
 		n != len(hash) || hex.EncodeToString(hash[:]) != r.OriginHash {

@@ -248,6 +248,16 @@ type Client struct {
 	Keys      *FetchedKeys `json:"keys,omitempty"` // of a client with jwksUri
 }
 
+// DeleteClient deletes a client with its tokens. The fingerprint of its secret, or of its key set,
+// is "" where nothing was deleted, and known even if the outcome is not.
+func (t *Tokens) DeleteClient(ctx context.Context, by store.Caller, id string) (fingerprint string, err error) {
+	fingerprint, err = t.Store.Credentials.DeleteClient(ctx, by, id)
+	if errors.Is(err, store.ErrNotFound) {
+		err = refuse(NotFound, "OAuth client not found")
+	}
+	return fingerprint, err
+}
+
 // Clients yields the OAuth clients of a company in the order of their creation.
 func (t *Tokens) Clients(ctx context.Context, by store.Caller) iter.Seq2[Client, error] {
 	return Map(t.Store.Credentials.Clients(ctx, by), func(c store.OAuthClient) Client {
