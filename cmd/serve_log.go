@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/cmd/cli"
-	"attestd/server"
+	"attestd/server/httpapi"
 )
 
 // logFlags are the flags of `attestd serve` about its log as typed.
@@ -32,14 +32,14 @@ func (f *logFlags) add(cmd *cobra.Command) {
 var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
 
 // config checks the flags.
-func (f *logFlags) config() (access server.AccessLog, err error) {
+func (f *logFlags) config() (access httpapi.AccessLog, err error) {
 	if f.format != "text" && f.format != "json" && f.format != "ecs" {
 		return 0, cli.Usagef("--log-format must be text, json or ecs, got %q", f.format)
 	}
 	if _, ok := logLevels[f.level]; !ok {
 		return 0, cli.Usagef("--log-level must be debug, info, warn or error, got %q", f.level)
 	}
-	if access, err = server.ParseAccessLog(f.access); err != nil {
+	if access, err = httpapi.ParseAccessLog(f.access); err != nil {
 		return 0, cli.Usagef("--access-log: %v", err)
 	}
 	return access, nil

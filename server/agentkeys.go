@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/server/httpapi"
 	"attestd/service"
 	"attestd/store"
 )
@@ -16,7 +17,9 @@ import (
 type agentKeys struct{ agentKeys *service.AgentKeys }
 
 // enrolment is the route that enrols a key.
-func (s *agentKeys) enrolment() handler { return handler{s.enrolKey, enrolForm} }
+func (s *agentKeys) enrolment() httpapi.Handler {
+	return httpapi.Handler{Serve: s.enrolKey, Form: enrolForm}
+}
 
 type enrolKeyRequest struct {
 	_         struct{}        `missing:"Missing or invalid field: jwk is required"`
@@ -34,39 +37,39 @@ type enrolKeyRequest struct {
 
 // enrolKey is an addition to the specification: a public key of an agent, of which the caller
 // proves possession.
-func (s *agentKeys) enrolKey(c *call) error {
+func (s *agentKeys) enrolKey(c *httpapi.Call) error {
 	var r enrolKeyRequest
-	if err := enrolForm.read(c, &r); err != nil {
+	if err := enrolForm.Read(c, &r); err != nil {
 		return err
 	}
-	by, err := c.by(anybody)
+	by, err := c.By(httpapi.Anybody)
 	if err != nil {
 		return err
 	}
 	if !r.ExpiresAt.IsZero() && !r.ExpiresAt.After(by.At) {
-		return invalid("expiresAt", "must be in the future")
+		return httpapi.Invalid("expiresAt", "must be in the future")
 	}
 	if r.Proof == "" && by.JKT == "" {
 		r.Proof = r.Header
 	}
 	e := service.Enrolling{
 		AgentID: r.AgentID, JWK: r.JWK, Label: r.Label, ExpiresAt: r.ExpiresAt,
-		Proof: r.Proof, URL: c.ownURL(), Endorsement: r.Endorsement,
+		Proof: r.Proof, URL: c.OwnURL(), Endorsement: r.Endorsement,
 	}
 	if by.Role == store.Enrolling {
-		hash := chain.Hash(c.hash)
+		hash := chain.Hash(c.Hash)
 		e.Enrolment = &hash
 	}
 	k, err := s.agentKeys.Enrol(c.Context(), by, e)
 	var nonce *service.NonceError
 	if errors.As(err, &nonce) { // RFC 9449 §8: it is no proof beside an access token
-		refused := &apiError{Status: http.StatusBadRequest, Code: "USE_DPOP_NONCE", Message: "Invalid header DPoP: " + nonce.Error()}
-		err = refused.with("DPoP-Nonce", nonce.Nonce)
+		refused := &httpapi.Error{Status: http.StatusBadRequest, Code: "USE_DPOP_NONCE", Message: "Invalid header DPoP: " + nonce.Error()}
+		err = refused.With("DPoP-Nonce", nonce.Nonce)
 	}
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusCreated, enrolledKey{k, by.Company.Actions.Origin})
+	return c.JSON(http.StatusCreated, enrolledKey{k, by.Company.Actions.Origin})
 }
 
 // enrolledKey is a key, and for which log it makes statements.
@@ -75,11 +78,11 @@ type enrolledKey struct {
 	Log string `json:"log"` // origin of the company's log of actions
 }
 
-var enrolForm = formOf[enrolKeyRequest]()
+var enrolForm = httpapi.FormOf[enrolKeyRequest]()
 
-func (s *agentKeys) listAgentKeys(ctx context.Context, by store.Caller, r agentRequest) (list[service.AgentKey], error) {
+func (s *agentKeys) listAgentKeys(ctx context.Context, by store.Caller, r agentRequest) (httpapi.List[service.AgentKey], error) {
 	found, err := s.agentKeys.List(ctx, by, r.AgentID)
-	return list[service.AgentKey]{name: "keys", items: found, log: by.Company.Actions.Origin}, err
+	return httpapi.List[service.AgentKey]{Name: "keys", Items: found, Log: by.Company.Actions.Origin}, err
 }
 
 type revokeAgentKeyRequest struct {
@@ -126,9 +129,9 @@ type companyPolicyRequest struct {
 func (s *agentKeys) setCompanyPolicy(ctx context.Context, by store.Caller, r companyPolicyRequest) (service.Policy, error) {
 	switch {
 	case r.Attest == "" && r.ExchangeAudiences == nil:
-		return service.Policy{}, fail(http.StatusBadRequest, "Missing field: attest or exchangeAudiences is required")
+		return service.Policy{}, httpapi.Fail(http.StatusBadRequest, "Missing field: attest or exchangeAudiences is required")
 	case r.DryRun && (r.Attest == "" || r.ExchangeAudiences != nil):
-		return service.Policy{}, invalid("dryRun", "goes with attest alone")
+		return service.Policy{}, httpapi.Invalid("dryRun", "goes with attest alone")
 	case r.DryRun:
 		return s.agentKeys.TryPolicy(ctx, by, "", r.Attest)
 	}

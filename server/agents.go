@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"attestd/server/httpapi"
 	"attestd/service"
 	"attestd/store"
 )
@@ -22,7 +23,7 @@ func (s *agents) registerAgent(
 	ctx context.Context, by store.Caller, r registerAgentRequest,
 ) (service.RegisteredAgent, error) {
 	if r.IfNoneMatch != "" && r.IfNoneMatch != "*" {
-		return service.RegisteredAgent{}, fail(http.StatusBadRequest,
+		return service.RegisteredAgent{}, httpapi.Fail(http.StatusBadRequest,
 			"Invalid header: If-None-Match must be *, which demands that the agent is new")
 	}
 	return s.agents.Register(ctx, by, r.AgentID, r.Metadata, r.IfNoneMatch == "*")
@@ -56,13 +57,13 @@ type agentsRequest struct {
 
 // listAgents is an addition to the specification: a page of agents ordered by ID, with their total.
 // Its cursor is the last agentId.
-func (s *agents) listAgents(ctx context.Context, by store.Caller, r agentsRequest) (list[service.Agent], error) {
+func (s *agents) listAgents(ctx context.Context, by store.Caller, r agentsRequest) (httpapi.List[service.Agent], error) {
 	if len(r.Text) > 128 { // no agentId is longer
-		return list[service.Agent]{}, fail(http.StatusBadRequest, "Invalid query parameter: q must have at most 128 bytes")
+		return httpapi.List[service.Agent]{}, httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: q must have at most 128 bytes")
 	}
 	found, total, err := s.agents.List(ctx, by, store.AgentFilter{Text: r.Text, Status: r.Status}, r.Cursor)
-	return list[service.Agent]{
-		name: "agents", items: found, total: &total,
-		most: r.Limit, next: func(a service.Agent) string { return a.AgentID },
+	return httpapi.List[service.Agent]{
+		Name: "agents", Items: found, Total: &total,
+		Most: r.Limit, Next: func(a service.Agent) string { return a.AgentID },
 	}, err
 }

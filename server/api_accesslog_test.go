@@ -6,6 +6,7 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/server"
+	"attestd/server/httpapi"
 	"attestd/server/limit"
 )
 
@@ -15,13 +16,13 @@ func TestAccessLog(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	for _, tt := range []struct {
-		mode          server.AccessLog
+		mode          httpapi.AccessLog
 		done, refused int // of 30 requests each
 		failed        int // of one
 	}{
-		{server.AccessAll, 30, 30, 1},
-		{server.AccessErrors, 0, 30, 1},
-		{server.AccessOff, 0, 0, 1},
+		{httpapi.AccessAll, 30, 30, 1},
+		{httpapi.AccessErrors, 0, 30, 1},
+		{httpapi.AccessOff, 0, 0, 1},
 	} {
 		s := start(t, func(c *server.Config) { c.AccessLog = tt.mode })
 		acme := s.company(t, "acme")
@@ -62,7 +63,7 @@ func TestRefusedShareIsNoFailure(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
-		c.AccessLog, c.MaxBody = server.AccessOff, 32<<10
+		c.AccessLog, c.MaxBody = httpapi.AccessOff, 32<<10
 		c.Budgets.Bodies = limit.Bodies(256<<10, c.MaxBody) // 64 KiB for each
 	})
 	acme := s.company(t, "acme")

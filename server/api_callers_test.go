@@ -497,11 +497,11 @@ func everyRouteHasARow(t *testing.T, rows []callers) {
 // with the tables that have the hash of a credential.
 func everyKindIsHeld(t *testing.T, all []held) {
 	t.Helper()
-	source, err := os.ReadFile("callers.go")
+	source, err := os.ReadFile("httpapi/callers.go")
 	must(t, err)
 	list, _, _ := strings.Cut(string(source[bytes.Index(source, []byte("const (")):]), "\n)")
 	kinds := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^\t(?:is)?(\w+)(?: +kinds = 1 << iota)?(?: +//.*)?$`).FindAllStringSubmatch(list, -1) {
+	for _, m := range regexp.MustCompile(`(?m)^\t(?:Is)?(\w+)(?: +Kinds = 1 << iota)?(?: +//.*)?$`).FindAllStringSubmatch(list, -1) {
 		kinds[strings.ToLower(m[1])] = true
 	}
 	schema, err := os.ReadFile("../schema.sql")

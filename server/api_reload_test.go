@@ -9,6 +9,7 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/server"
+	"attestd/server/httpapi"
 	"attestd/server/limit"
 	"attestd/store"
 )
@@ -65,7 +66,7 @@ func TestReloadedSettingsHoldAtOnce(t *testing.T) {
 	to.DiskFloor = 0
 
 	lines := s.log.says(`"msg":"request"`)
-	to.AccessLog = server.AccessOff
+	to.AccessLog = httpapi.AccessOff
 	s.reload(t.Context(), to)
 	acme.do(t, "GET /v1/company", "").status(200)
 	// the line of the request before may have come late

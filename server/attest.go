@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"attestd/server/httpapi"
 	"attestd/service"
 	"attestd/store"
 )
@@ -12,7 +13,7 @@ type attestations struct{ attestations *service.Attestations }
 
 // attestForm is the form of POST /v1/attest, where the idempotency key is a header. In an item of a
 // batch it is a member.
-var attestForm = formOf[service.Attestation]().fromHeader("idempotencyKey", "Idempotency-Key")
+var attestForm = httpapi.FormOf[service.Attestation]().FromHeader("idempotencyKey", "Idempotency-Key")
 
 // attest appends a record.
 func (s *attestations) attest(ctx context.Context, by store.Caller, r service.Attestation) (*appended, error) {
@@ -30,9 +31,9 @@ type appended struct {
 	replayed bool
 }
 
-func (a *appended) writeTo(c *call, status int) error {
+func (a *appended) WriteTo(c *httpapi.Call, status int) error {
 	if a.replayed {
-		c.w.Header().Set("Idempotent-Replayed", "true")
+		c.W.Header().Set("Idempotent-Replayed", "true")
 	}
-	return c.bytes(status, a.json)
+	return c.Bytes(status, a.json)
 }

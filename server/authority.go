@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"attestd/server/httpapi"
 	"attestd/service"
 	"attestd/store"
 )
@@ -15,9 +16,9 @@ type authorityRequest struct {
 
 // authority returns what the control log says about whether an action was allowed when it happened.
 func (s *evidences) authority(ctx context.Context, by store.Caller, r authorityRequest) (service.Authority, error) {
-	index, ok := decimal(r.Index)
+	index, ok := httpapi.Decimal(r.Index)
 	if !ok {
-		return service.Authority{}, fail(http.StatusBadRequest, "index must be a non-negative integer")
+		return service.Authority{}, httpapi.Fail(http.StatusBadRequest, "index must be a non-negative integer")
 	}
 	return s.proofs.Authority(ctx, by, index, r.JTI)
 }

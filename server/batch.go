@@ -11,6 +11,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/strictjson"
+	"attestd/server/httpapi"
 	"attestd/server/limit"
 	"attestd/service"
 	"attestd/store"
@@ -50,41 +51,41 @@ func inBatch(err error) error {
 	if !errors.As(err, &item) {
 		return err
 	}
-	refused := *classify(item.Err)
+	refused := *httpapi.Classify(item.Err)
 	if refused.Status >= http.StatusInternalServerError {
 		return &refused // no fault of the item
 	}
-	refused.Pointer = "/records/" + strconv.Itoa(item.Draft) + refused.pointer
+	refused.Pointer = "/records/" + strconv.Itoa(item.Draft) + refused.At
 	return &refused
 }
 
-var itemForm = formOf[service.Attestation]()
+var itemForm = httpapi.FormOf[service.Attestation]()
 
-// spend parses the items and counts them as that many calls of POST /v1/attest.
-func (r *batchRequest) spend(c *call) error {
+// Spend parses the items and counts them as that many calls of POST /v1/attest.
+func (r *batchRequest) Spend(c *httpapi.Call) error {
 	if err := r.read(); err != nil {
 		return err
 	}
-	if most := c.most(limit.Attest); most > 0 && len(r.items) > most {
-		return fail(http.StatusBadRequest, fmt.Sprintf("A batch of %d records is more than the %d that this server lets a credential attest in a minute; "+
+	if most := c.Most(limit.Attest); most > 0 && len(r.items) > most {
+		return httpapi.Fail(http.StatusBadRequest, fmt.Sprintf("A batch of %d records is more than the %d that this server lets a credential attest in a minute; "+
 			"send smaller ones, or have the operator raise attest in --rate-limits", len(r.items), most))
 	}
-	return c.spend(limit.Attest, len(r.items))
+	return c.Spend(limit.Attest, len(r.items))
 }
 
 func (r *batchRequest) read() error {
 	var raw [][]byte
-	err := strictjson.EachElement(r.Records, 2*maxDepth, func(value []byte) {
+	err := strictjson.EachElement(r.Records, 2*httpapi.MaxDepth, func(value []byte) {
 		if len(raw) <= service.MaxItems {
 			raw = append(raw, value)
 		}
 	})
 	if errors.Is(err, strictjson.ErrKind) || err == nil && (len(raw) == 0 || len(raw) > service.MaxItems) {
-		return fail(http.StatusBadRequest, fmt.Sprintf("Invalid field: records must be an array of 1 to %d objects",
+		return httpapi.Fail(http.StatusBadRequest, fmt.Sprintf("Invalid field: records must be an array of 1 to %d objects",
 			service.MaxItems))
 	}
 	if err != nil {
-		return malformed(err)
+		return httpapi.Malformed(err)
 	}
 	r.items = make([]service.Attestation, len(raw))
 	keys := make(map[string]int)
@@ -94,9 +95,9 @@ func (r *batchRequest) read() error {
 			return inBatch(&chain.DraftError{Draft: i, Err: err})
 		}
 		if first, twice := keys[item.Key]; twice && item.Key != "" {
-			refused := fail(http.StatusBadRequest,
+			refused := httpapi.Fail(http.StatusBadRequest,
 				fmt.Sprintf("Invalid field: idempotencyKey is that of records[%d] too; each record needs a key of its own", first))
-			return inBatch(&chain.DraftError{Draft: i, Err: at(refused, "/idempotencyKey")})
+			return inBatch(&chain.DraftError{Draft: i, Err: httpapi.At(refused, "/idempotencyKey")})
 		}
 		keys[item.Key] = i
 	}
@@ -104,12 +105,12 @@ func (r *batchRequest) read() error {
 }
 
 func readItem(text []byte, item *service.Attestation) error {
-	members, err := itemForm.parseObject(text, 2*maxDepth, strict)
+	members, err := itemForm.ParseObject(text, 2*httpapi.MaxDepth, httpapi.Strict)
 	switch {
 	case errors.Is(err, strictjson.ErrKind):
-		return itemForm.missingField(nil)
+		return itemForm.MissingField(nil)
 	case err != nil:
 		return err
 	}
-	return itemForm.fill(nil, members, reflect.ValueOf(item).Elem())
+	return itemForm.Fill(nil, members, reflect.ValueOf(item).Elem())
 }

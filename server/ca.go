@@ -7,12 +7,13 @@ import (
 	"net/url"
 
 	"attestd/crypto/keys"
+	"attestd/server/httpapi"
 	"attestd/store"
 )
 
 // discoveries are the public keys of companies, as anybody may read them.
 type discoveries struct {
-	api     *api
+	api     *httpapi.API
 	Store   *store.Store
 	Version string
 }
@@ -28,11 +29,11 @@ type companyQuery struct {
 // companyOf returns the company of a discovery request.
 func (s *discoveries) companyOf(ctx context.Context, r companyQuery) (*store.Company, error) {
 	if r.CompanyID == "" {
-		return nil, fail(http.StatusBadRequest, "Missing required query parameter: companyId")
+		return nil, httpapi.Fail(http.StatusBadRequest, "Missing required query parameter: companyId")
 	}
 	company, err := s.Store.Companies.Get(ctx, r.CompanyID)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, fail(http.StatusNotFound, "Company not found: "+r.CompanyID)
+		return nil, httpapi.Fail(http.StatusNotFound, "Company not found: "+r.CompanyID)
 	}
 	return company, err
 }
@@ -47,7 +48,7 @@ type publicKeyBody struct {
 	Keys        []keys.JWK `json:"keys"` // makes the whole response a JWK set
 }
 
-func (publicKeyBody) setHeader(h http.Header) { h.Set("Cache-Control", cacheHour) }
+func (publicKeyBody) SetHeader(h http.Header) { h.Set("Cache-Control", cacheHour) }
 
 func (s *discoveries) publicKey(ctx context.Context, by store.Caller, r companyQuery) (publicKeyBody, error) {
 	company, err := s.companyOf(ctx, r)
@@ -93,9 +94,9 @@ type discovery struct {
 	inferred bool // the URLs in it are those of the request
 }
 
-// setHeader prevents a shared cache from returning one caller's URLs to another: inferred ones
+// SetHeader prevents a shared cache from returning one caller's URLs to another: inferred ones
 // depend on the Host.
-func (d discovery) setHeader(h http.Header) {
+func (d discovery) SetHeader(h http.Header) {
 	h.Set("Cache-Control", cacheHour)
 	if d.inferred {
 		h.Set("Vary", "Host, X-Forwarded-Proto")
@@ -108,7 +109,7 @@ func (s *discoveries) wellKnown(ctx context.Context, by store.Caller, r companyQ
 		return discovery{}, err
 	}
 	issuer, public := company.Issuer, company.Issuer.Public
-	base := s.api.requestBase(r.Request)
+	base := s.api.RequestBase(r.Request)
 	return discovery{
 		Issuer:                            issuer.Domain.Issuer(),
 		JWKSURI:                           base + "/v1/ca/public-key?companyId=" + url.QueryEscape(company.ID),

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"attestd/chain"
+	"attestd/server/httpapi"
 	"attestd/store"
 )
 
@@ -66,9 +67,9 @@ var (
 
 var errRangeFull = errors.New("enough was read for one write")
 
-func (a records) writeTo(c *call, status int) error {
-	c.w.Header().Set("Content-Type", a.form.contentType)
-	c.w.WriteHeader(status)
+func (a records) WriteTo(c *httpapi.Call, status int) error {
+	c.W.Header().Set("Content-Type", a.form.contentType)
+	c.W.WriteHeader(status)
 	if c.Method == http.MethodHead {
 		return nil
 	}
@@ -93,13 +94,13 @@ func (a records) writeTo(c *call, status int) error {
 	if wrote || form == jsonArray {
 		buf.WriteString(form.after)
 	}
-	_, err = buf.WriteTo(c.w)
+	_, err = buf.WriteTo(c.W)
 	return err
 }
 
 // eachRecord calls add, which writes to buf, for the records [start, end) of a chain, and sends buf
 // regularly.
-func eachRecord(c *call, from *store.Store, buf *bytes.Buffer, number, start, end int64, add func(r *chain.Record)) error {
+func eachRecord(c *httpapi.Call, from *store.Store, buf *bytes.Buffer, number, start, end int64, add func(r *chain.Record)) error {
 	for next := start; next < end; {
 		until := min(next+rangeRecords, end)
 		err := from.Records(c.Context(), number, next, until, func(r *chain.Record) error {
@@ -116,7 +117,7 @@ func eachRecord(c *call, from *store.Store, buf *bytes.Buffer, number, start, en
 		case !errors.Is(err, errRangeFull):
 			return err
 		}
-		if _, err := buf.WriteTo(c.w); err != nil {
+		if _, err := buf.WriteTo(c.W); err != nil {
 			return err
 		}
 	}
@@ -140,9 +141,9 @@ type verdict struct {
 	log store.Log
 }
 
-func (a verdict) writeTo(c *call, status int) error {
+func (a verdict) WriteTo(c *httpapi.Call, status int) error {
 	if c.Method == http.MethodHead {
-		return c.bytes(status, nil)
+		return c.Bytes(status, nil)
 	}
 	v, err := a.by.verify(c.Context(), a.of, a.log)
 	if err != nil {
@@ -160,7 +161,7 @@ func (a verdict) writeTo(c *call, status int) error {
 	} else {
 		body.FailedAtIndex, body.Error = &v.FailedAt, v.Reason
 	}
-	return c.json(status, body)
+	return c.JSON(status, body)
 }
 
 type proveRequest struct {
@@ -169,18 +170,18 @@ type proveRequest struct {
 }
 
 // prove returns a record with its inclusion proof.
-func (s *chains) prove(ctx context.Context, by store.Caller, r proveRequest) (verbatim, error) {
+func (s *chains) prove(ctx context.Context, by store.Caller, r proveRequest) (httpapi.Verbatim, error) {
 	number := by.Company.Log(r.Log).Chain
-	index, ok := decimal(r.Index)
+	index, ok := httpapi.Decimal(r.Index)
 	if !ok {
-		return nil, fail(http.StatusBadRequest, "index must be a non-negative integer")
+		return nil, httpapi.Fail(http.StatusBadRequest, "index must be a non-negative integer")
 	}
 	head, _, err := s.Store.Tip(ctx, number)
 	if err != nil {
 		return nil, err
 	}
 	if index >= head.Length {
-		return nil, fail(http.StatusNotFound, fmt.Sprintf("Index out of bounds: the chain has %d records", head.Length))
+		return nil, httpapi.Fail(http.StatusNotFound, fmt.Sprintf("Index out of bounds: the chain has %d records", head.Length))
 	}
 	body := []byte(`{"record":`)
 	found := false

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"attestd/server/httpapi"
 	"attestd/server/stream"
 	"attestd/service"
 	"attestd/store"
@@ -13,7 +14,7 @@ import (
 
 // companies are what a company is, how one is registered, and how its first key is recovered.
 type companies struct {
-	api          *api
+	api          *httpapi.API
 	Store        *store.Store
 	agents       *service.Agents
 	hub          *stream.Hub
@@ -37,7 +38,7 @@ type companyCreated struct {
 func (s *companies) createCompany(ctx context.Context, by store.Caller, r createCompanyRequest) (companyCreated, error) {
 	company, bootstrap, err := s.Store.Companies.Create(ctx, r.CompanyID, r.Metadata, by.At)
 	if errors.Is(err, store.ErrExists) {
-		return companyCreated{}, fail(http.StatusConflict, "Company already exists: "+r.CompanyID)
+		return companyCreated{}, httpapi.Fail(http.StatusConflict, "Company already exists: "+r.CompanyID)
 	}
 	if err != nil {
 		return companyCreated{}, err
@@ -59,7 +60,7 @@ type suspension struct {
 	Reason string `json:"reason"`
 }
 
-func (s *companies) getCompany(ctx context.Context, by store.Caller, _ none) (companyBody, error) {
+func (s *companies) getCompany(ctx context.Context, by store.Caller, _ httpapi.None) (companyBody, error) {
 	metadata, err := s.Store.Companies.Metadata(ctx, by)
 	body := companyBody{CompanyID: by.Company.ID, SPIFFEID: by.Company.Issuer.CompanyID(),
 		RegisteredAt: by.Company.RegisteredAt, Metadata: metadata}
@@ -77,7 +78,7 @@ type companySVIDBody struct {
 	SVID      string `json:"svid"`
 }
 
-func (s *companies) companySVID(ctx context.Context, by store.Caller, _ none) (companySVIDBody, error) {
+func (s *companies) companySVID(ctx context.Context, by store.Caller, _ httpapi.None) (companySVIDBody, error) {
 	if err := s.Store.Tables.Changeable(ctx, by); err != nil {
 		return companySVIDBody{}, err
 	}

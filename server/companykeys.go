@@ -90,7 +90,7 @@ type rotationBody struct {
 	NewSignature string `json:"newSignature"`
 }
 
-func (companyKeys) setHeader(h http.Header) { h.Set("Cache-Control", cacheHour) }
+func (companyKeys) SetHeader(h http.Header) { h.Set("Cache-Control", cacheHour) }
 
 // publicKeys is an addition to the specification. Like publicKey it needs no credential.
 func (s *discoveries) publicKeys(ctx context.Context, _ store.Caller, r companyQuery) (companyKeys, error) {

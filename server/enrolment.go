@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"attestd/chain"
+	"attestd/server/httpapi"
 	"attestd/store"
 )
 
@@ -18,6 +19,6 @@ type enrolmentInfo struct {
 
 // ownEnrolment says whose key is to be enrolled with the token that is presented. So a machine
 // needs to be told nothing but the token.
-func (s *agentKeys) ownEnrolment(_ context.Context, by store.Caller, _ none) (enrolmentInfo, error) {
+func (s *agentKeys) ownEnrolment(_ context.Context, by store.Caller, _ httpapi.None) (enrolmentInfo, error) {
 	return enrolmentInfo{by.Agent, by.Company.Issuer.AgentID(by.Agent), by.Company.ID, chain.FormatTime(by.Expires), by.Company.Actions.Origin}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/server/httpapi"
 	"attestd/server/stream"
 	"attestd/service"
 	"attestd/store"
@@ -23,7 +24,9 @@ type streams struct {
 	feed    *feed.Feed
 }
 
-func (s *streams) endpoint() handler { return handler{s.follow, formOf[followRequest]()} }
+func (s *streams) endpoint() httpapi.Handler {
+	return httpapi.Handler{Serve: s.follow, Form: httpapi.FormOf[followRequest]()}
+}
 
 // followRequest has the parameters of a request for the stream.
 type followRequest struct {
@@ -32,26 +35,26 @@ type followRequest struct {
 
 // follow passes a connection to the hub. A presented credential must be valid, and restricts the
 // stream to its company.
-func (s *streams) follow(c *call) error {
+func (s *streams) follow(c *httpapi.Call) error {
 	if s.mode == stream.Off {
-		return fail(http.StatusNotFound, "Not Found: the stream is switched off")
+		return httpapi.Fail(http.StatusNotFound, "Not Found: the stream is switched off")
 	}
-	may := anybody
+	may := httpapi.Anybody
 	if s.mode == stream.Authenticated {
-		may &^= nobody
+		may &^= httpapi.Nobody
 	}
-	by, err := c.by(may)
+	by, err := c.By(may)
 	if err != nil {
 		return err
 	}
-	who := stream.Subscriber{Holder: c.holder()}
+	who := stream.Subscriber{Holder: c.Holder()}
 	if by.Company != nil {
 		who.Chain, who.Credential, who.Expires = by.Company.Chain, by.Credential, by.Expires
 		who.Check = func() error {
 			ctx, now := context.WithoutCancel(c.Context()), time.Now()
-			err := s.Store.Credentials.Recheck(ctx, c.hash, now)
-			if err == nil && service.IsJWT(c.bearer) {
-				err = s.tokens.CheckOwn(ctx, store.Caller{Company: by.Company, At: now}, c.bearer)
+			err := s.Store.Credentials.Recheck(ctx, c.Hash, now)
+			if err == nil && service.IsJWT(c.Bearer) {
+				err = s.tokens.CheckOwn(ctx, store.Caller{Company: by.Company, At: now}, c.Bearer)
 			}
 			if errors.Is(err, store.ErrNotFound) {
 				err = stream.ErrGone
@@ -62,5 +65,5 @@ func (s *streams) follow(c *call) error {
 	if err := s.resume(c, by, &who); err != nil {
 		return err
 	}
-	return s.hub.Serve(c.w, c.Request, who, c.w.Header())
+	return s.hub.Serve(c.W, c.Request, who, c.W.Header())
 }

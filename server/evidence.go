@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"attestd/server/httpapi"
 	"attestd/service"
 	"attestd/store"
 )
@@ -25,15 +26,15 @@ type evidenceRequest struct {
 
 // evidence returns an evidence file, which proves offline to which company a record belongs and its
 // place in the log.
-func (s *evidences) evidence(ctx context.Context, by store.Caller, r evidenceRequest) (file, error) {
-	index, ok := decimal(r.Index)
+func (s *evidences) evidence(ctx context.Context, by store.Caller, r evidenceRequest) (httpapi.File, error) {
+	index, ok := httpapi.Decimal(r.Index)
 	if !ok {
-		return file{}, fail(http.StatusBadRequest, "index must be a non-negative integer")
+		return httpapi.File{}, httpapi.Fail(http.StatusBadRequest, "index must be a non-negative integer")
 	}
 	if id, err := uuid.Parse(r.JTI); r.JTI != "" && (err != nil || id.String() != r.JTI || r.Log == store.Control) {
-		return file{}, fail(http.StatusBadRequest,
+		return httpapi.File{}, httpapi.Fail(http.StatusBadRequest,
 			"Invalid query parameter: jti must be a UUID in lower case, and goes with the actions alone")
 	}
 	text, err := s.proofs.File(ctx, by, r.Log, index, r.JTI)
-	return file{"application/json", "no-store", text}, err
+	return httpapi.File{ContentType: "application/json", Caching: "no-store", Content: text}, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"attestd/server/httpapi"
 	"attestd/server/stream"
 	"attestd/service"
 	"attestd/store"
@@ -37,8 +38,8 @@ func (s *federations) createFederation(ctx context.Context, by store.Caller, r c
 	return s.federations.Create(ctx, by, n)
 }
 
-func (s *federations) listFederations(ctx context.Context, by store.Caller, _ none) (list[service.Federation], error) {
-	return list[service.Federation]{name: "federations", items: s.federations.List(ctx, by)}, nil
+func (s *federations) listFederations(ctx context.Context, by store.Caller, _ httpapi.None) (httpapi.List[service.Federation], error) {
+	return httpapi.List[service.Federation]{Name: "federations", Items: s.federations.List(ctx, by)}, nil
 }
 
 // federationRequest is a request about the federation in the path.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"attestd/server/httpapi"
 	"attestd/store"
 	"attestd/web"
 )
@@ -13,17 +14,17 @@ type healthBody struct {
 }
 
 // health reports that the process responds. It does not use the database.
-func health(context.Context, store.Caller, none) (healthBody, error) {
+func health(context.Context, store.Caller, httpapi.None) (healthBody, error) {
 	return healthBody{"ok"}, nil
 }
 
 // document is the API reference.
-type document struct{ verbatim }
+type document struct{ httpapi.Verbatim }
 
-func (document) setHeader(h http.Header) { h.Set("Cache-Control", cacheHour) }
+func (document) SetHeader(h http.Header) { h.Set("Cache-Control", cacheHour) }
 
-func (d document) writeTo(c *call, status int) error { return c.bytes(status, d.verbatim) }
+func (d document) WriteTo(c *httpapi.Call, status int) error { return c.Bytes(status, d.Verbatim) }
 
-func openAPI(context.Context, store.Caller, none) (document, error) {
+func openAPI(context.Context, store.Caller, httpapi.None) (document, error) {
 	return document{web.OpenAPI()}, nil
 }

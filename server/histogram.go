@@ -6,6 +6,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/search"
+	"attestd/server/httpapi"
 	"attestd/store"
 )
 
@@ -70,9 +71,9 @@ type bucketBody struct {
 func (s *searches) countRecords(ctx context.Context, by store.Caller, r histogramRequest) (a histogramBody, err error) {
 	switch {
 	case r.By != "" && r.By != "agent" && r.By != "action":
-		return a, badQuery("by is neither agent nor action")
+		return a, httpapi.BadQuery("by is neither agent nor action")
 	case r.By != "" && (r.Agent != "" || r.Action != "" || r.DelegatedBy != "" || r.Log != store.Actions):
-		return a, badQuery("by=" + r.By + " counts all records of the log of actions, and takes since, until and buckets alone")
+		return a, httpapi.BadQuery("by=" + r.By + " counts all records of the log of actions, and takes since, until and buckets alone")
 	}
 	what, err := s.searched(ctx, by, &recordsRequest{
 		Agent: r.Agent, Action: r.Action, DelegatedBy: r.DelegatedBy, Since: r.Since, Until: r.Until, Log: r.Log,

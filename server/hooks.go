@@ -12,6 +12,7 @@ import (
 
 	"attestd/chain/action"
 	"attestd/chain/action/hookevent"
+	"attestd/server/httpapi"
 	"attestd/server/limit"
 	"attestd/service"
 	"attestd/store"
@@ -38,11 +39,11 @@ type hookRequest struct {
 
 // claudeCodeHook implements the HTTP hooks of Claude Code: each event of a tool call becomes a
 // record.
-func (s *hooks) claudeCodeHook() handler {
-	form := formOf[hookRequest]()
-	serve := func(c *call) error {
+func (s *hooks) claudeCodeHook() httpapi.Handler {
+	form := httpapi.FormOf[hookRequest]()
+	serve := func(c *httpapi.Call) error {
 		var r hookRequest
-		if err := form.read(c, &r); err != nil {
+		if err := form.Read(c, &r); err != nil {
 			return err
 		}
 		if err := r.check(); err != nil {
@@ -50,52 +51,52 @@ func (s *hooks) claudeCodeHook() handler {
 		}
 		came := &hashedBody{ReadCloser: c.Body, hash: sha256.New()}
 		c.Body = came
-		raw, err := c.read()
+		raw, err := c.Read()
 		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
 			return s.oversizedHook(c, &r, came)
 		}
 		if err != nil {
 			return err
 		}
-		by, err := c.by(anybody)
+		by, err := c.By(httpapi.Anybody)
 		if err != nil {
 			return err
 		}
 		report, err := hookevent.ClaudeCode.Parse(raw)
 		if err != nil {
-			return fail(http.StatusBadRequest, "Malformed hook event: "+err.Error())
+			return httpapi.Fail(http.StatusBadRequest, "Malformed hook event: "+err.Error())
 		}
 		answer, err := s.hook(c, by, r, report)
 		if err != nil && report.Asks && r.refuses() {
 			// If a hook fails, an agent continues, unless its settings say otherwise. A required
 			// passport must not depend on those.
 			s.Log.LogAttrs(c.Context(), slog.LevelWarn, "a tool call was refused, and that could not be recorded",
-				slog.String("id", c.id), slog.String("error", err.Error()))
-			answer, err = hookevent.ClaudeCode.Deny(r.mustBe()+" could not be recorded, so it is refused: "+c.classify(err).Message), nil
+				slog.String("id", c.ID), slog.String("error", err.Error()))
+			answer, err = hookevent.ClaudeCode.Deny(r.mustBe()+" could not be recorded, so it is refused: "+c.Classify(err).Message), nil
 		}
 		if err != nil {
 			return err
 		}
-		return c.bytes(http.StatusOK, append(answer, '\n'))
+		return c.Bytes(http.StatusOK, append(answer, '\n'))
 	}
-	return handler{serve, form}
+	return httpapi.Handler{Serve: serve, Form: form}
 }
 
 func (r *hookRequest) check() (err error) {
 	if r.Agent == "" {
 		r.Agent = string(hookevent.ClaudeCode)
 	}
-	if !utf8.ValidString(r.Agent) || utf8.RuneCountInString(r.Agent) > maxName {
-		return fail(http.StatusBadRequest, "Invalid query parameter: agent must have 1 to 256 characters")
+	if !utf8.ValidString(r.Agent) || utf8.RuneCountInString(r.Agent) > httpapi.MaxName {
+		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: agent must have 1 to 256 characters")
 	}
 	if r.passport = r.Require == "passport"; !r.passport && r.Require != "" {
-		return fail(http.StatusBadRequest, "Invalid query parameter: require must be passport")
+		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: require must be passport")
 	}
 	if r.Fail != "" && r.Fail != "open" && r.Fail != "closed" {
-		return fail(http.StatusBadRequest, "Invalid query parameter: fail must be open or closed")
+		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: fail must be open or closed")
 	}
 	if r.policy, err = action.ParseRedaction(r.Redact); err != nil {
-		return fail(http.StatusBadRequest, "Invalid query parameter: redact must be input, output or input,output")
+		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: redact must be input, output or input,output")
 	}
 	return nil
 }
@@ -131,16 +132,16 @@ func (b *hashedBody) Read(p []byte) (int, error) {
 // oversizedHook records an event over the bound of bodies by its hash. The rest of it is read and
 // dropped. What becomes of the call is what the hook asks for, else what the agent makes of a hook
 // that fails.
-func (s *hooks) oversizedHook(c *call, r *hookRequest, came *hashedBody) error {
-	by, err := c.by(anybody)
+func (s *hooks) oversizedHook(c *httpapi.Call, r *hookRequest, came *hashedBody) error {
+	by, err := c.By(httpapi.Anybody)
 	if err != nil {
 		return err
 	}
-	if err := c.spend(limit.Attest, 1); err != nil { // before the body has its way
+	if err := c.Spend(limit.Attest, 1); err != nil { // before the body has its way
 		return err
 	}
 	if _, err := io.CopyN(io.Discard, came, maxHashed-came.n); err != nil && !errors.Is(err, io.EOF) {
-		return fail(http.StatusBadRequest, "Request body could not be read to its end")
+		return httpapi.Fail(http.StatusBadRequest, "Request body could not be read to its end")
 	}
 	event := hookevent.ClaudeCode.Oversized(came.hash.Sum(nil), came.n, came.n < maxHashed)
 	if err := s.attestations.AppendCalls(c.Context(), by, r.Agent, []action.Record{r.policy.Record(r.Agent, event)}, false); err != nil {
@@ -148,16 +149,16 @@ func (s *hooks) oversizedHook(c *call, r *hookRequest, came *hashedBody) error {
 	}
 	switch {
 	case r.refuses():
-		return c.bytes(http.StatusOK, append(hookevent.ClaudeCode.Deny(r.mustBe()+" is too large for that, so it is refused: the server takes events of at most "+
-			strconv.FormatInt(c.maxBody(), 10)+" bytes (--max-body)"), '\n'))
+		return c.Bytes(http.StatusOK, append(hookevent.ClaudeCode.Deny(r.mustBe()+" is too large for that, so it is refused: the server takes events of at most "+
+			strconv.FormatInt(c.MaxBody(), 10)+" bytes (--max-body)"), '\n'))
 	case r.Fail == "open":
-		return c.bytes(http.StatusOK, []byte(hookevent.Proceed+"\n"))
+		return c.Bytes(http.StatusOK, []byte(hookevent.Proceed+"\n"))
 	}
-	return fail(http.StatusRequestEntityTooLarge, "Hook event is larger than the limit of this server; its SHA-256 is recorded in its place")
+	return httpapi.Fail(http.StatusRequestEntityTooLarge, "Hook event is larger than the limit of this server; its SHA-256 is recorded in its place")
 }
 
 // hook records the report of a hook and returns the response for the agent.
-func (s *hooks) hook(c *call, by store.Caller, r hookRequest, report hookevent.Report) ([]byte, error) {
+func (s *hooks) hook(c *httpapi.Call, by store.Caller, r hookRequest, report hookevent.Report) ([]byte, error) {
 	answer := []byte(hookevent.Proceed)
 	if report.Asks && r.passport {
 		asked := report.Events[0]
@@ -173,7 +174,7 @@ func (s *hooks) hook(c *call, by store.Caller, r hookRequest, report hookevent.R
 	events := report.Events
 	if report.Late {
 		var err error
-		room := c.room(limit.Attest)
+		room := c.Room(limit.Attest)
 		if events, err = s.attestations.Unrecorded(c.Context(), by, r.Agent, events, room); err != nil {
 			return nil, err
 		}
@@ -187,7 +188,7 @@ func (s *hooks) hook(c *call, by store.Caller, r hookRequest, report hookevent.R
 			return nil, err
 		}
 	}
-	if err := c.spend(limit.Attest, len(events)); err != nil {
+	if err := c.Spend(limit.Attest, len(events)); err != nil {
 		return nil, err
 	}
 	if err := s.attestations.NumberEnds(c.Context(), by, r.Agent, events); err != nil {

@@ -15,34 +15,34 @@ import (
 // hosts are all places where code that serves requests reads a Host or a forwarding header, by file
 // and expression, with what they do with it. None of them tells who we are; ownname.go alone does.
 var hosts = map[string]string{
-	"server/ownname.go r.Host":                     "the rule",
-	"server/clientip.go \"X-Forwarded-For\"":       "whose address counts, from trusted proxies",
-	"server/clientip.go \"X-Forwarded-Proto\"":     "see ownScheme",
-	"server/ca.go \"Host, X-Forwarded-Proto\"":     "Vary",
-	"server/issuer.go \"Host, X-Forwarded-Proto\"": "Vary",
-	"server/local.go r.Host":                       "a sign of a proxy, which refuses",
-	"server/local.go \"Forwarded\"":                "a sign of a proxy, which refuses",
-	"server/local.go \"X-Forwarded-\"":             "a sign of a proxy, which refuses",
-	"server/tls.go r.Host":                         "whether the browser may use https alone for its own address",
-	"server/redirect.go r.Host":                    "the same address on https",
-	"server/redirect.go to.Host":                   "a URL",
-	"server/routes.go c.Host":                      "looks for another method of the same path",
-	"server/https/acme.go r.Host":                  "compared with --acme-domain",
-	"server/https/acme.go asked.Host":              "compared with --acme-domain",
-	"server/origin.go u.Host":                      "a URL",
-	"server/export/https.go u.Host":                "a URL",
-	"server/export/https.go h.url.Host":            "a URL",
-	"agent/localhttp/localhttp.go r.Host":          "compared with the loopback names and the public URL",
-	"agent/localhttp/localhttp.go public.Host":     "a URL",
-	"agent/localhttp/localhttp.go u.Host":          "a URL",
-	"agent/mcpserver/resource.go at.Host":          "a URL",
-	"agent/mcpproxy/discovery.go d.upstream.Host":  "a URL",
-	"agent/mcpproxy/discovery.go issuer.Host":      "a URL",
-	"agent/mcpproxy/remote.go u.Host":              "a URL",
-	"agent/mcpproxy/remote.go to.Host":             "a URL",
-	"agent/mcpproxy/remote.go \"Host\"":            "headers that are not handed on",
-	"agent/mcpproxy/remote.go \"Forwarded\"":       "headers that are not handed on",
-	"agent/mcpproxy/remote.go \"X-Forwarded-\"":    "headers that are not handed on",
+	"server/httpapi/ownname.go r.Host":                 "the rule",
+	"server/httpapi/clientip.go \"X-Forwarded-For\"":   "whose address counts, from trusted proxies",
+	"server/httpapi/clientip.go \"X-Forwarded-Proto\"": "see ownScheme",
+	"server/ca.go \"Host, X-Forwarded-Proto\"":         "Vary",
+	"server/issuer.go \"Host, X-Forwarded-Proto\"":     "Vary",
+	"server/httpapi/local.go r.Host":                   "a sign of a proxy, which refuses",
+	"server/httpapi/local.go \"Forwarded\"":            "a sign of a proxy, which refuses",
+	"server/httpapi/local.go \"X-Forwarded-\"":         "a sign of a proxy, which refuses",
+	"server/tls.go r.Host":                             "whether the browser may use https alone for its own address",
+	"server/redirect.go r.Host":                        "the same address on https",
+	"server/redirect.go to.Host":                       "a URL",
+	"server/routes.go c.Host":                          "looks for another method of the same path",
+	"server/https/acme.go r.Host":                      "compared with --acme-domain",
+	"server/https/acme.go asked.Host":                  "compared with --acme-domain",
+	"server/httpapi/origin.go u.Host":                  "a URL",
+	"server/export/https.go u.Host":                    "a URL",
+	"server/export/https.go h.url.Host":                "a URL",
+	"agent/localhttp/localhttp.go r.Host":              "compared with the loopback names and the public URL",
+	"agent/localhttp/localhttp.go public.Host":         "a URL",
+	"agent/localhttp/localhttp.go u.Host":              "a URL",
+	"agent/mcpserver/resource.go at.Host":              "a URL",
+	"agent/mcpproxy/discovery.go d.upstream.Host":      "a URL",
+	"agent/mcpproxy/discovery.go issuer.Host":          "a URL",
+	"agent/mcpproxy/remote.go u.Host":                  "a URL",
+	"agent/mcpproxy/remote.go to.Host":                 "a URL",
+	"agent/mcpproxy/remote.go \"Host\"":                "headers that are not handed on",
+	"agent/mcpproxy/remote.go \"Forwarded\"":           "headers that are not handed on",
+	"agent/mcpproxy/remote.go \"X-Forwarded-\"":        "headers that are not handed on",
 }
 
 // What a request says about our name is read in one place. Whoever reads Host or a forwarding
@@ -76,14 +76,14 @@ func TestHostIsNoIdentity(t *testing.T) {
 }
 
 // hostsIn reports the members Host and the names of forwarding headers in a file that serves
-// requests: one that names http.Request, or is of package server.
+// requests: one that names http.Request, or is of package server, server/httpapi or server/api.
 func hostsIn(path string, report func(string)) error {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, path, nil, 0)
 	if err != nil {
 		return err
 	}
-	serves := file.Name.Name == "server"
+	serves := slices.Contains([]string{"server", "httpapi", "api"}, file.Name.Name)
 	var all []string
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {

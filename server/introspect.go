@@ -4,11 +4,16 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"attestd/server/httpapi"
 	"attestd/store"
 )
 
-func (s *tokens) introspection() handler { return handler{s.introspectToken, aboutTokenForm} }
-func (s *tokens) revocation() handler    { return handler{s.revokeToken, aboutTokenForm} }
+func (s *tokens) introspection() httpapi.Handler {
+	return httpapi.Handler{Serve: s.introspectToken, Form: aboutTokenForm}
+}
+func (s *tokens) revocation() httpapi.Handler {
+	return httpapi.Handler{Serve: s.revokeToken, Form: aboutTokenForm}
+}
 
 // aboutTokenRequest asks about an access token, or ends one. The hint of RFC 7009 §2.1 is ignored:
 // a token shows of which kind it is.
@@ -24,7 +29,7 @@ type aboutTokenRequest struct {
 	Assertion     json.RawMessage `json:"client_assertion"`
 }
 
-var aboutTokenForm = formOf[aboutTokenRequest]()
+var aboutTokenForm = httpapi.FormOf[aboutTokenRequest]()
 
 // introspection is the answer of RFC 7662 §2.2. Of what is not active it says nothing else.
 type introspection struct {
@@ -53,12 +58,12 @@ type confirmation struct {
 
 // introspectToken implements RFC 7662: it says of an access token of the company of the path what
 // it is good for, to a client or an agent of that company, or to an admin.
-func (s *tokens) introspectToken(c *call) error {
+func (s *tokens) introspectToken(c *httpapi.Call) error {
 	by, token, err := s.asksAboutToken(c)
 	if err != nil {
 		return err
 	}
-	issuer, err := c.ownIssuer(by.Company.ID)
+	issuer, err := c.OwnIssuer(by.Company.ID)
 	if err != nil {
 		issuer = ""
 	}
@@ -67,7 +72,7 @@ func (s *tokens) introspectToken(c *call) error {
 		return err
 	}
 	if !active {
-		return c.json(http.StatusOK, introspection{})
+		return c.JSON(http.StatusOK, introspection{})
 	}
 	answer := introspection{
 		Active: true, Issuer: found.Issuer, Subject: found.Subject, ClientID: found.ClientID, AgentID: found.AgentID,
@@ -90,36 +95,36 @@ func (s *tokens) introspectToken(c *call) error {
 	if found.NoAccess {
 		answer.TokenType = "N_A" // as of an exchange (RFC 8693 §2.2.1)
 	}
-	return c.json(http.StatusOK, answer)
+	return c.JSON(http.StatusOK, answer)
 }
 
 // revokeToken implements RFC 7009: it ends an access token of the company of the path for its
 // holder, or for an admin. What is no such token has ended already.
-func (s *tokens) revokeToken(c *call) error {
+func (s *tokens) revokeToken(c *httpapi.Call) error {
 	by, token, err := s.asksAboutToken(c)
 	if err != nil {
 		return err
 	}
 	if err := s.tokens.Revoke(c.Context(), by, token); err != nil {
-		return c.oauthError(err)
+		return c.OAuthError(err)
 	}
 	// its holder may have others, whose streams go on
 	_ = s.hub.Recheck(by.Company.Chain) // those that could not be looked up are again, in time
-	return c.json(http.StatusOK, struct{}{})
+	return c.JSON(http.StatusOK, struct{}{})
 }
 
 // asksAboutToken returns who asks about an access token, and the token.
-func (s *tokens) asksAboutToken(c *call) (by store.Caller, token string, err error) {
-	params, err := c.oauthParams(aboutTokenForm)
+func (s *tokens) asksAboutToken(c *httpapi.Call) (by store.Caller, token string, err error) {
+	params, err := c.OAuthParams(aboutTokenForm)
 	if err != nil {
 		return by, "", err
 	}
-	if by, err = c.byClientOrToken(params); err != nil {
+	if by, err = c.ByClientOrToken(params); err != nil {
 		return by, "", err
 	}
-	token, ok := asText(params["token"])
+	token, ok := httpapi.AsText(params["token"])
 	if !ok {
-		return by, "", invalidRequest("token is required")
+		return by, "", httpapi.InvalidRequest("token is required")
 	}
 	return by, token, nil
 }

@@ -11,13 +11,14 @@ import (
 	"attestd/crypto/assertion"
 	"attestd/crypto/jcs"
 	"attestd/crypto/tokenkey"
+	"attestd/server/httpapi"
 	"attestd/service"
 	"attestd/store"
 )
 
 // issuers are the companies as issuers of tokens for others.
 type issuers struct {
-	api     *api
+	api     *httpapi.API
 	Store   *store.Store
 	issuers *service.Issuers
 	agents  *service.Agents
@@ -27,7 +28,7 @@ type issuers struct {
 // before it signs.
 const cacheFiveMinutes = "public, max-age=300"
 
-// Header values of the documents of issuers, which are shared; see noStore.
+// Header values of the documents of issuers, which are shared; see httpapi.noStore.
 var (
 	fiveMinutes  = []string{cacheFiveMinutes}
 	hostAndProto = []string{"Host, X-Forwarded-Proto"}
@@ -43,7 +44,7 @@ type issuerRequest struct {
 func (s *issuers) issuerOf(ctx context.Context, by store.Caller, companyID string) (store.Caller, error) {
 	company, err := s.Store.Companies.Get(ctx, companyID)
 	if errors.Is(err, store.ErrNotFound) {
-		return by, fail(http.StatusNotFound, "Company not found: "+companyID)
+		return by, httpapi.Fail(http.StatusNotFound, "Company not found: "+companyID)
 	}
 	return store.Caller{Company: company, At: by.At}, err
 }
@@ -95,7 +96,7 @@ func metadataOf(issuer string) issuerMetadata {
 		IntrospectionAlgs:      algorithms,
 		RevocationMethods:      methods,
 		RevocationAlgs:         algorithms,
-		ScopesSupported:        scopesSupported,
+		ScopesSupported:        httpapi.ScopesSupported,
 		CodeChallengeMethods:   []string{"S256"},
 		DPoPAlgorithms:         []string{"ES256", "EdDSA", "Ed25519"},
 		IDTokenAlgorithms:      tokenkey.Algorithms,
@@ -111,9 +112,9 @@ type issuerDocument struct {
 	inferred bool // the URLs in it are those of the request, as far as they are ours
 }
 
-func (d issuerDocument) setHeader(h http.Header) { cacheIssuer(h, d.inferred) }
+func (d issuerDocument) SetHeader(h http.Header) { cacheIssuer(h, d.inferred) }
 
-func (d issuerDocument) writeTo(c *call, status int) error { return c.bytes(status, d.text) }
+func (d issuerDocument) WriteTo(c *httpapi.Call, status int) error { return c.Bytes(status, d.text) }
 
 // cacheIssuer is for a document about an issuer. Inferred URLs differ by the name in the request.
 func cacheIssuer(h http.Header, inferred bool) {
@@ -127,7 +128,7 @@ func cacheIssuer(h http.Header, inferred bool) {
 var metadataPieces = func() [][]byte {
 	const place = "issuer:" // nothing else in it
 	var text bytes.Buffer
-	if err := encodeJSON(&text, metadataOf(place)); err != nil {
+	if err := httpapi.EncodeJSON(&text, metadataOf(place)); err != nil {
 		panic(err)
 	}
 	return bytes.Split(text.Bytes(), []byte(place))
@@ -138,7 +139,7 @@ func (s *issuers) issuerDocument(ctx context.Context, by store.Caller, r issuerR
 	if err != nil {
 		return issuerDocument{}, err
 	}
-	issuer, err := s.api.ownIssuer(r.Request, by.Company.ID)
+	issuer, err := s.api.OwnIssuer(r.Request, by.Company.ID)
 	if err != nil {
 		return issuerDocument{}, err
 	}
@@ -152,19 +153,19 @@ type authorizeRequest struct {
 }
 
 // authorize is named by the metadata and gives nothing: agents get tokens at the token endpoint.
-func (s *issuers) authorize(ctx context.Context, by store.Caller, r authorizeRequest) (none, error) {
+func (s *issuers) authorize(ctx context.Context, by store.Caller, r authorizeRequest) (httpapi.None, error) {
 	if _, err := s.issuerOf(ctx, by, r.CompanyID); err != nil {
-		return none{}, err
+		return httpapi.None{}, err
 	}
-	return none{}, fail(http.StatusBadRequest, "unsupported_response_type")
+	return httpapi.None{}, httpapi.Fail(http.StatusBadRequest, "unsupported_response_type")
 }
 
 // keySet is the text of a JWK set (RFC 7517 §5), perhaps with more members, which is shared.
 type keySet []byte
 
-func (keySet) setHeader(h http.Header) { cacheIssuer(h, false) }
+func (keySet) SetHeader(h http.Header) { cacheIssuer(h, false) }
 
-func (s keySet) writeTo(c *call, status int) error { return c.bytes(status, s) }
+func (s keySet) WriteTo(c *httpapi.Call, status int) error { return c.Bytes(status, s) }
 
 func (s *issuers) issuerKeys(ctx context.Context, by store.Caller, r authorizeRequest) (keySet, error) {
 	set, err := s.published(ctx, by, r.CompanyID)
@@ -199,7 +200,7 @@ type agentTokenRequest struct {
 }
 
 func (s *issuers) agentToken(ctx context.Context, by store.Caller, r agentTokenRequest) (service.AgentToken, error) {
-	issuer, err := s.api.ownIssuer(r.Request, by.Company.ID)
+	issuer, err := s.api.OwnIssuer(r.Request, by.Company.ID)
 	if err != nil {
 		return service.AgentToken{}, err
 	}
@@ -223,10 +224,10 @@ func (s *issuers) agentSVID(ctx context.Context, by store.Caller, r agentSVIDReq
 	switch {
 	case !query.Has("audience") && !query.Has("alg"):
 		return s.agents.SVID(ctx, by, r.AgentID)
-	case r.Audience == "" || len(query["audience"]) > 1 || !isAudience(r.Audience):
-		return service.AgentSVID{}, badQuery("audience must be one audience" + audienceForm)
+	case r.Audience == "" || len(query["audience"]) > 1 || !httpapi.IsAudience(r.Audience):
+		return service.AgentSVID{}, httpapi.BadQuery("audience must be one audience" + httpapi.AudienceForm)
 	}
-	issuer, err := s.api.ownIssuer(r.Request, by.Company.ID)
+	issuer, err := s.api.OwnIssuer(r.Request, by.Company.ID)
 	if err != nil {
 		return service.AgentSVID{}, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"attestd/crypto/keys"
+	"attestd/server/httpapi"
 	"attestd/server/stream"
 	"attestd/service"
 	"attestd/store"
@@ -29,7 +30,7 @@ type createKeyRequest struct {
 // never.
 func newGrant(role store.Role, expires, at time.Time) (store.Grant, error) {
 	if !expires.IsZero() && !expires.After(at) {
-		return store.Grant{}, invalid("expiresAt", "must be in the future")
+		return store.Grant{}, httpapi.Invalid("expiresAt", "must be in the future")
 	}
 	return store.Grant{Role: role, Expires: expires}, nil
 }
@@ -60,8 +61,8 @@ type keyBody struct {
 
 func newKeyBody(k store.APIKey) keyBody { return keyBody{k.Key, k.Label, k.CreatedAt} }
 
-func (s *credentials) listKeys(ctx context.Context, by store.Caller, _ none) (list[keyBody], error) {
-	return list[keyBody]{name: "keys", items: service.Map(s.Store.Credentials.Keys(ctx, by), newKeyBody)}, nil
+func (s *credentials) listKeys(ctx context.Context, by store.Caller, _ httpapi.None) (httpapi.List[keyBody], error) {
+	return httpapi.List[keyBody]{Name: "keys", Items: service.Map(s.Store.Credentials.Keys(ctx, by), newKeyBody)}, nil
 }
 
 type deleteKeyRequest struct {
@@ -76,9 +77,9 @@ func (s *credentials) deleteKey(ctx context.Context, by store.Caller, r deleteKe
 	err := s.Store.Credentials.DeleteKey(ctx, by, r.Key)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return deletion{}, fail(http.StatusNotFound, "API key not found")
+		return deletion{}, httpapi.Fail(http.StatusNotFound, "API key not found")
 	case errors.Is(err, store.ErrLastKey):
-		return deletion{}, &apiError{Status: http.StatusConflict, Code: "LAST_API_KEY",
+		return deletion{}, &httpapi.Error{Status: http.StatusConflict, Code: "LAST_API_KEY",
 			Message: "The last API key of a company of the role admin that does not expire cannot be deleted; create another one first"}
 	}
 	// even if the outcome is unknown: a client with a valid key reconnects
@@ -111,7 +112,7 @@ func newCredentialBody(c store.Credential) credentialBody {
 // secrets, and the creator of each.
 func (s *credentials) listCredentials(
 	ctx context.Context, by store.Caller, r credentialsRequest,
-) (list[credentialBody], error) {
-	return list[credentialBody]{name: "credentials",
-		items: service.Map(s.Store.Credentials.List(ctx, by, r.MadeBy), newCredentialBody)}, nil
+) (httpapi.List[credentialBody], error) {
+	return httpapi.List[credentialBody]{Name: "credentials",
+		Items: service.Map(s.Store.Credentials.List(ctx, by, r.MadeBy), newCredentialBody)}, nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/tlog"
+	"attestd/server/httpapi"
 	"attestd/service"
 	"attestd/store"
 )
@@ -36,7 +37,7 @@ type logBody struct {
 }
 
 // listLogs is an addition to the specification.
-func (s *logs) listLogs(ctx context.Context, by store.Caller, _ none) (answer logsBody, err error) {
+func (s *logs) listLogs(ctx context.Context, by store.Caller, _ httpapi.None) (answer logsBody, err error) {
 	for _, l := range by.Company.Logs() {
 		head, _, err := s.Store.Tip(ctx, l.Chain)
 		if err != nil {
@@ -68,21 +69,21 @@ func (r logRequest) of(by store.Caller) (store.Log, error) {
 			return l, nil
 		}
 	}
-	return store.Log{}, fail(http.StatusNotFound, "Log not found: "+r.LogID)
+	return store.Log{}, httpapi.Fail(http.StatusNotFound, "Log not found: "+r.LogID)
 }
 
 // logCheckpoint returns the newest checkpoint, which was signed for this response or shortly
 // before.
-func (s *logs) logCheckpoint(ctx context.Context, by store.Caller, r logRequest) (file, error) {
+func (s *logs) logCheckpoint(ctx context.Context, by store.Caller, r logRequest) (httpapi.File, error) {
 	log, err := r.of(by)
 	if err != nil {
-		return file{}, err
+		return httpapi.File{}, err
 	}
 	note, err := s.checkpoints.Newest(ctx, by, log)
 	if err == nil {
 		note, err = s.checkpoints.WithCosignatures(ctx, log.ID, note)
 	}
-	return file{plainText, "private, no-cache", note}, err
+	return httpapi.File{ContentType: httpapi.PlainText, Caching: "private, no-cache", Content: note}, err
 }
 
 type tileRequest struct {
@@ -92,21 +93,21 @@ type tileRequest struct {
 
 // logTile returns a tile of hashes or an entry bundle. Its content never changes: a partial tile is
 // a different tile.
-func (s *logs) logTile(ctx context.Context, by store.Caller, r tileRequest) (file, error) {
+func (s *logs) logTile(ctx context.Context, by store.Caller, r tileRequest) (httpapi.File, error) {
 	log, err := logRequest{r.LogID}.of(by)
 	if err != nil {
-		return file{}, err
+		return httpapi.File{}, err
 	}
 	head, _, err := s.Store.Tip(ctx, log.Chain)
 	if err != nil {
-		return file{}, err
+		return httpapi.File{}, err
 	}
 	tile, err := tlog.ParseTilePath("tile/" + r.Path)
 	if err != nil || !tile.Within(head.Length) {
-		return file{}, fail(http.StatusNotFound, "No such tile")
+		return httpapi.File{}, httpapi.Fail(http.StatusNotFound, "No such tile")
 	}
 	content, err := s.readTile(ctx, log, tile, head.Length)
-	return file{"application/octet-stream", "private, max-age=31536000, immutable", content}, err
+	return httpapi.File{ContentType: "application/octet-stream", Caching: "private, max-age=31536000, immutable", Content: content}, err
 }
 
 func (s *logs) readTile(ctx context.Context, l store.Log, t tlog.Tile, size int64) (content []byte, err error) {
@@ -130,35 +131,35 @@ type logProofRequest struct {
 
 // logProof returns a tlog-proof that the record's leaf is in the tree of the checkpoint in the
 // proof.
-func (s *logs) logProof(ctx context.Context, by store.Caller, r logProofRequest) (file, error) {
+func (s *logs) logProof(ctx context.Context, by store.Caller, r logProofRequest) (httpapi.File, error) {
 	log, err := logRequest{r.LogID}.of(by)
 	if err != nil {
-		return file{}, err
+		return httpapi.File{}, err
 	}
-	index, ok := decimal(r.Index)
+	index, ok := httpapi.Decimal(r.Index)
 	if !ok {
-		return file{}, fail(http.StatusBadRequest, "index must be a non-negative integer")
+		return httpapi.File{}, httpapi.Fail(http.StatusBadRequest, "index must be a non-negative integer")
 	}
 	note, err := s.checkpoints.Covering(ctx, by, log, index)
 	if err == nil {
 		note, err = s.checkpoints.Witnessed(ctx, log, index, note)
 	}
 	if err != nil {
-		return file{}, err
+		return httpapi.File{}, err
 	}
 	checkpoint, _, err := tlog.ParseSignedCheckpoint(note)
 	if err != nil {
-		return file{}, err
+		return httpapi.File{}, err
 	}
 	if index >= checkpoint.Size {
-		return file{}, fail(http.StatusNotFound, "Index out of bounds: the log has "+strconv.FormatInt(checkpoint.Size, 10)+
+		return httpapi.File{}, httpapi.Fail(http.StatusNotFound, "Index out of bounds: the log has "+strconv.FormatInt(checkpoint.Size, 10)+
 			" records")
 	}
 	hashes, err := tlog.ProveInclusion(ctx, s.Store.LogTree(log), checkpoint.Tree, index)
 	if err != nil {
-		return file{}, err
+		return httpapi.File{}, err
 	}
-	return file{plainText, "no-store", tlog.Proof{Index: index, Hashes: hashes, Checkpoint: note}.Format()}, nil
+	return httpapi.File{ContentType: httpapi.PlainText, Caching: "no-store", Content: tlog.Proof{Index: index, Hashes: hashes, Checkpoint: note}.Format()}, nil
 }
 
 type logConsistencyRequest struct {
@@ -169,22 +170,22 @@ type logConsistencyRequest struct {
 // logConsistency returns the newest checkpoint, with a proof that the log's tree at a size, for
 // which the caller has a checkpoint, is a prefix of it. It has the format of a request to a
 // witness.
-func (s *logs) logConsistency(ctx context.Context, by store.Caller, r logConsistencyRequest) (file, error) {
+func (s *logs) logConsistency(ctx context.Context, by store.Caller, r logConsistencyRequest) (httpapi.File, error) {
 	log, err := logRequest{r.LogID}.of(by)
 	if err != nil {
-		return file{}, err
+		return httpapi.File{}, err
 	}
-	from, ok := decimal(r.From)
+	from, ok := httpapi.Decimal(r.From)
 	head, _, err := s.Store.Tip(ctx, log.Chain)
 	if err != nil {
-		return file{}, err
+		return httpapi.File{}, err
 	}
 	if !ok || from > head.Length {
-		return file{}, fail(http.StatusBadRequest, "from must be a whole number up to the log's size, which is "+
+		return httpapi.File{}, httpapi.Fail(http.StatusBadRequest, "from must be a whole number up to the log's size, which is "+
 			strconv.FormatInt(head.Length, 10))
 	}
 	text, err := s.checkpoints.NewestAfter(ctx, by, log, from)
-	return file{plainText, "no-store", text}, err
+	return httpapi.File{ContentType: httpapi.PlainText, Caching: "no-store", Content: text}, err
 }
 
 type consistencyRequest struct {
@@ -209,10 +210,10 @@ func (s *logs) proveConsistency(ctx context.Context, by store.Caller, r consiste
 	if err != nil {
 		return consistencyBody{}, err
 	}
-	from, ok1 := decimal(r.From)
-	to, ok2 := decimal(r.To)
+	from, ok1 := httpapi.Decimal(r.From)
+	to, ok2 := httpapi.Decimal(r.To)
 	if !ok1 || !ok2 || from > to || to > head.Length {
-		return consistencyBody{}, fail(http.StatusBadRequest,
+		return consistencyBody{}, httpapi.Fail(http.StatusBadRequest,
 			"from and to must be whole numbers with from ≤ to ≤ the chain's length, which is "+
 				strconv.FormatInt(head.Length, 10))
 	}

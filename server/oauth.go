@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"attestd/server/httpapi"
 	"attestd/server/stream"
 	"attestd/service"
 	"attestd/store"
@@ -43,8 +44,8 @@ func (s *clients) createOAuthClient(ctx context.Context, by store.Caller, r crea
 	return clientCreated{client.ID, secret, by.Company.ID, client.CreatedAt}, err
 }
 
-func (s *clients) listOAuthClients(ctx context.Context, by store.Caller, _ none) (list[service.Client], error) {
-	return list[service.Client]{name: "clients", items: s.tokens.Clients(ctx, by)}, nil
+func (s *clients) listOAuthClients(ctx context.Context, by store.Caller, _ httpapi.None) (httpapi.List[service.Client], error) {
+	return httpapi.List[service.Client]{Name: "clients", Items: s.tokens.Clients(ctx, by)}, nil
 }
 
 type deleteClientRequest struct {

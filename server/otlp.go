@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"unicode/utf8"
 
+	"attestd/server/httpapi"
 	"attestd/server/limit"
 	"attestd/service"
 	"attestd/service/telemetry"
@@ -23,12 +24,12 @@ type exportRequest struct {
 
 // telemetryExport implements OTLP/HTTP 1.x for a signal: each span or log record of an agent
 // becomes a record. The answer is 200 only when each is recorded, or refused by partial_success.
-func (s *otlp) telemetryExport(signal telemetry.Signal) handler {
-	form := formOf[exportRequest]()
-	form.refuse = refuseExport
-	serve := func(c *call) error {
+func (s *otlp) telemetryExport(signal telemetry.Signal) httpapi.Handler {
+	form := httpapi.FormOf[exportRequest]()
+	form.Refuse = refuseExport
+	serve := func(c *httpapi.Call) error {
 		var r exportRequest
-		if err := form.read(c, &r); err != nil {
+		if err := form.Read(c, &r); err != nil {
 			return err
 		}
 		options, err := r.options()
@@ -43,7 +44,7 @@ func (s *otlp) telemetryExport(signal telemetry.Signal) handler {
 		if err != nil {
 			return err
 		}
-		by, err := c.by(anybody)
+		by, err := c.By(httpapi.Anybody)
 		if err != nil {
 			return err
 		}
@@ -59,39 +60,39 @@ func (s *otlp) telemetryExport(signal telemetry.Signal) handler {
 		}
 		return answerExport(c, signal, encoding, items)
 	}
-	return handler{serve, form}
+	return httpapi.Handler{Serve: serve, Form: form}
 }
 
 func (r *exportRequest) options() (o telemetry.Options, err error) {
-	if o.Agent = r.Agent; !utf8.ValidString(r.Agent) || utf8.RuneCountInString(r.Agent) > maxName {
-		return o, fail(http.StatusBadRequest, "Invalid query parameter: agent must have 1 to 256 characters")
+	if o.Agent = r.Agent; !utf8.ValidString(r.Agent) || utf8.RuneCountInString(r.Agent) > httpapi.MaxName {
+		return o, httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: agent must have 1 to 256 characters")
 	}
 	if o.All = r.All == "true"; !o.All && r.All != "" && r.All != "false" {
-		return o, fail(http.StatusBadRequest, "Invalid query parameter: all must be true or false")
+		return o, httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: all must be true or false")
 	}
 	if o.Keep = r.Content == "keep"; !o.Keep && r.Content != "" && r.Content != "hash" {
-		return o, fail(http.StatusBadRequest, "Invalid query parameter: content must be hash or keep")
+		return o, httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: content must be hash or keep")
 	}
 	return o, nil
 }
 
 // spendExport counts the items that are to be recorded as that many calls of POST /v1/attest.
-func spendExport(c *call, items []telemetry.Item) error {
+func spendExport(c *httpapi.Call, items []telemetry.Item) error {
 	n := 0
 	for i := range items {
 		if items[i].Refused == "" {
 			n++
 		}
 	}
-	most := c.most(limit.Attest)
+	most := c.Most(limit.Attest)
 	switch {
 	case n == 0:
 		return nil
 	case most > 0 && n > most:
-		return fail(http.StatusBadRequest, fmt.Sprintf("An export of %d records is more than the %d that this server lets a credential attest in a minute; "+
+		return httpapi.Fail(http.StatusBadRequest, fmt.Sprintf("An export of %d records is more than the %d that this server lets a credential attest in a minute; "+
 			"export smaller batches (OTEL_BSP_MAX_EXPORT_BATCH_SIZE, OTEL_BLRP_MAX_EXPORT_BATCH_SIZE), or have the operator raise attest in --rate-limits", n, most))
 	}
-	return c.spend(limit.Attest, n)
+	return c.Spend(limit.Attest, n)
 }
 
 // The memory that decoding an export is charged for beyond its bytes and their copies: for each
@@ -102,8 +103,8 @@ const (
 )
 
 // readExport reads and decodes the body, which stays charged until the response.
-func readExport(c *call, signal telemetry.Signal, encoding telemetry.Encoding) (*telemetry.Export, error) {
-	raw, err := c.readCompressed()
+func readExport(c *httpapi.Call, signal telemetry.Signal, encoding telemetry.Encoding) (*telemetry.Export, error) {
+	raw, err := c.ReadCompressed()
 	if err != nil {
 		return nil, err
 	}
@@ -111,13 +112,13 @@ func readExport(c *call, signal telemetry.Signal, encoding telemetry.Encoding) (
 	if err != nil {
 		return nil, malformedExport(err)
 	}
-	if len(raw) > uncharged {
+	if len(raw) > httpapi.Uncharged {
 		size := int64(len(raw))
 		if encoding == telemetry.JSON && !utf8.Valid(raw) {
 			size *= int64(len("\uFFFD")) // which replaces each byte that is no text
 		}
-		cost := int64(messages)*messageCost + copies*size + int64(min(messages, service.MaxItems))*exportCost
-		if err := c.chargeDecoding(cost); err != nil {
+		cost := int64(messages)*messageCost + httpapi.Copies*size + int64(min(messages, service.MaxItems))*exportCost
+		if err := c.ChargeDecoding(cost); err != nil {
 			return nil, err
 		}
 	}
@@ -129,5 +130,5 @@ func readExport(c *call, signal telemetry.Signal, encoding telemetry.Encoding) (
 }
 
 func malformedExport(err error) error {
-	return fail(http.StatusBadRequest, "Malformed export: "+telemetry.Reason(err))
+	return httpapi.Fail(http.StatusBadRequest, "Malformed export: "+telemetry.Reason(err))
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"attestd/crypto/jcs"
+	"attestd/server/httpapi"
 	"attestd/service/telemetry"
 )
 
@@ -22,27 +23,27 @@ const (
 )
 
 // exportEncoding returns the encoding of the body. Without a media type it is JSON, as everywhere.
-func exportEncoding(c *call) (telemetry.Encoding, error) {
+func exportEncoding(c *httpapi.Call) (telemetry.Encoding, error) {
 	switch {
-	case mediaType(c.Header) == protobufType:
+	case httpapi.MediaType(c.Header) == protobufType:
 		return telemetry.Protobuf, nil
-	case mediaType(c.Header) == jsonType, c.Header.Get("Content-Type") == "":
+	case httpapi.MediaType(c.Header) == jsonType, c.Header.Get("Content-Type") == "":
 		return telemetry.JSON, nil
 	}
-	return 0, fail(http.StatusUnsupportedMediaType, "Unsupported Content-Type: send "+protobufType+" or "+jsonType)
+	return 0, httpapi.Fail(http.StatusUnsupportedMediaType, "Unsupported Content-Type: send "+protobufType+" or "+jsonType)
 }
 
 // answerExport responds with ExportTraceServiceResponse or ExportLogsServiceResponse, which differ
 // in the name of a member: how many items were refused, and why.
-func answerExport(c *call, signal telemetry.Signal, encoding telemetry.Encoding, items []telemetry.Item) error {
+func answerExport(c *httpapi.Call, signal telemetry.Signal, encoding telemetry.Encoding, items []telemetry.Item) error {
 	refused, why := refusedItems(items)
 	if encoding == telemetry.JSON {
 		if refused == 0 {
-			return c.bytes(http.StatusOK, []byte("{}\n"))
+			return c.Bytes(http.StatusOK, []byte("{}\n"))
 		}
 		member := map[telemetry.Signal]string{telemetry.Traces: "rejectedSpans", telemetry.Logs: "rejectedLogRecords"}[signal]
 		answer := []byte(`{"partialSuccess":{"` + member + `":"` + strconv.Itoa(refused) + `","errorMessage":`)
-		return c.bytes(http.StatusOK, append(jcs.AppendString(answer, why), "}}\n"...))
+		return c.Bytes(http.StatusOK, append(jcs.AppendString(answer, why), "}}\n"...))
 	}
 	var answer []byte
 	if refused > 0 {
@@ -80,12 +81,12 @@ func refusedItems(items []telemetry.Item) (refused int, why string) {
 
 // refuseExport sends an error as google.rpc.Status in the encoding of the request. If that has none
 // of OTLP, it returns false.
-func refuseExport(c *call, e *apiError) bool {
-	kind := mediaType(c.Header)
+func refuseExport(c *httpapi.Call, e *httpapi.Error) bool {
+	kind := httpapi.MediaType(c.Header)
 	if kind != protobufType && kind != jsonType {
 		return false
 	}
-	if h := c.w.Header(); e.Status == http.StatusServiceUnavailable && h.Get("Retry-After") == "" {
+	if h := c.W.Header(); e.Status == http.StatusServiceUnavailable && h.Get("Retry-After") == "" {
 		// Every item has a key, so an export may be repeated whatever became of it.
 		h.Set("Retry-After", map[bool]string{true: "1", false: "30"}[e.Code == "OUTCOME_UNKNOWN"])
 	}
@@ -96,7 +97,7 @@ func refuseExport(c *call, e *apiError) bool {
 	if kind == jsonType {
 		quoted := jcs.AppendString(nil, message)
 		// with error, as all answers have it; readers of Status ignore it
-		_ = c.bytes(e.Status, fmt.Appendf(nil, `{"code":%d,"message":%s,"error":%s}`+"\n", statusCode(e.Status), quoted, quoted))
+		_ = c.Bytes(e.Status, fmt.Appendf(nil, `{"code":%d,"message":%s,"error":%s}`+"\n", statusCode(e.Status), quoted, quoted))
 		return true
 	}
 	answer := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), statusCode(e.Status))
@@ -122,8 +123,8 @@ func statusCode(status int) uint64 {
 }
 
 // protobuf responds with an encoded message. It ignores errors, which mean that the client is gone.
-func protobuf(c *call, status int, message []byte) error {
-	c.w.Header().Set("Content-Type", protobufType)
-	c.whole(status, message)
+func protobuf(c *httpapi.Call, status int, message []byte) error {
+	c.W.Header().Set("Content-Type", protobufType)
+	c.Whole(status, message)
 	return nil
 }

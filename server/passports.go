@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"attestd/crypto/cred"
+	"attestd/server/httpapi"
 	"attestd/service"
 	"attestd/store"
 )
@@ -43,10 +44,10 @@ func (s *passports) rotatePassport(
 	presented := cmp.Or(r.Header.Get(header), r.Header.Get("Attestd-Passport"))
 	if given := len(r.Header.Values(header)); given > 1 || header != "Attestd-Passport" && given+
 		len(r.Header.Values("Attestd-Passport")) > 1 {
-		return service.Passport{}, twice(header)
+		return service.Passport{}, httpapi.GivenTwice(header)
 	}
 	if presented == "" {
-		return service.Passport{}, fail(http.StatusBadRequest, "Missing "+header+" passport header")
+		return service.Passport{}, httpapi.Fail(http.StatusBadRequest, "Missing "+header+" passport header")
 	}
 	return s.passports.Rotate(ctx, by, r.AgentID, presented)
 }
@@ -66,11 +67,11 @@ type verifyPassportRequest struct {
 func (s *passports) verifyPassport(
 	ctx context.Context, by store.Caller, r verifyPassportRequest,
 ) (service.VerifiedPassport, error) {
-	token, _ := asText(r.Passport)
+	token, _ := httpapi.AsText(r.Passport)
 	var asked *string
-	if tool, given := asText(r.Tool); given {
+	if tool, given := httpapi.AsText(r.Tool); given {
 		asked = &tool
-	} else if !isAbsent(r.Tool) {
+	} else if !httpapi.IsAbsent(r.Tool) {
 		return service.VerifiedPassport{}, invalidPassport(cred.CodeVerificationError, "tool must be a non-empty string")
 	}
 	var call service.ToolCall
@@ -80,7 +81,7 @@ func (s *passports) verifyPassport(
 		into  *string
 	}{{"proof", r.Proof, &call.Proof}, {"htm", r.HTM, &call.Method}, {"htu", r.HTU, &call.URL}} {
 		var given bool
-		if *m.into, given = asText(m.value); !given && !isAbsent(m.value) {
+		if *m.into, given = httpapi.AsText(m.value); !given && !httpapi.IsAbsent(m.value) {
 			return service.VerifiedPassport{}, invalidPassport(cred.CodeVerificationError, m.name+" must be a non-empty string")
 		}
 	}
@@ -94,7 +95,7 @@ func (s *passports) verifyPassport(
 
 // invalidPassport is the response for a passport that does not verify.
 func invalidPassport(code, message string) error {
-	return &apiError{Status: http.StatusBadRequest, Message: message, Body: struct {
+	return &httpapi.Error{Status: http.StatusBadRequest, Message: message, Body: struct {
 		Valid bool   `json:"valid"`
 		Error string `json:"error"`
 		Code  string `json:"code"`
@@ -111,10 +112,10 @@ type passportsRequest struct {
 // listPassports is an addition to the specification: a page of issued passports, newest first.
 func (s *passports) listPassports(
 	ctx context.Context, by store.Caller, r passportsRequest,
-) (list[service.PassportItem], error) {
+) (httpapi.List[service.PassportItem], error) {
 	found, rest, err := s.passports.List(ctx, by, store.PassportFilter{AgentID: r.Agent, Status: r.Status}, r.Cursor)
-	return list[service.PassportItem]{
-		name: "passports", items: found,
-		most: r.Limit, next: func(p service.PassportItem) string { return p.Cursor }, rest: rest,
+	return httpapi.List[service.PassportItem]{
+		Name: "passports", Items: found,
+		Most: r.Limit, Next: func(p service.PassportItem) string { return p.Cursor }, Rest: rest,
 	}, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"attestd/server/httpapi"
 	"attestd/service"
 	"attestd/store"
 )
@@ -22,17 +23,17 @@ type protectedResource struct {
 	inferred bool // the URLs in it are those of the request, as far as they are ours
 }
 
-func (p protectedResource) setHeader(h http.Header) { cacheIssuer(h, p.inferred) }
+func (p protectedResource) SetHeader(h http.Header) { cacheIssuer(h, p.inferred) }
 
 type wholeResourceRequest struct{ *http.Request }
 
 func (s *issuers) wholeResource(_ context.Context, _ store.Caller, r wholeResourceRequest) (protectedResource, error) {
-	base := s.api.ownBase(r.Request)
+	base := s.api.OwnBase(r.Request)
 	if base == "" {
-		return protectedResource{}, misdirected()
+		return protectedResource{}, httpapi.Misdirected()
 	}
 	return protectedResource{
-		Resource: base, Scopes: scopesSupported, Methods: []string{"header"},
+		Resource: base, Scopes: httpapi.ScopesSupported, Methods: []string{"header"},
 		DPoPAlgorithms: []string{"ES256", "EdDSA", "Ed25519"}, Name: "attestd", inferred: s.api.BaseURL == "",
 	}, nil
 }
@@ -51,8 +52,8 @@ func (s *issuers) companyResource(ctx context.Context, by store.Caller, r issuer
 // ownResources are the names under which this API is a resource for a company: those that the
 // metadata have as resource, where the name in the request is ours. URL libraries write the one
 // without a path with a slash.
-func ownResources(c *call, companyID string) []string {
-	base := c.ownBase()
+func ownResources(c *httpapi.Call, companyID string) []string {
+	base := c.OwnBase()
 	if base == "" {
 		return nil
 	}

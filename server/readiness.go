@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"attestd/server/httpapi"
 	"attestd/server/jobs"
 	"attestd/store"
 )
@@ -67,19 +68,19 @@ type readiness struct {
 // ready reports whether a write is possible now: the server is not stopping, the database takes a
 // write, and its disk has room. Where writes are possible it says what else is wrong. It is an
 // addition to the specification.
-func (s *status) ready(ctx context.Context, _ store.Caller, _ none) (readiness, error) {
+func (s *status) ready(ctx context.Context, _ store.Caller, _ httpapi.None) (readiness, error) {
 	return s.readiness(ctx)
 }
 
 func (s *status) readiness(ctx context.Context) (readiness, error) {
 	if s.stopping.Load() {
-		return readiness{}, &apiError{Status: 503, Code: codeStopping, Message: "Service Unavailable: the server is stopping"}
+		return readiness{}, &httpapi.Error{Status: 503, Code: codeStopping, Message: "Service Unavailable: the server is stopping"}
 	}
 	if err := s.writable(ctx); err != nil {
 		return readiness{}, err
 	}
 	if s.diskLow(s.Store.Status().Disk) {
-		return readiness{}, &apiError{Status: 503, Code: codeDiskLow,
+		return readiness{}, &httpapi.Error{Status: 503, Code: codeDiskLow,
 			Message: "Service Unavailable: the disk of the database has less room than the server demands"}
 	}
 	return s.degraded(), nil
@@ -89,7 +90,7 @@ func (s *status) readiness(ctx context.Context) (readiness, error) {
 func (s *status) writable(ctx context.Context) error {
 	err := s.readyCheck.Ask(ctx)
 	if late := (*jobs.NoAnswerError)(nil); errors.As(err, &late) {
-		return unavailable("NOT_DONE", "the database does not answer", late.Cause).with("Retry-After", "1")
+		return httpapi.Unavailable("NOT_DONE", "the database does not answer", late.Cause).With("Retry-After", "1")
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"attestd/server/httpapi"
 	"attestd/server/jobs"
 )
 
@@ -22,7 +23,7 @@ func TestNotReadyWhileACommitHangs(t *testing.T) {
 		for range 3 {
 			began := time.Now()
 			err := s.writable(t.Context())
-			if e := classify(err); e.Status != 503 || e.Code != "NOT_DONE" || time.Since(began) != 5*time.Second {
+			if e := httpapi.Classify(err); e.Status != 503 || e.Code != "NOT_DONE" || time.Since(began) != 5*time.Second {
 				t.Errorf("after %v: %d %s", time.Since(began), e.Status, e.Code)
 			}
 		}

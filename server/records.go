@@ -11,6 +11,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/search"
+	"attestd/server/httpapi"
 	"attestd/server/jobs"
 	"attestd/server/limit"
 	"attestd/store"
@@ -52,7 +53,7 @@ type searched struct {
 }
 
 // searchRecords is an addition to the specification: the matching records of a log.
-func (s *searches) searchRecords(ctx context.Context, by store.Caller, r recordsRequest) (body, error) {
+func (s *searches) searchRecords(ctx context.Context, by store.Caller, r recordsRequest) (httpapi.Body, error) {
 	what, err := s.searched(ctx, by, &r)
 	if err != nil {
 		return nil, err
@@ -86,7 +87,7 @@ func (s *searches) searched(ctx context.Context, by store.Caller, r *recordsRequ
 		w.backward = true
 	case "oldest":
 	default:
-		return w, badQuery("order must be newest or oldest")
+		return w, httpapi.BadQuery("order must be newest or oldest")
 	}
 	if err := r.check(); err != nil {
 		return w, err
@@ -94,13 +95,13 @@ func (s *searches) searched(ctx context.Context, by store.Caller, r *recordsRequ
 	w.company, w.log = by.Company.Chain, by.Company.Log(r.Log)
 	hash, err := hex.DecodeString(r.Hash)
 	if err != nil || r.Hash != "" && len(hash) != len(chain.Hash{}) {
-		return w, badQuery("hash must have 64 hex digits")
+		return w, httpapi.BadQuery("hash must have 64 hex digits")
 	}
 	w.filter = search.Filter{Agent: r.Agent, Action: r.Action, DelegatedBy: r.DelegatedBy, Text: r.Text,
 		Hash: string(hash)}
 	if r.Payload != "" {
 		if w.filter.Members, err = search.ParseMembers(r.Payload); err != nil {
-			return w, badQuery("payload: " + err.Error())
+			return w, httpapi.BadQuery("payload: " + err.Error())
 		}
 	}
 	w.digest = digestOf(w.log.ID, r.Order != "oldest", &w.filter, r.Since, r.Until)
@@ -113,7 +114,7 @@ func (s *searches) searched(ctx context.Context, by store.Caller, r *recordsRequ
 	if r.Cursor != "" {
 		c, ok := parseCursor(r.Cursor)
 		if !ok || c.digest != w.digest || c.size > w.size {
-			return w, badQuery("cursor must be the next of an answer to the same question")
+			return w, httpapi.BadQuery("cursor must be the next of an answer to the same question")
 		}
 		w.size, at = c.size, c.at
 	}
@@ -136,19 +137,19 @@ func (r *recordsRequest) check() error {
 	for _, term := range []struct {
 		name, text string
 		most       int
-	}{{"agent", r.Agent, maxName}, {"action", r.Action, maxName + 1}, {"delegatedBy", r.DelegatedBy, maxTerm}, {"q",
-		r.Text, maxName}} {
+	}{{"agent", r.Agent, httpapi.MaxName}, {"action", r.Action, httpapi.MaxName + 1}, {"delegatedBy", r.DelegatedBy, maxTerm}, {"q",
+		r.Text, httpapi.MaxName}} {
 		if n := utf8.RuneCountInString(term.text); n > term.most || !utf8.ValidString(term.text) {
-			return badQuery(fmt.Sprintf("%s must have at most %d characters, in UTF-8", term.name, term.most))
+			return httpapi.BadQuery(fmt.Sprintf("%s must have at most %d characters, in UTF-8", term.name, term.most))
 		}
 	}
 	for _, at := range []struct{ name, text string }{{"since", r.Since}, {"until", r.Until}} {
 		if at.text != "" && !chain.IsTimestamp(at.text) {
-			return badQuery(at.name + " must be a time, as in 2026-03-02T09:05:04.218Z")
+			return httpapi.BadQuery(at.name + " must be a time, as in 2026-03-02T09:05:04.218Z")
 		}
 	}
 	if r.Since != "" && r.Until != "" && r.Since > r.Until {
-		return badQuery("since must not be later than until")
+		return httpapi.BadQuery("since must not be later than until")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/jcs"
+	"attestd/server/httpapi"
 )
 
 // saidEvery is the interval of progress events.
@@ -17,12 +18,12 @@ const saidEvery = 250 * time.Millisecond
 // each when it is found.
 type recordEvents struct{ *page }
 
-func (a recordEvents) writeTo(c *call, status int) error {
+func (a recordEvents) WriteTo(c *httpapi.Call, status int) error {
 	out := &pieces{c: c, status: status, contentType: "text/event-stream"}
 	if out.isHead() {
 		return nil
 	}
-	flusher := http.NewResponseController(c.w)
+	flusher := http.NewResponseController(c.W)
 	said := time.Time{}
 	var line []byte
 	err := a.each(c, func(r *chain.Record) {

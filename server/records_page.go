@@ -8,6 +8,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/jcs"
+	"attestd/server/httpapi"
 )
 
 // The limits of one page if each payload must be searched, or if pruned ones were passed over.
@@ -20,7 +21,7 @@ const (
 // response is possible.
 type pieces struct {
 	bytes.Buffer
-	c           *call
+	c           *httpapi.Call
 	status      int
 	contentType string
 	begun       bool
@@ -32,15 +33,15 @@ func (p *pieces) send(least int) error {
 		return nil
 	}
 	p.begin()
-	_, err := p.WriteTo(p.c.w)
+	_, err := p.WriteTo(p.c.W)
 	return err
 }
 
 func (p *pieces) begin() {
 	if !p.begun {
 		p.begun = true
-		p.c.w.Header().Set("Content-Type", p.contentType)
-		p.c.w.WriteHeader(p.status)
+		p.c.W.Header().Set("Content-Type", p.contentType)
+		p.c.W.WriteHeader(p.status)
 	}
 }
 
@@ -56,7 +57,7 @@ func (p *pieces) isHead() bool {
 // recordPage writes a page of records in JSON, in constant memory.
 type recordPage struct{ *page }
 
-func (a recordPage) writeTo(c *call, status int) error {
+func (a recordPage) WriteTo(c *httpapi.Call, status int) error {
 	out := &pieces{c: c, status: status, contentType: "application/json"}
 	if out.isHead() {
 		return nil
@@ -89,7 +90,7 @@ func (a recordPage) writeTo(c *call, status int) error {
 // recordLines writes the records in JSON, one per line, like GET /v1/chain.
 type recordLines struct{ *page }
 
-func (a recordLines) writeTo(c *call, status int) error {
+func (a recordLines) WriteTo(c *httpapi.Call, status int) error {
 	out := &pieces{c: c, status: status, contentType: jsonLines.contentType}
 	if out.isHead() {
 		return nil

@@ -7,6 +7,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/search"
+	"attestd/server/httpapi"
 	"attestd/server/limit"
 )
 
@@ -20,7 +21,7 @@ type page struct {
 }
 
 // each calls add for the records of the page, and send after each step, until send returns false.
-func (p *page) each(c *call, add func(r *chain.Record), send func() (goOn bool, err error)) error {
+func (p *page) each(c *httpapi.Call, add func(r *chain.Record), send func() (goOn bool, err error)) error {
 	parts := int64(1)
 	if p.isLong() {
 		parts = limit.LongSearch
@@ -69,7 +70,7 @@ func (p *page) isLong() bool { return p.filter.NeedsRecords() || p.limit == 0 }
 func (s *searches) beginSearch(company, parts int64) (done func(), err error) {
 	holder := limit.Holder{Company: company, Known: s.pool.Holds(company) == 0}
 	if err := s.pool.Take(parts, holder); err != nil {
-		return nil, unavailable("NOT_DONE", "too many searches are under way; try again later", err).with("Retry-After", "1")
+		return nil, httpapi.Unavailable("NOT_DONE", "too many searches are under way; try again later", err).With("Retry-After", "1")
 	}
 	return func() { s.pool.Give(parts, holder) }, nil
 }
@@ -105,7 +106,7 @@ func damage(err error) error {
 	if !errors.As(err, &found) {
 		return err
 	}
-	return damagedRecord(found.Index, err)
+	return httpapi.DamagedRecord(found.Index, err)
 }
 
 var errNoJSON = errors.New("not JSON")

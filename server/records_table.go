@@ -10,6 +10,7 @@ import (
 	"attestd/chain"
 	"attestd/chain/search"
 	"attestd/crypto/strictjson"
+	"attestd/server/httpapi"
 )
 
 // recordTable writes the records as comma-separated values (RFC 4180), for spreadsheets.
@@ -17,7 +18,7 @@ type recordTable struct{ *page }
 
 const tableHeader = "index,timestamp,agentId,actionType,delegatedBy,tokenId,hash,signature,payload\r\n"
 
-func (a recordTable) writeTo(c *call, status int) error {
+func (a recordTable) WriteTo(c *httpapi.Call, status int) error {
 	out := &pieces{c: c, status: status, contentType: "text/csv; charset=utf-8; header=present"}
 	if out.isHead() {
 		return nil
@@ -105,7 +106,7 @@ func tokenOf(delegation []byte) (id string) {
 		return ""
 	}
 	// malformed ones have been refused
-	_ = strictjson.EachMember(delegation, maxDepth, func(name, value []byte) {
+	_ = strictjson.EachMember(delegation, httpapi.MaxDepth, func(name, value []byte) {
 		if string(name) == "tokenId" {
 			id, _ = strictjson.AsString(value)
 		}

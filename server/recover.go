@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"attestd/crypto/cred"
+	"attestd/server/httpapi"
 	"attestd/store"
 )
 
@@ -16,19 +17,19 @@ type recoverKeyRequest struct {
 // recoverKey returns the first API key of a company. It MUST be guarded by localOnly.
 func (s *companies) recoverKey(ctx context.Context, by store.Caller, r recoverKeyRequest) (keyBody, error) {
 	if cred.CheckSegment(r.CompanyID) != nil {
-		return keyBody{}, fail(http.StatusBadRequest, "Missing or invalid field: companyId is required")
+		return keyBody{}, httpapi.Fail(http.StatusBadRequest, "Missing or invalid field: companyId is required")
 	}
 	first, err := s.Store.Credentials.RecoverKey(ctx, r.CompanyID, store.RecoveredByHTTP, by.At)
 	if errors.Is(err, store.ErrNotFound) {
-		err = fail(http.StatusNotFound, "No API keys found for company: "+r.CompanyID)
+		err = httpapi.Fail(http.StatusNotFound, "No API keys found for company: "+r.CompanyID)
 	}
 	return newKeyBody(first), err
 }
 
 // localOnly admits only callers on this machine who can also read the file. The error says why not.
-func (s *companies) localOnly(c *call) error {
+func (s *companies) localOnly(c *httpapi.Call) error {
 	if why := s.notLocal(c.Request); why != "" {
-		return fail(http.StatusForbidden, "Forbidden: "+why+"; or use: attestd recover-key")
+		return httpapi.Fail(http.StatusForbidden, "Forbidden: "+why+"; or use: attestd recover-key")
 	}
 	return nil
 }
@@ -42,9 +43,9 @@ func (s *companies) notLocal(r *http.Request) string {
 		return "this endpoint is switched off"
 	case !s.api.Listening.Addr().IsLoopback() || s.api.BaseURL != "" || len(s.api.TrustedProxies) > 0:
 		return "this endpoint is off where the server listens on more than loopback, or --base-url or --trusted-proxies is set"
-	case !isLocal(r):
+	case !httpapi.IsLocal(r):
 		return "only for callers on this machine that come without a proxy"
-	case !sameUser(r):
+	case !httpapi.SameUser(r):
 		return "only for processes of root or of the server's own user"
 	}
 	return ""

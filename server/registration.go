@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"attestd/crypto/keys"
+	"attestd/server/httpapi"
 )
 
 // RegistrationMode determines who may register a company.
@@ -50,26 +51,26 @@ func (r Registration) fingerprint() string {
 }
 
 // mayRegister admits only callers who may register a company.
-func (s *companies) mayRegister(c *call) error {
+func (s *companies) mayRegister(c *httpapi.Call) error {
 	switch r := s.registration(); {
 	case r.Mode == RegistrationOpen:
 		return nil
-	case r.Mode == RegistrationLoopback && isLocal(c.Request):
+	case r.Mode == RegistrationLoopback && httpapi.IsLocal(c.Request):
 		return nil
 	case r.Mode == RegistrationLoopback:
 		return registrationClosed("companies are registered from the server's own machine, without a proxy")
 	case r.Mode == RegistrationToken && r.Token != "":
 		// Compare hashes, so that the time does not reveal the token's length.
-		got, want := sha256.Sum256([]byte(c.bearer)), sha256.Sum256([]byte(r.Token))
-		if !c.byDPoP && subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
+		got, want := sha256.Sum256([]byte(c.Bearer)), sha256.Sum256([]byte(r.Token))
+		if !c.ByDPoP && subtle.ConstantTimeCompare(got[:], want[:]) == 1 {
 			return nil
 		}
-		return unauthorized()
+		return httpapi.Unauthorized()
 	default:
 		return registrationClosed("this server registers no companies")
 	}
 }
 
 func registrationClosed(why string) error {
-	return &apiError{Status: http.StatusForbidden, Code: "REGISTRATION_CLOSED", Message: "Forbidden: " + why}
+	return &httpapi.Error{Status: http.StatusForbidden, Code: "REGISTRATION_CLOSED", Message: "Forbidden: " + why}
 }

@@ -8,6 +8,7 @@ import (
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
+	"attestd/server/httpapi"
 	"attestd/store"
 )
 
@@ -29,11 +30,11 @@ func (s *evidences) report(ctx context.Context, by store.Caller, r reportRequest
 	return report{s.Store, head, [2]int64{by.Company.Actions.Chain, by.Company.Control.Chain}}, err
 }
 
-func (report) setHeader(h http.Header) { h.Set("Cache-Control", "no-store") }
+func (report) SetHeader(h http.Header) { h.Set("Cache-Control", "no-store") }
 
-func (a report) writeTo(c *call, status int) error {
-	c.w.Header().Set("Content-Type", jsonLines.contentType)
-	c.w.WriteHeader(status)
+func (a report) WriteTo(c *httpapi.Call, status int) error {
+	c.W.Header().Set("Content-Type", jsonLines.contentType)
+	c.W.WriteHeader(status)
 	if c.Method == http.MethodHead {
 		return nil
 	}
@@ -50,6 +51,6 @@ func (a report) writeTo(c *call, status int) error {
 			return err
 		}
 	}
-	_, err := buf.WriteTo(c.w)
+	_, err := buf.WriteTo(c.W)
 	return err
 }

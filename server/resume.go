@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"attestd/chain"
+	"attestd/server/httpapi"
 	"attestd/server/stream"
 	"attestd/store"
 )
@@ -18,23 +19,23 @@ const resumeBytes = 1 << 20
 // impossible index is refused before the stream begins, because the client has lost records
 // permanently, or uses another chain. So is one whose payload was pruned: a record that is read
 // again is verified by itself where several servers write, and without its payload it cannot be.
-func (s *streams) resume(c *call, by store.Caller, who *stream.Subscriber) error {
-	if !c.query.Has("from") {
+func (s *streams) resume(c *httpapi.Call, by store.Caller, who *stream.Subscriber) error {
+	if !c.Query.Has("from") {
 		return nil
 	}
 	if by.Company == nil {
-		return fail(http.StatusBadRequest, "Invalid query parameter: from needs a credential, for each company counts its own records")
+		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: from needs a credential, for each company counts its own records")
 	}
-	from, ok := decimal(c.query.Get("from"))
+	from, ok := httpapi.Decimal(c.Query.Get("from"))
 	if !ok {
-		return fail(http.StatusBadRequest, "Invalid query parameter: from must be a whole number, the index of a record")
+		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: from must be a whole number, the index of a record")
 	}
 	head, _, err := s.Store.Tip(c.Context(), by.Company.Actions.Chain)
 	if err != nil {
 		return err
 	}
 	if from > head.Length {
-		return &apiError{Status: http.StatusConflict, Code: "CURSOR_BEYOND_LOG",
+		return &httpapi.Error{Status: http.StatusConflict, Code: "CURSOR_BEYOND_LOG",
 			Message: "The chain has fewer records than that: the database is older than it was, or the index is another chain's. Read the chain, and begin anew"}
 	}
 	pruned, err := s.Store.PrunedRecords(c.Context(), by.Company.Actions.Chain)
@@ -43,7 +44,7 @@ func (s *streams) resume(c *call, by store.Caller, who *stream.Subscriber) error
 	case err != nil:
 		return err
 	case from < pruned.Records:
-		return &apiError{Status: http.StatusGone, Code: "PAYLOAD_PRUNED", Message: fmt.Sprintf(
+		return &httpapi.Error{Status: http.StatusGone, Code: "PAYLOAD_PRUNED", Message: fmt.Sprintf(
 			"The payloads of the first %[1]d records were pruned: resume at %[1]d or later. GET /v1/chain has what is left of those records, "+
 				"and archives have the payloads, the last one with the SHA-256 %[2]s", pruned.Records, pruned.Archive)}
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"attestd/server/httpapi"
 	"attestd/service"
 	"attestd/store"
 )
@@ -19,13 +20,13 @@ func (s *passports) revokePassport(
 ) (service.Revocation, error) {
 	jti := strings.TrimSpace(r.JTI)
 	if jti == "" {
-		return service.Revocation{}, fail(http.StatusBadRequest, "Missing passport ID")
+		return service.Revocation{}, httpapi.Fail(http.StatusBadRequest, "Missing passport ID")
 	}
 	return s.passports.Revoke(ctx, by, jti, r.Reason)
 }
 
-func (s *passports) revokedPassports(ctx context.Context, by store.Caller, _ none) (list[service.Revocation], error) {
-	return list[service.Revocation]{name: "revoked", items: s.passports.Revoked(ctx, by)}, nil
+func (s *passports) revokedPassports(ctx context.Context, by store.Caller, _ httpapi.None) (httpapi.List[service.Revocation], error) {
+	return httpapi.List[service.Revocation]{Name: "revoked", Items: s.passports.Revoked(ctx, by)}, nil
 }
 
 type ocspRequest struct {
@@ -34,10 +35,10 @@ type ocspRequest struct {
 
 type ocspAnswer struct{ service.SignedStatus }
 
-// setHeader lets caches store the status as long as the specification says, but not for other
+// SetHeader lets caches store the status as long as the specification says, but not for other
 // credentials, which may not be permitted to ask. An unknown status may change at any time, and is
 // not cached.
-func (a ocspAnswer) setHeader(h http.Header) {
+func (a ocspAnswer) SetHeader(h http.Header) {
 	if a.IsKnown() {
 		h.Set("Cache-Control", "public, max-age=300")
 		h.Set("Vary", "Authorization")

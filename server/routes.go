@@ -6,10 +6,50 @@ import (
 	"slices"
 	"strings"
 
+	"attestd/server/httpapi"
 	"attestd/server/limit"
 	"attestd/service/telemetry"
 	"attestd/web"
 )
+
+// Who may call a route.
+var (
+	public  = httpapi.Need{Who: httpapi.Nobody}
+	anyPage = httpapi.Need{Who: httpapi.Nobody, AnyPage: true}
+	reader  = httpapi.Need{Who: httpapi.IsReader | httpapi.IsWriter | httpapi.IsAdmin}
+	admin   = httpapi.Need{Who: httpapi.IsAdmin}
+
+	readerOrAgent = httpapi.Need{Who: httpapi.IsReader | httpapi.IsWriter | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson}
+	writerOrAgent = httpapi.Need{Who: httpapi.IsWriter | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson}
+	adminOrAgent  = httpapi.Need{Who: httpapi.IsAdmin | httpapi.IsAgent}
+	enrolling     = httpapi.Need{Who: httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsEnrolling}
+	enrolmentOnly = httpapi.Need{Who: httpapi.IsEnrolling}
+	agentAsks     = httpapi.Need{Who: httpapi.IsWriter | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson, Reads: true}
+	adminIssues   = httpapi.Need{Who: httpapi.IsAdmin | httpapi.IsAgent, Issues: true}
+
+	tokenSeeker  = httpapi.Need{Who: httpapi.Nobody | httpapi.IsClient | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson}
+	clientRevoke = httpapi.Need{Who: httpapi.IsClient | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson}
+	clientAsks   = httpapi.Need{Who: httpapi.IsClient | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson, Reads: true}
+	follower     = httpapi.Need{Who: httpapi.Nobody | httpapi.IsReader | httpapi.IsWriter | httpapi.IsAdmin, Socket: true}
+)
+
+// A row of the table: path, who may call it, which limit counts it, and what becomes of what its
+// handler's form does not declare.
+func get(path string, needs httpapi.Need, tier limit.Tier, policy httpapi.Undeclared, h httpapi.Handler) httpapi.Route {
+	return httpapi.Route{Method: "GET", Path: path, Needs: needs, Tier: tier, Undeclared: policy, Handler: h}
+}
+
+func post(path string, needs httpapi.Need, tier limit.Tier, policy httpapi.Undeclared, h httpapi.Handler) httpapi.Route {
+	return httpapi.Route{Method: "POST", Path: path, Needs: needs, Tier: tier, Undeclared: policy, Handler: h}
+}
+
+func put(path string, needs httpapi.Need, tier limit.Tier, policy httpapi.Undeclared, h httpapi.Handler) httpapi.Route {
+	return httpapi.Route{Method: "PUT", Path: path, Needs: needs, Tier: tier, Undeclared: policy, Handler: h}
+}
+
+func del(path string, needs httpapi.Need, tier limit.Tier, policy httpapi.Undeclared, h httpapi.Handler) httpapi.Route {
+	return httpapi.Route{Method: "DELETE", Path: path, Needs: needs, Tier: tier, Undeclared: policy, Handler: h}
+}
 
 // resources are what the routes are about. Each has what it needs and no more.
 type resources struct {
@@ -38,112 +78,112 @@ type resources struct {
 }
 
 // routes returns the API. A test holds it against web/openapi.yaml both ways.
-func routes(r *resources) []route {
-	return []route{
-		{"POST", "/v1/companies", public, limit.Standard, lenient, guard(r.companies.mayRegister, endpoint(201, r.companies.createCompany))},
-		{"POST", "/v1/setup", public, limit.Sensitive, lenient, guard(r.companies.mayRegister, endpoint(201, r.companies.createCompany))},
-		{"GET", "/v1/company", reader, limit.Standard, lenient, endpoint(200, r.companies.getCompany)},
-		{"POST", "/v1/companies/svid", admin, limit.Standard, lenient, endpoint(200, r.companies.companySVID)},
-		{"POST", "/v1/companies/rotate-keys", admin, limit.Sensitive, strict, endpoint(200, r.companies.rotateKeys)},
-		{"POST", "/v1/recover-key", public, limit.Standard, lenient, guard(r.companies.localOnly, endpoint(200, r.companies.recoverKey))},
+func routes(r *resources) []httpapi.Route {
+	return []httpapi.Route{
+		post("/v1/companies", public, limit.Standard, httpapi.Lenient, httpapi.Guard(r.companies.mayRegister, httpapi.Endpoint(201, r.companies.createCompany))),
+		post("/v1/setup", public, limit.Sensitive, httpapi.Lenient, httpapi.Guard(r.companies.mayRegister, httpapi.Endpoint(201, r.companies.createCompany))),
+		get("/v1/company", reader, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.companies.getCompany)),
+		post("/v1/companies/svid", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.companies.companySVID)),
+		post("/v1/companies/rotate-keys", admin, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(200, r.companies.rotateKeys)),
+		post("/v1/recover-key", public, limit.Standard, httpapi.Lenient, httpapi.Guard(r.companies.localOnly, httpapi.Endpoint(200, r.companies.recoverKey))),
 
-		{"POST", "/v1/agents/register", admin, limit.Standard, lenient, endpoint(201, r.agents.registerAgent)},
-		{"GET", "/v1/agents", reader, limit.Standard, strict, endpoint(200, r.agents.listAgents)},
-		{"GET", "/v1/agents/{agentId}", reader, limit.Standard, lenient, endpoint(200, r.agents.getAgent)},
-		{"POST", "/v1/agents/{agentId}/disable", admin, limit.Standard, strict, endpoint(200, r.agents.disableAgent)},
-		{"POST", "/v1/agents/{agentId}/enable", admin, limit.Standard, strict, endpoint(200, r.agents.enableAgent)},
-		{"POST", "/v1/agents/{agentId}/keys", enrolling, limit.Standard, strict, r.agentKeys.enrolment()},
-		{"GET", "/v1/agents/{agentId}/keys", readerOrAgent, limit.Standard, strict, endpoint(200, r.agentKeys.listAgentKeys)},
-		{"DELETE", "/v1/agents/{agentId}/keys/{thumbprint}", adminOrAgent, limit.Standard, strict, endpoint(200, r.agentKeys.revokeAgentKey)},
-		{"POST", "/v1/agents/{agentId}/enrolments", admin, limit.Sensitive, strict, endpoint(201, r.agentKeys.createEnrolment)},
-		{"GET", "/v1/enrolment", enrolmentOnly, limit.Standard, strict, endpoint(200, r.agentKeys.ownEnrolment)},
-		{"PUT", "/v1/agents/{agentId}/policy", admin, limit.Standard, strict, endpoint(200, r.agentKeys.setAgentPolicy)},
-		{"PUT", "/v1/company/policy", admin, limit.Standard, strict, endpoint(200, r.agentKeys.setCompanyPolicy)},
-		{"POST", "/v1/agents/{agentId}/token", adminOrAgent, limit.Standard, strict, endpoint(201, r.issuers.agentToken)},
-		{"GET", "/v1/agents/{agentId}/svid", adminIssues, limit.Standard, lenient, endpoint(200, r.issuers.agentSVID)},
+		post("/v1/agents/register", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(201, r.agents.registerAgent)),
+		get("/v1/agents", reader, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.agents.listAgents)),
+		get("/v1/agents/{agentId}", reader, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.agents.getAgent)),
+		post("/v1/agents/{agentId}/disable", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.agents.disableAgent)),
+		post("/v1/agents/{agentId}/enable", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.agents.enableAgent)),
+		post("/v1/agents/{agentId}/keys", enrolling, limit.Standard, httpapi.Strict, r.agentKeys.enrolment()),
+		get("/v1/agents/{agentId}/keys", readerOrAgent, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.agentKeys.listAgentKeys)),
+		del("/v1/agents/{agentId}/keys/{thumbprint}", adminOrAgent, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.agentKeys.revokeAgentKey)),
+		post("/v1/agents/{agentId}/enrolments", admin, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(201, r.agentKeys.createEnrolment)),
+		get("/v1/enrolment", enrolmentOnly, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.agentKeys.ownEnrolment)),
+		put("/v1/agents/{agentId}/policy", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.agentKeys.setAgentPolicy)),
+		put("/v1/company/policy", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.agentKeys.setCompanyPolicy)),
+		post("/v1/agents/{agentId}/token", adminOrAgent, limit.Standard, httpapi.Strict, httpapi.Endpoint(201, r.issuers.agentToken)),
+		get("/v1/agents/{agentId}/svid", adminIssues, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.issuers.agentSVID)),
 
-		{"POST", "/v1/keys", admin, limit.Standard, lenient, endpoint(201, r.credentials.createKey)},
-		{"GET", "/v1/keys", admin, limit.Standard, lenient, endpoint(200, r.credentials.listKeys)},
-		{"DELETE", "/v1/keys/{key}", admin, limit.Standard, lenient, endpoint(200, r.credentials.deleteKey)},
-		{"POST", "/v1/oauth/clients", admin, limit.Standard, lenient, endpoint(201, r.clients.createOAuthClient)},
-		{"GET", "/v1/oauth/clients", admin, limit.Standard, lenient, endpoint(200, r.clients.listOAuthClients)},
-		{"DELETE", "/v1/oauth/clients/{clientId}", admin, limit.Standard, strict, endpoint(200, r.clients.deleteOAuthClient)},
-		{"POST", "/v1/federation", admin, limit.Sensitive, strict, endpoint(201, r.federations.createFederation)},
-		{"GET", "/v1/federation", admin, limit.Standard, strict, endpoint(200, r.federations.listFederations)},
-		{"GET", "/v1/federation/{name}", admin, limit.Standard, strict, endpoint(200, r.federations.getFederation)},
-		{"DELETE", "/v1/federation/{name}", admin, limit.Standard, strict, endpoint(200, r.federations.deleteFederation)},
-		{"GET", "/v1/credentials", admin, limit.Standard, strict, endpoint(200, r.credentials.listCredentials)},
-		{"POST", "/v1/oauth/token", tokenSeeker, limit.Sensitive, lenient, r.tokens.endpoint()},
-		{"POST", "/o/{companyId}/token", tokenSeeker, limit.Sensitive, strictQuery, r.tokens.endpointOfCompany()},
-		{"POST", "/o/{companyId}/introspect", clientAsks, limit.Standard, strictQuery, r.tokens.introspection()},
-		{"POST", "/o/{companyId}/revoke", clientRevoke, limit.Standard, strictQuery, r.tokens.revocation()},
+		post("/v1/keys", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(201, r.credentials.createKey)),
+		get("/v1/keys", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.credentials.listKeys)),
+		del("/v1/keys/{key}", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.credentials.deleteKey)),
+		post("/v1/oauth/clients", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(201, r.clients.createOAuthClient)),
+		get("/v1/oauth/clients", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.clients.listOAuthClients)),
+		del("/v1/oauth/clients/{clientId}", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.clients.deleteOAuthClient)),
+		post("/v1/federation", admin, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(201, r.federations.createFederation)),
+		get("/v1/federation", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.federations.listFederations)),
+		get("/v1/federation/{name}", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.federations.getFederation)),
+		del("/v1/federation/{name}", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.federations.deleteFederation)),
+		get("/v1/credentials", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.credentials.listCredentials)),
+		post("/v1/oauth/token", tokenSeeker, limit.Sensitive, httpapi.Lenient, r.tokens.endpoint()),
+		post("/o/{companyId}/token", tokenSeeker, limit.Sensitive, httpapi.StrictQuery, r.tokens.endpointOfCompany()),
+		post("/o/{companyId}/introspect", clientAsks, limit.Standard, httpapi.StrictQuery, r.tokens.introspection()),
+		post("/o/{companyId}/revoke", clientRevoke, limit.Standard, httpapi.StrictQuery, r.tokens.revocation()),
 
-		{"POST", "/v1/attest", writerOrAgent, limit.Attest, lenient, endpointOf(attestForm, 201, r.attestations.attest)},
+		post("/v1/attest", writerOrAgent, limit.Attest, httpapi.Lenient, httpapi.EndpointOf(attestForm, 201, r.attestations.attest)),
 		// its items count as attest
-		{"POST", "/v1/attest/batch", writerOrAgent, limit.Standard, strict, endpoint(201, r.attestations.attestBatch)},
+		post("/v1/attest/batch", writerOrAgent, limit.Standard, httpapi.Strict, httpapi.Endpoint(201, r.attestations.attestBatch)),
 		// so do its records
-		{"POST", "/v1/hooks/claude-code", writerOrAgent, limit.Standard, strictQuery, r.hooks.claudeCodeHook()},
-		{"POST", "/v1/otlp/v1/traces", writerOrAgent, limit.Standard, strictQuery, r.otlp.telemetryExport(telemetry.Traces)},
-		{"POST", "/v1/otlp/v1/logs", writerOrAgent, limit.Standard, strictQuery, r.otlp.telemetryExport(telemetry.Logs)},
-		{"GET", "/v1/sessions", reader, limit.Standard, strict, endpoint(200, r.evidences.listSessions)},
-		{"GET", "/v1/sessions/{agentId}/{sid}", reader, limit.Standard, strict, endpoint(200, r.evidences.session)},
-		{"GET", "/v1/sessions/{agentId}/{sid}/records", reader, limit.Standard, strict, endpoint(200, r.evidences.sessionRecords)},
-		{"GET", "/v1/chain", reader, limit.Standard, lenient, endpoint(200, r.chains.readChain)},
-		{"GET", "/v1/records", reader, limit.Standard, strict, endpoint(200, r.searches.searchRecords)},
-		{"GET", "/v1/records/histogram", reader, limit.Standard, strict, endpoint(200, r.searches.countRecords)},
-		{"GET", "/v1/verify", reader, limit.Standard, lenient, endpoint(200, r.chains.verifyChain)},
-		{"GET", "/v1/proof/{index}", reader, limit.Standard, lenient, endpoint(200, r.chains.prove)},
-		{"GET", "/v1/authority/{index}", reader, limit.Standard, strict, endpoint(200, r.evidences.authority)},
-		{"GET", "/v1/evidence/{index}", reader, limit.Standard, strict, endpoint(200, r.evidences.evidence)},
-		{"GET", "/v1/report", reader, limit.Standard, strict, endpoint(200, r.evidences.report)},
-		{"GET", "/v1/consistency", reader, limit.Standard, strict, endpoint(200, r.logs.proveConsistency)},
+		post("/v1/hooks/claude-code", writerOrAgent, limit.Standard, httpapi.StrictQuery, r.hooks.claudeCodeHook()),
+		post("/v1/otlp/v1/traces", writerOrAgent, limit.Standard, httpapi.StrictQuery, r.otlp.telemetryExport(telemetry.Traces)),
+		post("/v1/otlp/v1/logs", writerOrAgent, limit.Standard, httpapi.StrictQuery, r.otlp.telemetryExport(telemetry.Logs)),
+		get("/v1/sessions", reader, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.evidences.listSessions)),
+		get("/v1/sessions/{agentId}/{sid}", reader, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.evidences.session)),
+		get("/v1/sessions/{agentId}/{sid}/records", reader, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.evidences.sessionRecords)),
+		get("/v1/chain", reader, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.chains.readChain)),
+		get("/v1/records", reader, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.searches.searchRecords)),
+		get("/v1/records/histogram", reader, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.searches.countRecords)),
+		get("/v1/verify", reader, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.chains.verifyChain)),
+		get("/v1/proof/{index}", reader, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.chains.prove)),
+		get("/v1/authority/{index}", reader, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.evidences.authority)),
+		get("/v1/evidence/{index}", reader, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.evidences.evidence)),
+		get("/v1/report", reader, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.evidences.report)),
+		get("/v1/consistency", reader, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.logs.proveConsistency)),
 
-		{"GET", "/v1/logs", reader, limit.Standard, strict, endpoint(200, r.logs.listLogs)},
-		{"GET", "/v1/log/{logId}/checkpoint", reader, limit.Log, strict, endpoint(200, r.logs.logCheckpoint)},
-		{"GET", "/v1/log/{logId}/tile/{path...}", reader, limit.Log, strict, endpoint(200, r.logs.logTile)},
-		{"GET", "/v1/log/{logId}/proof/{index}", reader, limit.Log, strict, endpoint(200, r.logs.logProof)},
-		{"GET", "/v1/log/{logId}/consistency", reader, limit.Log, strict, endpoint(200, r.logs.logConsistency)},
+		get("/v1/logs", reader, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.logs.listLogs)),
+		get("/v1/log/{logId}/checkpoint", reader, limit.Log, httpapi.Strict, httpapi.Endpoint(200, r.logs.logCheckpoint)),
+		get("/v1/log/{logId}/tile/{path...}", reader, limit.Log, httpapi.Strict, httpapi.Endpoint(200, r.logs.logTile)),
+		get("/v1/log/{logId}/proof/{index}", reader, limit.Log, httpapi.Strict, httpapi.Endpoint(200, r.logs.logProof)),
+		get("/v1/log/{logId}/consistency", reader, limit.Log, httpapi.Strict, httpapi.Endpoint(200, r.logs.logConsistency)),
 
-		{"POST", "/v1/witness/add-checkpoint", public, limit.Standard, strictQuery, guard(r.cosignatures.isWitness, r.cosignatures.addition())},
-		{"GET", "/v1/witness", public, limit.Standard, strict, guard(r.cosignatures.isWitness, endpoint(200, r.cosignatures.getWitness))},
-		{"GET", "/v1/witness/{originHash}/checkpoint", public, limit.Standard, strict, guard(r.cosignatures.isWitness, endpoint(200, r.cosignatures.cosignedCheckpoint))},
+		post("/v1/witness/add-checkpoint", public, limit.Standard, httpapi.StrictQuery, httpapi.Guard(r.cosignatures.isWitness, r.cosignatures.addition())),
+		get("/v1/witness", public, limit.Standard, httpapi.Strict, httpapi.Guard(r.cosignatures.isWitness, httpapi.Endpoint(200, r.cosignatures.getWitness))),
+		get("/v1/witness/{originHash}/checkpoint", public, limit.Standard, httpapi.Strict, httpapi.Guard(r.cosignatures.isWitness, httpapi.Endpoint(200, r.cosignatures.cosignedCheckpoint))),
 
-		{"POST", "/v1/webhooks", admin, limit.Standard, strict, endpoint(201, r.webhooks.createWebhook)},
-		{"GET", "/v1/webhooks", admin, limit.Standard, strict, endpoint(200, r.webhooks.listWebhooks)},
-		{"GET", "/v1/webhooks/{webhookId}", admin, limit.Standard, strict, endpoint(200, r.webhooks.getWebhook)},
-		{"DELETE", "/v1/webhooks/{webhookId}", admin, limit.Standard, strict, endpoint(200, r.webhooks.deleteWebhook)},
-		{"POST", "/v1/webhooks/{webhookId}/enable", admin, limit.Standard, strict, endpoint(200, r.webhooks.enableWebhook)},
-		{"POST", "/v1/webhooks/{webhookId}/disable", admin, limit.Standard, strict, endpoint(200, r.webhooks.disableWebhook)},
-		{"POST", "/v1/webhooks/{webhookId}/rotate-secret", admin, limit.Standard, strict, endpoint(200, r.webhooks.rotateWebhookSecret)},
-		{"POST", "/v1/webhooks/{webhookId}/test", admin, limit.Sensitive, strict, endpoint(200, r.webhooks.testWebhook)},
+		post("/v1/webhooks", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(201, r.webhooks.createWebhook)),
+		get("/v1/webhooks", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.webhooks.listWebhooks)),
+		get("/v1/webhooks/{webhookId}", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.webhooks.getWebhook)),
+		del("/v1/webhooks/{webhookId}", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.webhooks.deleteWebhook)),
+		post("/v1/webhooks/{webhookId}/enable", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.webhooks.enableWebhook)),
+		post("/v1/webhooks/{webhookId}/disable", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.webhooks.disableWebhook)),
+		post("/v1/webhooks/{webhookId}/rotate-secret", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.webhooks.rotateWebhookSecret)),
+		post("/v1/webhooks/{webhookId}/test", admin, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(200, r.webhooks.testWebhook)),
 
-		{"POST", "/v1/token-exchange", admin, limit.Standard, lenient, endpoint(201, r.delegations.delegate)},
-		{"POST", "/v1/token/exchange", admin, limit.Standard, lenient, endpoint(200, r.delegations.exchangeTokens)},
+		post("/v1/token-exchange", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(201, r.delegations.delegate)),
+		post("/v1/token/exchange", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.delegations.exchangeTokens)),
 
-		{"POST", "/v1/agents/{agentId}/passport", admin, limit.Standard, lenient, endpoint(201, r.passports.issuePassport)},
-		{"POST", "/v1/agents/{agentId}/passport/rotate", adminOrAgent, limit.Standard, lenient, endpoint(200, r.passports.rotatePassport)},
-		{"POST", "/v1/passport/verify", agentAsks, limit.Standard, lenient, endpoint(200, r.passports.verifyPassport)},
-		{"GET", "/v1/passports", reader, limit.Standard, strict, endpoint(200, r.passports.listPassports)},
-		{"POST", "/v1/passports/{jti}/revoke", admin, limit.Standard, lenient, endpoint(200, r.passports.revokePassport)},
-		{"GET", "/v1/passports/revoked", reader, limit.Standard, lenient, endpoint(200, r.passports.revokedPassports)},
-		{"GET", "/v1/ocsp/{jti}", reader, limit.Standard, lenient, endpoint(200, r.passports.ocsp)},
+		post("/v1/agents/{agentId}/passport", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(201, r.passports.issuePassport)),
+		post("/v1/agents/{agentId}/passport/rotate", adminOrAgent, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.passports.rotatePassport)),
+		post("/v1/passport/verify", agentAsks, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.passports.verifyPassport)),
+		get("/v1/passports", reader, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.passports.listPassports)),
+		post("/v1/passports/{jti}/revoke", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.passports.revokePassport)),
+		get("/v1/passports/revoked", reader, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.passports.revokedPassports)),
+		get("/v1/ocsp/{jti}", reader, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.passports.ocsp)),
 
-		{"GET", "/v1/ca/public-key", public, limit.Standard, lenient, endpoint(200, r.discoveries.publicKey)},
-		{"GET", "/v1/ca/public-keys", public, limit.Standard, strict, endpoint(200, r.discoveries.publicKeys)},
-		{"GET", "/v1/ca/well-known", public, limit.Standard, lenient, endpoint(200, r.discoveries.wellKnown)},
+		get("/v1/ca/public-key", public, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.discoveries.publicKey)),
+		get("/v1/ca/public-keys", public, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.discoveries.publicKeys)),
+		get("/v1/ca/well-known", public, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.discoveries.wellKnown)),
 
-		{"GET", "/.well-known/oauth-authorization-server/o/{companyId}", anyPage, limit.Standard, strict, endpoint(200, r.issuers.issuerDocument)},
-		{"GET", "/.well-known/oauth-protected-resource", anyPage, limit.Standard, strict, endpoint(200, r.issuers.wholeResource)},
-		{"GET", "/.well-known/oauth-protected-resource/o/{companyId}", anyPage, limit.Standard, strict, endpoint(200, r.issuers.companyResource)},
-		{"GET", "/.well-known/openid-configuration/o/{companyId}", anyPage, limit.Standard, strict, endpoint(200, r.issuers.issuerDocument)},
-		{"GET", "/o/{companyId}/.well-known/openid-configuration", anyPage, limit.Standard, strict, endpoint(200, r.issuers.issuerDocument)},
-		{"GET", "/o/{companyId}/jwks", anyPage, limit.Standard, strict, endpoint(200, r.issuers.issuerKeys)},
-		{"GET", "/o/{companyId}/spiffe-bundle", anyPage, limit.Standard, strict, endpoint(200, r.issuers.issuerBundle)},
+		get("/.well-known/oauth-authorization-server/o/{companyId}", anyPage, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.issuers.issuerDocument)),
+		get("/.well-known/oauth-protected-resource", anyPage, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.issuers.wholeResource)),
+		get("/.well-known/oauth-protected-resource/o/{companyId}", anyPage, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.issuers.companyResource)),
+		get("/.well-known/openid-configuration/o/{companyId}", anyPage, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.issuers.issuerDocument)),
+		get("/o/{companyId}/.well-known/openid-configuration", anyPage, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.issuers.issuerDocument)),
+		get("/o/{companyId}/jwks", anyPage, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.issuers.issuerKeys)),
+		get("/o/{companyId}/spiffe-bundle", anyPage, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.issuers.issuerBundle)),
 
-		{"GET", "/v1/openapi.json", public, limit.Standard, strict, endpoint(200, openAPI)},
-		{"GET", "/v1/health", public, limit.Standard, lenient, endpoint(200, health)},
-		{"GET", "/readyz", public, limit.Standard, strict, endpoint(200, r.status.ready)},
-		{"GET", "/v1/ws", follower, limit.Standard, lenient, r.streams.endpoint()},
+		get("/v1/openapi.json", public, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, openAPI)),
+		get("/v1/health", public, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, health)),
+		get("/readyz", public, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.status.ready)),
+		get("/v1/ws", follower, limit.Standard, httpapi.Lenient, r.streams.endpoint()),
 	}
 }
 
@@ -151,18 +191,18 @@ func routes(r *resources) []route {
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	for _, rt := range routes(&s.resources) {
-		mux.HandleFunc(rt.method+" "+rt.path, s.api.handle(rt))
-		if rt.needs.anyPage {
-			asked := route{needs: anyPage, tier: rt.tier, handler: preflight(rt.method)}
-			mux.HandleFunc("OPTIONS "+rt.path, s.api.handle(asked))
+		mux.HandleFunc(rt.Method+" "+rt.Path, s.api.Handle(rt))
+		if rt.Needs.AnyPage {
+			asked := httpapi.Route{Needs: anyPage, Tier: rt.Tier, Handler: httpapi.Preflight(rt.Method)}
+			mux.HandleFunc("OPTIONS "+rt.Path, s.api.Handle(asked))
 		}
 	}
 	// which is in the metadata of an issuer and gives nothing: no operation of the reference
-	mux.HandleFunc("GET /o/{companyId}/authorize", s.api.handle(route{needs: anyPage, undeclared: lenient, tier: limit.Standard, handler: endpoint(http.StatusBadRequest, s.resources.issuers.authorize)}))
+	mux.HandleFunc("GET /o/{companyId}/authorize", s.api.Handle(httpapi.Route{Needs: anyPage, Undeclared: httpapi.Lenient, Tier: limit.Standard, Handler: httpapi.Endpoint(http.StatusBadRequest, s.resources.issuers.authorize)}))
 	// Patterns without a method, so that they take what no route does, whatever its method.
-	elsewhere := s.api.handle(route{needs: public, handler: handler{serve: func(c *call) error { return notFound(mux, c) }}})
+	elsewhere := s.api.Handle(httpapi.Route{Needs: public, Handler: httpapi.Handler{Serve: func(c *httpapi.Call) error { return notFound(mux, c) }}})
 	// ServeMux has no empty wildcard
-	revoke := s.api.handle(route{needs: admin, undeclared: lenient, tier: limit.Standard, handler: endpoint(http.StatusOK, s.resources.passports.revokePassport)})
+	revoke := s.api.Handle(httpapi.Route{Needs: admin, Undeclared: httpapi.Lenient, Tier: limit.Standard, Handler: httpapi.Endpoint(http.StatusOK, s.resources.passports.revokePassport)})
 	mux.HandleFunc("/v1/", elsewhere)
 	mux.HandleFunc("/v1", elsewhere) // or ServeMux would redirect it
 	console, has := web.Console()
@@ -189,9 +229,9 @@ func clean(p string) bool { return p == path.Clean(p) || p == "/v1/" }
 
 // notFound answers for what no route takes: a wrong method with the right ones, anything else with
 // 404.
-func notFound(mux *http.ServeMux, c *call) error {
+func notFound(mux *http.ServeMux, c *httpapi.Call) error {
 	if !clean(c.URL.Path) {
-		return fail(http.StatusNotFound, "Not Found")
+		return httpapi.Fail(http.StatusNotFound, "Not Found")
 	}
 	var allowed []string
 	for _, m := range []string{"GET", "HEAD", "POST", "PUT", "DELETE"} {
@@ -203,10 +243,10 @@ func notFound(mux *http.ServeMux, c *call) error {
 	}
 	// exporters add these to their endpoint, which was then set without our prefix
 	if slices.Contains([]string{"/v1/traces", "/v1/logs", "/v1/metrics"}, c.URL.Path) {
-		return fail(http.StatusNotFound, "Not Found: OTLP is received below /v1/otlp; set OTEL_EXPORTER_OTLP_ENDPOINT to this server's address and /v1/otlp")
+		return httpapi.Fail(http.StatusNotFound, "Not Found: OTLP is received below /v1/otlp; set OTEL_EXPORTER_OTLP_ENDPOINT to this server's address and /v1/otlp")
 	}
 	if len(allowed) > 0 {
-		return fail(http.StatusMethodNotAllowed, "Method Not Allowed").with("Allow", strings.Join(allowed, ", "))
+		return httpapi.Fail(http.StatusMethodNotAllowed, "Method Not Allowed").With("Allow", strings.Join(allowed, ", "))
 	}
-	return fail(http.StatusNotFound, "Not Found")
+	return httpapi.Fail(http.StatusNotFound, "Not Found")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"attestd/internal/testenv"
+	"attestd/server/httpapi"
 	"attestd/server/limit"
 )
 
@@ -27,11 +28,11 @@ func TestRoutesMatchOpenAPI(t *testing.T) {
 	tiers := map[limit.Tier]string{limit.Standard: "standard", limit.Sensitive: "sensitive", limit.Attest: "attest", limit.Log: "log"}
 	served := map[string]policy{}
 	for _, rt := range routes(new(resources)) {
-		who, role := rt.needs.who, "public"
-		if !rt.needs.isPublic() {
-			role = string(who.role())
+		who, role := rt.Needs.Who, "public"
+		if !rt.Needs.IsPublic() {
+			role = string(who.Role())
 		}
-		served[rt.method+" "+documented(rt.path)] = policy{role, tiers[rt.tier], role != "public" && who&isAgent != 0, who&isEnrolling != 0}
+		served[rt.Method+" "+documented(rt.Path)] = policy{role, tiers[rt.Tier], role != "public" && who&httpapi.IsAgent != 0, who&httpapi.IsEnrolling != 0}
 	}
 	described := map[string]policy{}
 	for path, item := range doc.Paths.Map() {
@@ -73,25 +74,25 @@ func TestRequestsMatchOpenAPI(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, rt := range routes(new(resources)) {
-		if rt.handler.form == nil {
+		if rt.Handler.Form == nil {
 			continue
 		}
-		path := doc.Paths.Find(documented(rt.path))
-		if path == nil || path.GetOperation(rt.method) == nil {
+		path := doc.Paths.Find(documented(rt.Path))
+		if path == nil || path.GetOperation(rt.Method) == nil {
 			continue // TestRoutesAreTheDocument says so
 		}
-		op := path.GetOperation(rt.method)
-		if got, want := read(rt.handler.form), described(op); !slices.Equal(got, want) {
-			t.Errorf("%s %s reads %q, the document describes %q", rt.method, rt.path, got, want)
+		op := path.GetOperation(rt.Method)
+		if got, want := read(rt.Handler.Form), described(op); !slices.Equal(got, want) {
+			t.Errorf("%s %s reads %q, the document describes %q", rt.Method, rt.Path, got, want)
 		}
-		if rt.undeclared != lenient && op.Responses.Status(http.StatusBadRequest) == nil {
-			t.Errorf("%s %s refuses what it does not declare, and the document does not say that it answers 400", rt.method, rt.path)
+		if rt.Undeclared != httpapi.Lenient && op.Responses.Status(http.StatusBadRequest) == nil {
+			t.Errorf("%s %s refuses what it does not declare, and the document does not say that it answers 400", rt.Method, rt.Path)
 		}
-		if closed := op.RequestBody != nil && closedBody(op); closed != (op.RequestBody != nil && rt.undeclared == strict) {
-			t.Errorf("%s %s: its policy is %d, and the document says that its body takes no other members: %v", rt.method, rt.path, rt.undeclared, closed)
+		if closed := op.RequestBody != nil && closedBody(op); closed != (op.RequestBody != nil && rt.Undeclared == httpapi.Strict) {
+			t.Errorf("%s %s: its policy is %d, and the document says that its body takes no other members: %v", rt.Method, rt.Path, rt.Undeclared, closed)
 		}
-		if op.RequestBody != nil && rt.handler.form.form != (op.RequestBody.Value.Content[formEncoded] != nil) {
-			t.Errorf("%s %s: the document and the endpoint do not agree on whether the body may be a form", rt.method, rt.path)
+		if op.RequestBody != nil && rt.Handler.Form.AcceptsForm != (op.RequestBody.Value.Content[httpapi.FormEncoded] != nil) {
+			t.Errorf("%s %s: the document and the endpoint do not agree on whether the body may be a form", rt.Method, rt.Path)
 		}
 	}
 }
@@ -108,13 +109,13 @@ func closedBody(op *openapi3.Operation) bool {
 }
 
 // read lists what a form reads.
-func read(form *requestForm) (list []string) {
-	for _, f := range form.fields {
-		what := f.from + " " + f.name
-		if slices.Contains([]string{"string", "is", "segment", "present", "checked", "policy", "audience"}, f.rule) || f.rule == "name" && f.name != "label" {
+func read(form *httpapi.Form) (list []string) {
+	for _, f := range form.Fields {
+		what := f.From + " " + f.Name
+		if slices.Contains([]string{"string", "is", "segment", "present", "checked", "policy", "audience"}, f.Rule) || f.Rule == "name" && f.Name != "label" {
 			what += ", required"
 		}
-		if f.name != "Accept" { // which the document describes by the media types of the answer
+		if f.Name != "Accept" { // which the document describes by the media types of the answer
 			list = append(list, what)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"attestd/chain"
+	"attestd/server/httpapi"
 	"attestd/server/jobs"
 	"attestd/server/limit"
 	"attestd/store"
@@ -40,7 +41,7 @@ func verifyWorkers() int { return runtime.GOMAXPROCS(0) }
 // that it started has ended. It returns nil after a stop by ctx. It closes ln but not the store,
 // which is no longer used.
 func (s *Server) Run(ctx context.Context, ln net.Listener) error {
-	s.api.Listening = addressOf(ln.Addr())
+	s.api.Listening = httpapi.AddressOf(ln.Addr())
 	s.status.listener = limit.Listen(ln, s.Budgets.Connections, s.TrustedProxies, s.Log)
 	s.integrity.Open(ctx)
 	s.calls.Count(ctx)

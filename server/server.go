@@ -19,6 +19,7 @@ import (
 	"attestd/chain"
 	"attestd/chain/witness"
 	"attestd/internal/keysets"
+	"attestd/server/httpapi"
 	"attestd/server/jobs"
 	"attestd/server/limit"
 	"attestd/server/local"
@@ -104,7 +105,7 @@ var DefaultBounds = Bounds{Keys: 1000, Clients: 1000, Agents: 1_000_000, Webhook
 type Server struct {
 	Config
 	background
-	api       *api
+	api       *httpapi.API
 	resources resources
 	status    *status
 
@@ -151,7 +152,7 @@ func New(cfg Config) *Server {
 
 	// what all routes share
 	bodies := limit.NewPool(cfg.Budgets.Bodies)
-	s.api = &api{Store: db, Log: cfg.Log, BaseURL: cfg.BaseURL, TrustedProxies: cfg.TrustedProxies, MaxBody: cfg.MaxBody,
+	s.api = &httpapi.API{Store: db, Log: cfg.Log, BaseURL: cfg.BaseURL, TrustedProxies: cfg.TrustedProxies, MaxBody: cfg.MaxBody,
 		Limiter: limit.NewLimiter(cfg.Limits), Bodies: bodies, Decoding: limit.NewDecoding(bodies), Traces: cfg.Traces,
 		Tokens: theTokens, AgentKeys: theAgentKeys, Agents: theAgents, Nonces: nonces}
 	if cfg.TLS != nil {
@@ -161,7 +162,7 @@ func New(cfg Config) *Server {
 		s.metrics = metrics.New(cfg.Version)
 		s.api.Metrics = s.metrics
 	}
-	s.api.set(cfg.AllowedOrigins, cfg.AccessLog)
+	s.api.Set(cfg.AllowedOrigins, cfg.AccessLog)
 
 	verifier := chain.NewVerifier(db, verifyWorkers())
 	s.monitor = chain.NewMonitor(db, verifier, db.MultiWriter())

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"attestd/chain"
+	"attestd/server/httpapi"
 	"attestd/service"
 	"attestd/store"
 )
@@ -40,7 +41,7 @@ type sessionRequest struct {
 
 // session is an addition to the specification: a session as one file, which is checked without a
 // server. That of a session without statements is a report of its time.
-func (s *evidences) session(ctx context.Context, by store.Caller, r sessionRequest) (body, error) {
+func (s *evidences) session(ctx context.Context, by store.Caller, r sessionRequest) (httpapi.Body, error) {
 	of, provable, err := s.proofs.Named(ctx, by, service.SessionName(r))
 	if err != nil {
 		return nil, err
@@ -56,13 +57,13 @@ func (s *evidences) session(ctx context.Context, by store.Caller, r sessionReque
 // sessionFile is written as it is read, in constant memory.
 type sessionFile struct{ *service.SessionFile }
 
-func (f sessionFile) writeTo(c *call, status int) error {
-	c.w.Header().Set("Content-Type", jsonLines.contentType)
-	c.w.WriteHeader(status)
+func (f sessionFile) WriteTo(c *httpapi.Call, status int) error {
+	c.W.Header().Set("Content-Type", jsonLines.contentType)
+	c.W.WriteHeader(status)
 	if c.Method == http.MethodHead {
 		return nil
 	}
-	return f.Write(c.Context(), c.w)
+	return f.Write(c.Context(), c.W)
 }
 
 type sessionRecordsRequest struct {
@@ -75,7 +76,7 @@ type sessionRecordsRequest struct {
 }
 
 // sessionRecords is an addition to the specification: a page of the records of a session.
-func (s *evidences) sessionRecords(ctx context.Context, by store.Caller, r sessionRecordsRequest) (body, error) {
+func (s *evidences) sessionRecords(ctx context.Context, by store.Caller, r sessionRecordsRequest) (httpapi.Body, error) {
 	of, _, err := s.proofs.Named(ctx, by, service.SessionName{AgentID: r.AgentID, SID: r.SID, KID: r.KID, Kind: r.Kind})
 	return sessionPage{s.proofs, by, of, r.From, r.Limit}, err
 }
@@ -89,7 +90,7 @@ type sessionPage struct {
 	limit  int
 }
 
-func (a sessionPage) writeTo(c *call, status int) error {
+func (a sessionPage) WriteTo(c *httpapi.Call, status int) error {
 	out := &pieces{c: c, status: status, contentType: "application/json"}
 	if out.isHead() {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"attestd/server/httpapi"
 	"attestd/server/limit"
 	"attestd/server/local"
 )
@@ -31,7 +32,7 @@ func (s *status) state(ctx context.Context) local.State {
 	}
 	ready, err := s.readiness(ctx)
 	if state.Readiness, state.Reasons = ready.Status, ready.Reasons; err != nil {
-		refused := classify(err)
+		refused := httpapi.Classify(err)
 		if state.Readiness = refused.Code; refused.Code == "" {
 			state.Readiness = http.StatusText(refused.Status)
 		}

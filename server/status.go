@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"attestd/internal/keysets"
+	"attestd/server/httpapi"
 	"attestd/server/jobs"
 	"attestd/server/limit"
 	"attestd/server/stream"
@@ -30,7 +31,7 @@ type status struct {
 	Config // as at the start; live has what may change since
 	background
 	live          *atomic.Pointer[Live]
-	api           *api
+	api           *httpapi.API
 	hub           *stream.Hub
 	keySets       *keysets.Sets
 	verifications *verifications

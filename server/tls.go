@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 
+	"attestd/server/httpapi"
 	"attestd/server/https"
 	"attestd/server/limit"
 )
@@ -55,7 +56,7 @@ var hstsHeader = []string{"max-age=2592000"}
 // the same name, and may have no TLS.
 func strictTransport(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.TLS != nil && !loopbackHost(r.Host) {
+		if r.TLS != nil && !httpapi.IsLoopbackHost(r.Host) {
 			w.Header()["Strict-Transport-Security"] = hstsHeader
 		}
 		h.ServeHTTP(w, r)

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"attestd/crypto/strictjson"
+	"attestd/server/httpapi"
 	"attestd/server/stream"
 	"attestd/service"
 	"attestd/store"
@@ -24,11 +25,13 @@ type tokens struct {
 }
 
 // endpoint is the token endpoint, of all companies.
-func (s *tokens) endpoint() handler { return handler{s.oauthToken, tokenForm} }
+func (s *tokens) endpoint() httpapi.Handler {
+	return httpapi.Handler{Serve: s.oauthToken, Form: tokenForm}
+}
 
 // endpointOfCompany is the same on the path of one company.
-func (s *tokens) endpointOfCompany() handler {
-	return handler{s.oauthToken, tokenForm.onPath("companyId")}
+func (s *tokens) endpointOfCompany() httpapi.Handler {
+	return httpapi.Handler{Serve: s.oauthToken, Form: tokenForm.OnPath("companyId")}
 }
 
 // tokenRequest has the parameters of RFC 6749 §4.4.2. Unknown ones are ignored (§3.2), except for
@@ -56,44 +59,44 @@ type tokenRequest struct {
 	MayAct json.RawMessage `json:"may_act"`
 }
 
-var tokenForm = formOf[tokenRequest]()
+var tokenForm = httpapi.FormOf[tokenRequest]()
 
 // oauthToken implements the client credentials grant of RFC 6749 §4.4 to OAuth clients, and to
 // agents that show that they hold a key of their own (RFC 7523). With a DPoP proof the token is
 // bound to the key of that (RFC 9449 §5). It is not an endpoint, because its errors are those of
 // the RFCs.
-func (s *tokens) oauthToken(c *call) error {
-	params, err := c.oauthParams(tokenForm)
+func (s *tokens) oauthToken(c *httpapi.Call) error {
+	params, err := c.OAuthParams(tokenForm)
 	if err != nil {
 		return err
 	}
 	// which would be a token that is bound to no key
 	if slices.Contains(c.Header["Dpop"], "") {
-		return c.oauthError(errors.Join(service.ErrInvalidProof, errors.New("the header DPoP is empty: leave it out, or send a proof")))
+		return c.OAuthError(errors.Join(service.ErrInvalidProof, errors.New("the header DPoP is empty: leave it out, or send a proof")))
 	}
-	switch grant, _ := asText(params["grant_type"]); grant {
+	switch grant, _ := httpapi.AsText(params["grant_type"]); grant {
 	case "client_credentials":
 	case jwtBearer:
 		return s.federateByAssertion(c, params)
 	case tokenExchange:
 		return s.exchangeToken(c, params)
 	default:
-		return fail(http.StatusBadRequest, "unsupported_grant_type")
+		return httpapi.Fail(http.StatusBadRequest, "unsupported_grant_type")
 	}
-	if !isAbsent(params["may_act"]) { // it would restrict nothing
-		return invalidRequest("may_act is for the exchange of a token of the company")
+	if !httpapi.IsAbsent(params["may_act"]) { // it would restrict nothing
+		return httpapi.InvalidRequest("may_act is for the exchange of a token of the company")
 	}
-	by, err := c.byClient(params, isClient|isAgent)
+	by, err := c.ByClient(params, httpapi.IsClient|httpapi.IsAgent)
 	if err != nil {
 		return err
 	}
-	scope, ok := asText(params["scope"])
-	if !ok && !isAbsent(params["scope"]) {
-		return invalidScope()
+	scope, ok := httpapi.AsText(params["scope"])
+	if !ok && !httpapi.IsAbsent(params["scope"]) {
+		return httpapi.InvalidScope()
 	}
 	resources, ok := asTexts(params["resource"])
 	if !ok {
-		return c.oauthError(service.ErrInvalidTarget)
+		return c.OAuthError(service.ErrInvalidTarget)
 	}
 	var issuer string
 	var own []string
@@ -103,41 +106,41 @@ func (s *tokens) oauthToken(c *call) error {
 		}
 		own = ownResources(c, by.Company.ID)
 	}
-	token, err := s.tokens.Issue(c.Context(), by, c.once, service.TokenRequest{
-		Resources: resources, Issuer: issuer, Own: own, Scope: scope, Proof: c.Header.Get("DPoP"), Method: c.Method, URL: c.ownURL(),
+	token, err := s.tokens.Issue(c.Context(), by, c.Once, service.TokenRequest{
+		Resources: resources, Issuer: issuer, Own: own, Scope: scope, Proof: c.Header.Get("DPoP"), Method: c.Method, URL: c.OwnURL(),
 	})
 	if err != nil {
-		return c.oauthError(err)
+		return c.OAuthError(err)
 	}
-	return s.tokenIssued(c, token, c.client.Assertion != "", by.At)
+	return s.tokenIssued(c, token, c.Client.Assertion != "", by.At)
 }
 
-// issuerOfTokens is ownIssuer with an error in the form of RFC 6749 §5.2.
-func (s *tokens) issuerOfTokens(c *call, by store.Caller) (string, error) {
-	issuer, err := c.ownIssuer(by.Company.ID)
+// issuerOfTokens is OwnIssuer with an error in the form of RFC 6749 §5.2.
+func (s *tokens) issuerOfTokens(c *httpapi.Call, by store.Caller) (string, error) {
+	issuer, err := c.OwnIssuer(by.Company.ID)
 	if err != nil {
-		return "", invalidRequest(service.ErrNoName.Error())
+		return "", httpapi.InvalidRequest(service.ErrNoName.Error())
 	}
 	return issuer, nil
 }
 
 // asTexts returns a text, or the texts of an array, and none of what is absent.
 func asTexts(v jsontext.Value) (texts []string, ok bool) {
-	if isAbsent(v) {
+	if httpapi.IsAbsent(v) {
 		return nil, true
 	}
 	if v.Kind() == '[' {
 		texts, ok = strictjson.AsStrings(v)
 		return texts, ok && len(texts) > 0
 	}
-	text, ok := asText(v)
+	text, ok := httpapi.AsText(v)
 	return []string{text}, ok
 }
 
 // tokenIssued is the answer of RFC 6749 §5.1.
-func (s *tokens) tokenIssued(c *call, token service.Token, signedIn bool, now time.Time) error {
-	c.w.Header().Set("Pragma", "no-cache")
-	return c.json(http.StatusOK, struct {
+func (s *tokens) tokenIssued(c *httpapi.Call, token service.Token, signedIn bool, now time.Time) error {
+	c.W.Header().Set("Pragma", "no-cache")
+	return c.JSON(http.StatusOK, struct {
 		AccessToken string `json:"access_token"`
 		TokenType   string `json:"token_type"`
 		ExpiresIn   int    `json:"expires_in"`

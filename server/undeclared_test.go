@@ -6,33 +6,32 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
+	"attestd/server/httpapi"
 	"attestd/store"
 )
 
 // asked calls a route as a caller who may use it, and stops before its work: the answer is that of
 // what all routes have in common.
-func asked(t *testing.T, rt route, query, body string) error {
+func asked(t *testing.T, rt httpapi.Route, query, body string) error {
 	t.Helper()
-	target := strings.NewReplacer("{", "", "}", "", "...", "").Replace(rt.path)
-	r := httptest.NewRequest(rt.method, target, strings.NewReader(body))
+	target := strings.NewReplacer("{", "", "}", "", "...", "").Replace(rt.Path)
+	r := httptest.NewRequest(rt.Method, target, strings.NewReader(body))
 	r.URL.RawQuery = query
-	c := &call{Request: r, api: New(Config{MaxBody: 1 << 20, Store: new(store.Store)}).api, w: &response{ResponseWriter: httptest.NewRecorder()},
-		came: time.Now(), needs: rt.needs, undeclared: rt.undeclared}
-	defer c.release()
-	if err := c.readQuery(rt.handler.form, rt.undeclared); err != nil || rt.undeclared == strictQuery {
+	c := New(Config{MaxBody: 1 << 20, Store: new(store.Store)}).api.NewCall(rt, httptest.NewRecorder(), r)
+	defer c.Release()
+	if err := c.ReadQuery(rt.Handler.Form, rt.Undeclared); err != nil || rt.Undeclared == httpapi.StrictQuery {
 		return err
 	}
-	if rt.method == http.MethodGet || rt.undeclared == lenient && !rt.handler.form.hasBody {
+	if rt.Method == http.MethodGet || rt.Undeclared == httpapi.Lenient && !rt.Handler.Form.HasBody {
 		return nil
 	}
-	_, err := c.members(rt.handler.form)
+	_, err := c.Members(rt.Handler.Form)
 	return err
 }
 
 // specified says of each route of the specification that it is one; all others are additions.
-func specified(rt route) bool {
+func specified(rt httpapi.Route) bool {
 	return slices.Contains(strings.Fields(`
 		POST/v1/companies POST/v1/setup GET/v1/company POST/v1/companies/svid POST/v1/recover-key
 		POST/v1/agents/register GET/v1/agents/{agentId} GET/v1/agents/{agentId}/svid
@@ -40,7 +39,7 @@ func specified(rt route) bool {
 		POST/v1/attest GET/v1/chain GET/v1/verify GET/v1/proof/{index} POST/v1/token-exchange POST/v1/token/exchange
 		POST/v1/agents/{agentId}/passport POST/v1/agents/{agentId}/passport/rotate POST/v1/passport/verify
 		POST/v1/passports/{jti}/revoke GET/v1/passports/revoked GET/v1/ocsp/{jti}
-		GET/v1/ca/public-key GET/v1/ca/well-known GET/v1/health GET/v1/ws`), rt.method+rt.path)
+		GET/v1/ca/public-key GET/v1/ca/well-known GET/v1/health GET/v1/ws`), rt.Method+rt.Path)
 }
 
 // Every addition to the specification refuses what it does not declare, in its query and in its
@@ -48,32 +47,32 @@ func specified(rt route) bool {
 func TestUndeclaredMembersOfEveryRoute(t *testing.T) {
 	t.Parallel()
 	for _, rt := range routes(new(resources)) {
-		t.Run(rt.method+" "+rt.path, func(t *testing.T) {
+		t.Run(rt.Method+" "+rt.Path, func(t *testing.T) {
 			t.Parallel()
-			if rt.handler.form == nil {
+			if rt.Handler.Form == nil {
 				t.Fatal("declares nothing")
 			}
-			if (rt.undeclared == lenient) != specified(rt) {
-				t.Fatalf("the specification has it: %v; its policy is %v", specified(rt), rt.undeclared)
+			if (rt.Undeclared == httpapi.Lenient) != specified(rt) {
+				t.Fatalf("the specification has it: %v; its policy is %v", specified(rt), rt.Undeclared)
 			}
 			queries := []string{"zzzzzz=1", "zzzzzz", "%zz=1", "a;b=1", "q%00=1"}
-			for _, f := range rt.handler.form.fields {
-				if f.from == "query" {
-					queries = append(queries, f.name+"=1&"+f.name+"=1", f.name+"=%zz", f.name+"=1;x=2", strings.ToUpper(f.name)+"=1", f.name+"s=1")
+			for _, f := range rt.Handler.Form.Fields {
+				if f.From == "query" {
+					queries = append(queries, f.Name+"=1&"+f.Name+"=1", f.Name+"=%zz", f.Name+"=1;x=2", strings.ToUpper(f.Name)+"=1", f.Name+"s=1")
 				}
 			}
 			for _, query := range queries {
 				err := asked(t, rt, query, "")
-				if refused := err != nil && classify(err).Status == http.StatusBadRequest; refused == specified(rt) {
+				if refused := err != nil && httpapi.Classify(err).Status == http.StatusBadRequest; refused == specified(rt) {
 					t.Errorf("?%s: %v", query, err)
 				}
 			}
-			if rt.method == http.MethodGet || rt.undeclared == strictQuery {
+			if rt.Method == http.MethodGet || rt.Undeclared == httpapi.StrictQuery {
 				return
 			}
 			for _, body := range []string{`{"zzzzzz":1}`, `{"":null}`} {
 				err := asked(t, rt, "", body)
-				if refused := err != nil && classify(err).Status == http.StatusBadRequest; refused == specified(rt) {
+				if refused := err != nil && httpapi.Classify(err).Status == http.StatusBadRequest; refused == specified(rt) {
 					t.Errorf("%s: %v", body, err)
 				}
 			}
@@ -95,25 +94,25 @@ func TestMisspeltRights(t *testing.T) {
 	}
 	tested := map[string]bool{}
 	for _, rt := range routes(new(resources)) {
-		form := rt.handler.form
-		for i := range form.fields {
-			f := &form.fields[i]
-			if err := form.refuseMember(f.name, lenient); f.from == "json" && err != nil && !slices.Contains(rights, f.name) && form.declares("json", f.name) {
-				if _, err := form.parseObject([]byte(`{"`+f.name+`":1}`), maxDepth, rt.undeclared); err != nil {
-					t.Errorf("%s %s refuses its own %s: %v", rt.method, rt.path, f.name, err)
+		form := rt.Handler.Form
+		for i := range form.Fields {
+			f := &form.Fields[i]
+			if err := form.RefuseMember(f.Name, httpapi.Lenient); f.From == "json" && err != nil && !slices.Contains(httpapi.Rights, f.Name) && form.Declares("json", f.Name) {
+				if _, err := form.ParseObject([]byte(`{"`+f.Name+`":1}`), httpapi.MaxDepth, rt.Undeclared); err != nil {
+					t.Errorf("%s %s refuses its own %s: %v", rt.Method, rt.Path, f.Name, err)
 				}
 			}
-			if f.from != "json" || !slices.Contains(rights, f.name) {
+			if f.From != "json" || !slices.Contains(httpapi.Rights, f.Name) {
 				continue
 			}
-			tested[f.name] = true
-			for _, name := range spellings[f.name] {
+			tested[f.Name] = true
+			for _, name := range spellings[f.Name] {
 				for where, err := range map[string]error{
 					"body":  asked(t, rt, "", `{"`+name+`":"x"}`),
 					"query": asked(t, rt, name+"=x", ""),
 				} {
-					if err == nil || classify(err).Status != http.StatusBadRequest || where == "body" && !strings.Contains(err.Error(), f.name) {
-						t.Errorf("%s %s: %s in the %s: %v", rt.method, rt.path, name, where, err)
+					if err == nil || httpapi.Classify(err).Status != http.StatusBadRequest || where == "body" && !strings.Contains(err.Error(), f.Name) {
+						t.Errorf("%s %s: %s in the %s: %v", rt.Method, rt.Path, name, where, err)
 					}
 				}
 			}

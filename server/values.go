@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"attestd/server/httpapi"
 	"attestd/server/jobs"
 	"attestd/server/limit"
 	"attestd/server/metrics"
@@ -178,7 +179,7 @@ func (s *status) readinessStates(emit metrics.Emit) {
 	r, err := s.readiness(context.Background())
 	is := "READY"
 	if err != nil {
-		is = cmp.Or(classify(err).Code, "ERROR")
+		is = cmp.Or(httpapi.Classify(err).Code, "ERROR")
 	} else if len(r.Reasons) > 0 {
 		is = "DEGRADED"
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"attestd/chain"
+	"attestd/server/httpapi"
 	"attestd/server/limit"
 	"attestd/store"
 )
@@ -98,8 +99,8 @@ func (v *verifications) enter(ctx context.Context, number int64, l store.Log) (*
 	defer v.mu.Unlock()
 	q := v.companies[number]
 	if err := v.requests.Take(1, limit.Holder{Company: number, Known: q == nil}); err != nil {
-		return nil, nil, unavailable("NOT_DONE", "too many verifications are waiting; try again later",
-			err).with("Retry-After", "5")
+		return nil, nil, httpapi.Unavailable("NOT_DONE", "too many verifications are waiting; try again later",
+			err).With("Retry-After", "5")
 	}
 	if q == nil {
 		q = &verifyQueue{turn: make(chan struct{}, 1), next: make(map[store.LogName]*verification)}

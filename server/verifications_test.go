@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/server/httpapi"
 	"attestd/server/limit"
 	"attestd/store"
 )
@@ -203,7 +204,7 @@ func TestVerificationsAreBounded(t *testing.T) {
 			if !errors.Is(err, limit.ErrFull) {
 				return false
 			}
-			if e := classify(err); e.Status != http.StatusServiceUnavailable || e.Header.Get("Retry-After") == "" {
+			if e := httpapi.Classify(err); e.Status != http.StatusServiceUnavailable || e.Header.Get("Retry-After") == "" {
 				t.Errorf("refused with %+v", e)
 			}
 			return true

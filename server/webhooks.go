@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"attestd/chain"
+	"attestd/server/httpapi"
 	"attestd/server/jobs"
 	"attestd/server/webhook"
 	"attestd/service"
@@ -69,7 +70,7 @@ func (s *webhooks) createWebhook(
 	ctx context.Context, by store.Caller, r createWebhookRequest,
 ) (webhookWithSecret, error) {
 	if err := s.client.CheckURL(r.URL); err != nil {
-		return webhookWithSecret{}, fail(http.StatusBadRequest, "Missing or invalid field: url "+err.Error())
+		return webhookWithSecret{}, httpapi.Fail(http.StatusBadRequest, "Missing or invalid field: url "+err.Error())
 	}
 	if err := s.checkRoom(ctx); err != nil {
 		return webhookWithSecret{}, err
@@ -92,13 +93,13 @@ func (s *webhooks) createWebhook(
 func (s *webhooks) checkRoom(ctx context.Context) error {
 	err := s.deliverer.CheckRoom(ctx)
 	if errors.Is(err, jobs.ErrNoRoom) {
-		return unavailable("NOT_DONE", err.Error(), nil).with("Retry-After", "600")
+		return httpapi.Unavailable("NOT_DONE", err.Error(), nil).With("Retry-After", "600")
 	}
 	return err
 }
 
-func (s *webhooks) listWebhooks(ctx context.Context, by store.Caller, _ none) (list[webhookBody], error) {
-	return list[webhookBody]{name: "webhooks", items: service.Map(s.Store.Webhooks.List(ctx, by), showWebhook)}, nil
+func (s *webhooks) listWebhooks(ctx context.Context, by store.Caller, _ httpapi.None) (httpapi.List[webhookBody], error) {
+	return httpapi.List[webhookBody]{Name: "webhooks", Items: service.Map(s.Store.Webhooks.List(ctx, by), showWebhook)}, nil
 }
 
 // webhookRequest is a request about the webhook in the path.
@@ -108,7 +109,7 @@ type webhookRequest struct {
 
 func webhookError(err error) error {
 	if errors.Is(err, store.ErrNotFound) {
-		return fail(http.StatusNotFound, "Webhook not found")
+		return httpapi.Fail(http.StatusNotFound, "Webhook not found")
 	}
 	return err
 }

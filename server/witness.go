@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"attestd/chain/witness"
+	"attestd/server/httpapi"
 	"attestd/store"
 )
 
@@ -18,15 +19,17 @@ type cosignatures struct {
 	stopped  error             // why Cosigner is nil although configured, or nil
 }
 
-func (s *cosignatures) addition() handler { return handler{s.addCheckpoint, formOf[none]()} }
+func (s *cosignatures) addition() httpapi.Handler {
+	return httpapi.Handler{Serve: s.addCheckpoint, Form: httpapi.FormOf[httpapi.None]()}
+}
 
 // isWitness admits calls if this service cosigns the logs of others.
-func (s *cosignatures) isWitness(c *call) error {
+func (s *cosignatures) isWitness(c *httpapi.Call) error {
 	if s.Cosigner == nil && s.stopped != nil {
 		return s.stopped
 	}
 	if s.Cosigner == nil {
-		return fail(http.StatusNotFound, "Not Found: this server is no witness")
+		return httpapi.Fail(http.StatusNotFound, "Not Found: this server is no witness")
 	}
 	return nil
 }
@@ -38,20 +41,20 @@ type witnessBody struct {
 
 // getWitness returns the name and the key of this service's cosignatures. It is an addition to the
 // specification.
-func (s *cosignatures) getWitness(context.Context, store.Caller, none) (witnessBody, error) {
+func (s *cosignatures) getWitness(context.Context, store.Caller, httpapi.None) (witnessBody, error) {
 	key := s.Cosigner.VKey()
 	return witnessBody{key.Name, key.String()}, nil
 }
 
 // addCheckpoint cosigns a checkpoint of another log (c2sp.org/tlog-witness). Its errors have the
 // format of all others, except for the last cosigned size, which has its own.
-func (s *cosignatures) addCheckpoint(c *call) error {
+func (s *cosignatures) addCheckpoint(c *httpapi.Call) error {
 	// a text format with a bounded size
-	raw, err := c.readAtMost(min(c.maxBody(), witness.MaxRequest))
+	raw, err := c.ReadAtMost(min(c.MaxBody(), witness.MaxRequest))
 	if err != nil {
 		return err
 	}
-	by, err := c.by(nobody)
+	by, err := c.By(httpapi.Nobody)
 	if err != nil {
 		return err
 	}
@@ -60,9 +63,9 @@ func (s *cosignatures) addCheckpoint(c *call) error {
 		return err
 	}
 	if answer.Status != http.StatusOK && answer.Status != http.StatusConflict {
-		return fail(answer.Status, answer.Body)
+		return httpapi.Fail(answer.Status, answer.Body)
 	}
-	return file{answer.ContentType, "no-store", []byte(answer.Body)}.writeTo(c, answer.Status)
+	return httpapi.File{ContentType: answer.ContentType, Caching: "no-store", Content: []byte(answer.Body)}.WriteTo(c, answer.Status)
 }
 
 type cosignedRequest struct {
@@ -70,15 +73,15 @@ type cosignedRequest struct {
 }
 
 // cosignedCheckpoint returns the last cosigned checkpoint of a log, for monitors.
-func (s *cosignatures) cosignedCheckpoint(ctx context.Context, _ store.Caller, r cosignedRequest) (file, error) {
+func (s *cosignatures) cosignedCheckpoint(ctx context.Context, _ store.Caller, r cosignedRequest) (httpapi.File, error) {
 	var hash [sha256.Size]byte
 	if n, err := hex.Decode(hash[:], []byte(r.OriginHash[:min(len(r.OriginHash), 2*len(hash))])); err != nil ||
 		n != len(hash) || hex.EncodeToString(hash[:]) != r.OriginHash {
-		return file{}, fail(http.StatusNotFound, "No such log is cosigned here")
+		return httpapi.File{}, httpapi.Fail(http.StatusNotFound, "No such log is cosigned here")
 	}
 	note, err := s.Store.Cosigner.Logs().Checkpoint(ctx, hash)
 	if errors.Is(err, store.ErrNotFound) {
-		return file{}, fail(http.StatusNotFound, "No such log is cosigned here")
+		return httpapi.File{}, httpapi.Fail(http.StatusNotFound, "No such log is cosigned here")
 	}
-	return file{plainText, "no-cache", []byte(note)}, err
+	return httpapi.File{ContentType: httpapi.PlainText, Caching: "no-cache", Content: []byte(note)}, err
 }

@@ -1,0 +1,60 @@
+// Package httpapi is what all routes of the HTTP API share: it counts a request, finds out who
+// calls, reads the request by the form of its route, and turns the outcome or an error into an
+// answer. It knows no resource.
+package httpapi
+
+import (
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync/atomic"
+
+	"attestd/server/https"
+	"attestd/server/limit"
+	"attestd/server/metrics"
+	"attestd/server/trace"
+	"attestd/service"
+	"attestd/store"
+)
+
+// API is what all routes share: how a request is counted, read, attributed to its caller and
+// answered.
+type API struct {
+	Store          *store.Store
+	Log            *slog.Logger
+	BaseURL        string           // public address without a trailing slash; "" infers it from each request
+	TrustedProxies []netip.Prefix   // peers whose forwarding headers count
+	MaxBody        int64            // bytes
+	ClientCAs      *https.ClientCAs // whose client certificates say who asks; nil asks for none
+	Limiter        *limit.Limiter
+	Bodies         *limit.Pool // of bytes
+	Decoding       *limit.Decoding
+	Metrics        *metrics.Metrics // nil for none
+	Traces         *trace.Tracer    // nil for none
+
+	// who know credentials
+	Tokens    *service.Tokens
+	AgentKeys *service.AgentKeys
+	Agents    *service.Agents
+	Nonces    *service.Nonces
+
+	// the address of the listener; set before anything is served
+	Listening netip.AddrPort
+
+	origins   atomic.Pointer[[]string] // of pages that are ours, beside those of this machine
+	accessLog atomic.Int64             // an AccessLog
+	sampled   sampler                  // of the lines of requests
+}
+
+// Set takes settings into use that may change while requests are served: the pages elsewhere that
+// may use the API from a browser, and which requests have a line in the log.
+func (a *API) Set(allowedOrigins []string, lines AccessLog) {
+	var origins []string
+	for _, page := range append(slices.Clip(allowedOrigins), a.BaseURL) {
+		if origin := originOf(page); origin != "" {
+			origins = append(origins, origin)
+		}
+	}
+	a.origins.Store(&origins)
+	a.accessLog.Store(int64(lines))
+}

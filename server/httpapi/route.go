@@ -1,0 +1,32 @@
+package httpapi
+
+import "attestd/server/limit"
+
+// Route is one row of the API with its whole policy: who may call it, which limit counts it, and
+// what becomes of members of the query and the body that its handler's form does not declare.
+type Route struct {
+	Method, Path string
+	Needs        Need
+	Tier         limit.Tier
+	Undeclared   Undeclared
+	Handler      Handler
+}
+
+// Need says who may call a route.
+type Need struct {
+	Who     Kinds // everything else is refused; see call.by
+	AnyPage bool  // pages of all origins as well (CORS), which read what is public
+	Socket  bool  // a credential may come as a subprotocol of a WebSocket
+	// a suspended company may call it although it is no GET, or not although it is one
+	Reads, Issues bool
+}
+
+// IsPublic reports whether the handler finds out who calls, if anybody needs to: a credential may
+// stand in the body, or be missing.
+func (n Need) IsPublic() bool { return n.Who&(Nobody|IsClient) != 0 }
+
+// writes reports whether the route writes or issues something for a company, and so is closed while
+// that is suspended.
+func (rt Route) writes() bool {
+	return (rt.Method != "GET" || rt.Needs.Issues) && !rt.Needs.Reads
+}
