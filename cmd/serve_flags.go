@@ -14,6 +14,7 @@ import (
 	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/server"
+	"attestd/server/api"
 	"attestd/store"
 )
 
@@ -209,11 +210,11 @@ const (
 
 // parseRegistration parses who may register a company, and reads the token if the mode requires
 // one.
-func parseRegistration(mode, tokenFile string) (r server.Registration, err error) {
-	if r.Mode, err = server.ParseRegistration(mode); err != nil {
+func parseRegistration(mode, tokenFile string) (r api.Registration, err error) {
+	if r.Mode, err = api.ParseRegistration(mode); err != nil {
 		return r, cli.Usagef("--registration: %v", err)
 	}
-	if needs := r.Mode == server.RegistrationToken; needs != (tokenFile != "") {
+	if needs := r.Mode == api.RegistrationToken; needs != (tokenFile != "") {
 		return r, cli.Usagef("--registration token and --registration-token-file require each other")
 	} else if needs {
 		r.Token, err = readToken(tokenFile)

@@ -17,6 +17,7 @@ import (
 	"attestd/crypto/keys"
 	"attestd/internal/testenv"
 	"attestd/server"
+	"attestd/server/api"
 	"attestd/server/limit"
 	"attestd/store/storetest"
 )
@@ -67,7 +68,7 @@ func TestSettingsOfTrustAreRecorded(t *testing.T) {
 	path := storetest.New(t)
 	run := func(token string) *service {
 		return startOn(t, path, cred.Domain{}, func(c *server.Config) {
-			c.Registration = server.Registration{Mode: server.RegistrationToken, Token: token}
+			c.Registration = api.Registration{Mode: api.RegistrationToken, Token: token}
 			c.CosignFor = "2 logs"
 			c.Limits = limit.Limits{Sensitive: 1000, Attest: 1000, Standard: 1000, Log: 1000, Company: 10}
 		})

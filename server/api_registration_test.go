@@ -7,25 +7,26 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/server"
+	"attestd/server/api"
 )
 
 const register, setup = "POST /v1/companies", "POST /v1/setup"
 
-func registration(r server.Registration) func(*server.Config) {
+func registration(r api.Registration) func(*server.Config) {
 	return func(c *server.Config) { c.Registration = r }
 }
 
 func TestParseRegistration(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]server.RegistrationMode{
-		"open": server.RegistrationOpen, "loopback": server.RegistrationLoopback, "token": server.RegistrationToken, "closed": server.RegistrationClosed,
+	for in, want := range map[string]api.RegistrationMode{
+		"open": api.RegistrationOpen, "loopback": api.RegistrationLoopback, "token": api.RegistrationToken, "closed": api.RegistrationClosed,
 	} {
-		if got, err := server.ParseRegistration(in); err != nil || got != want {
+		if got, err := api.ParseRegistration(in); err != nil || got != want {
 			t.Errorf("ParseRegistration(%q) = %v, %v", in, got, err)
 		}
 	}
 	for _, in := range []string{"", "Open", "off"} {
-		if _, err := server.ParseRegistration(in); err == nil {
+		if _, err := api.ParseRegistration(in); err == nil {
 			t.Errorf("ParseRegistration(%q) gave no error", in)
 		}
 	}
@@ -37,7 +38,7 @@ func TestRegistrationByToken(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	const token = "correct-horse-battery-staple"
-	s := start(t, registration(server.Registration{Mode: server.RegistrationToken, Token: token}))
+	s := start(t, registration(api.Registration{Mode: api.RegistrationToken, Token: token}))
 	operator := s.anyone().with(token)
 	acme := caller{s, "acme", operator.do(t, register, `{"companyId":"acme"}`).status(201).str("apiKey")}
 	operator.do(t, setup, `{"companyId":"globex"}`).status(201)
@@ -57,14 +58,14 @@ func TestRegistrationByToken(t *testing.T) {
 		t.Error("a stranger was registered")
 	}
 	// If the configured token cannot be presented, nobody can register.
-	start(t, registration(server.Registration{Mode: server.RegistrationToken})).anyone().with(" ").do(t, register, `{"companyId":"acme"}`).status(403)
+	start(t, registration(api.Registration{Mode: api.RegistrationToken})).anyone().with(" ").do(t, register, `{"companyId":"acme"}`).status(403)
 }
 
 func TestRegistrationClosed(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	testenv.Concurrent(t)
 	t.Parallel()
-	s := start(t, registration(server.Registration{Mode: server.RegistrationClosed}))
+	s := start(t, registration(api.Registration{Mode: api.RegistrationClosed}))
 	for _, call := range []string{register, setup} {
 		s.anyone().do(t, call, `{"companyId":"acme"}`).gets(403, `{"error":"…","code":"REGISTRATION_CLOSED"}`)
 	}
@@ -76,7 +77,7 @@ func TestRegistrationClosed(t *testing.T) {
 func TestRegistrationFromLoopback(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
-	s := start(t, registration(server.Registration{Mode: server.RegistrationLoopback}))
+	s := start(t, registration(api.Registration{Mode: api.RegistrationLoopback}))
 	s.anyone().do(t, register, `{"companyId":"acme"}`).status(201)
 	s.anyone().do(t, register, `{"companyId":"globex"}`, "X-Forwarded-For: 192.0.2.1").gets(403, `{"error":"…","code":"REGISTRATION_CLOSED"}`)
 	s.anyone().do(t, register, `{"companyId":"globex"}`, "Host: attest.example.com").status(403)

@@ -9,6 +9,7 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/server"
+	"attestd/server/api"
 	"attestd/server/httpapi"
 	"attestd/server/limit"
 	"attestd/store"
@@ -53,7 +54,7 @@ func TestReloadedSettingsHoldAtOnce(t *testing.T) {
 	acme.do(t, "POST /v1/keys", `{}`).status(201)
 	acme.do(t, "POST /v1/keys", `{}`).status(409)
 
-	to.Registration = server.Registration{Mode: server.RegistrationToken, Token: token}
+	to.Registration = api.Registration{Mode: api.RegistrationToken, Token: token}
 	s.reload(t.Context(), to)
 	s.anyone().do(t, "POST /v1/companies", `{"companyId":"stranger"}`).status(401)
 	s.anyone().with(token).do(t, "POST /v1/companies", `{"companyId":"guest"}`).status(201)

@@ -16,7 +16,7 @@ import (
 func TestHandlersAskByForTheirCaller(t *testing.T) {
 	t.Parallel()
 	only := map[string][]string{ // where a field or a method of a name may stand
-		"presumed":           {"account.go", "call.go", "callers.go", "credential.go", "errors.go", "handle.go", "linger.go"},
+		"presumed":           {"account.go", "call.go", "callers.go", "credential.go", "handle.go", "linger.go"},
 		"lookUp":             {"callers.go", "credential.go"},
 		"lookUpToken":        {"credential.go"},
 		"certifiedAgent":     {"clientcert.go", "credential.go"},

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"attestd/server/api"
 	"attestd/server/limit"
 	"attestd/server/stream"
 	"attestd/store"
@@ -21,11 +22,11 @@ func TestExposedSaysWhatStrangersCan(t *testing.T) {
 		live   Live
 		flags  string // that the sentences name
 	}{
-		{stream.Off, Live{Limits: limits, Registration: Registration{Mode: RegistrationClosed}}, ""},
+		{stream.Off, Live{Limits: limits, Registration: api.Registration{Mode: api.RegistrationClosed}}, ""},
 		{stream.Off, Live{Limits: limits, Quotas: store.Quotas{AllBytes: 1}}, ""},
-		{stream.Open, Live{Limits: limits, Registration: Registration{Mode: RegistrationClosed}}, "--stream"},
+		{stream.Open, Live{Limits: limits, Registration: api.Registration{Mode: api.RegistrationClosed}}, "--stream"},
 		{stream.Off, Live{Limits: limits}, "--max-total-bytes and --registration"},
-		{stream.Off, Live{Registration: Registration{Mode: RegistrationClosed}}, "--rate-limits"},
+		{stream.Off, Live{Registration: api.Registration{Mode: api.RegistrationClosed}}, "--rate-limits"},
 	} {
 		s := &status{Config: Config{Stream: c.stream, BaseURL: "https://attest.example.com"}, live: new(atomic.Pointer[Live])}
 		s.live.Store(&c.live)
@@ -41,7 +42,7 @@ func TestExposedSaysWhatStrangersCan(t *testing.T) {
 			t.Errorf("%+v: %q, want %q", c.live, got, c.flags)
 		}
 	}
-	nameless := Config{Live: Live{Limits: limits, Registration: Registration{Mode: RegistrationClosed}}, Stream: stream.Off}
+	nameless := Config{Live: Live{Limits: limits, Registration: api.Registration{Mode: api.RegistrationClosed}}, Stream: stream.Off}
 	if said := nameless.Exposed(public); len(said) != 1 || !strings.HasSuffix(said[0], "see --base-url") {
 		t.Errorf("without a name: %q", said)
 	}

@@ -7,20 +7,8 @@ import (
 	"time"
 
 	"attestd/server/httpapi"
-	"attestd/server/limit"
 	"attestd/server/local"
 )
-
-// leastMemory is what a server needs beside the bodies of requests, in bytes.
-const leastMemory = 256 << 20
-
-// Needs returns the limits of this process and what a configuration needs of them.
-func (c Config) Needs() local.Limits {
-	memory, _ := limit.Memory()
-	return local.Limits{OpenFiles: limit.OpenFiles(), Connections: c.Budgets.Connections.Most, WantConnections: c.MaxConnections,
-		// bodies take up to twice their budget while they are decoded
-		Memory: memory, NeedMemory: max(leastMemory, 2*c.Budgets.Bodies.Most)}
-}
 
 // state returns how the server is, for its operator.
 func (s *status) state(ctx context.Context) local.State {

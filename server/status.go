@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"attestd/internal/keysets"
+	"attestd/server/api"
 	"attestd/server/httpapi"
 	"attestd/server/jobs"
 	"attestd/server/limit"
@@ -34,7 +35,7 @@ type status struct {
 	api           *httpapi.API
 	hub           *stream.Hub
 	keySets       *keysets.Sets
-	verifications *verifications
+	verifications *api.Verifications
 	searches      *limit.Pool
 	listener      *limit.Listener // of Run
 	stopping      atomic.Bool     // Run was asked to stop

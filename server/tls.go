@@ -2,33 +2,12 @@ package server
 
 import (
 	"context"
-	"crypto/tls"
-	"net"
 	"net/http"
 
 	"attestd/server/httpapi"
 	"attestd/server/https"
 	"attestd/server/limit"
 )
-
-// TLS says how a server speaks TLS itself.
-type TLS struct {
-	Certificates Certificates
-	// whose client certificates say who asks; nil asks for none
-	ClientCAs *https.ClientCAs
-	// on which plain HTTP is answered with redirects to https; nil answers none
-	Redirect net.Listener
-	// port of the URLs to which it redirects, "" for the scheme's own
-	RedirectPort string
-}
-
-// Certificates are those that the server shows: of files, or of a CA.
-type Certificates interface {
-	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	Protocols() []string           // of ALPN, beside HTTP's
-	Run(ctx context.Context) error // until ctx is done
-	Status() https.Status          // may be called at any time
-}
 
 // addTo makes a lifecycle speak TLS. A connection has its seat during the handshake, for which
 // net/http gives it readHeaderTimeout. Changes of client CAs are recorded as settings are at a

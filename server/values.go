@@ -71,7 +71,7 @@ func (s *status) limitValues() []metrics.Value {
 	pools := func() map[string]*limit.Pool {
 		return map[string]*limit.Pool{
 			"connections": s.listener.Pool(), "streams": s.hub.Places(), "bodies": s.api.Bodies, "webhooks": s.deliverer.Seats,
-			"verifications": s.verifications.requests, "searches": s.searches,
+			"verifications": s.verifications.Requests, "searches": s.searches,
 		}
 	}
 	return []metrics.Value{

@@ -322,7 +322,7 @@ func TestVerifyFindsEveryChangedRow(t *testing.T) {
 var ofLogs = []string{"record.", "node.", "head.", "summary.", "log.", "log_key."}
 
 // What somebody else changes in a row while a server runs is noticed by what the server looks at
-// every five seconds: see TestForeignWriteIsNoticedWithinTenSeconds of package server.
+// every five seconds: see TestForeignWriteIsNoticedWithinTenSeconds of package jobs.
 func TestRunningServerFindsEveryChangedRight(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	t.Parallel()

@@ -20,9 +20,10 @@ import (
 // API is what all routes share: how a request is counted, read, attributed to its caller and
 // answered.
 type API struct {
-	Store          *store.Store
-	Log            *slog.Logger
-	BaseURL        string           // public address without a trailing slash; "" infers it from each request
+	Store *store.Store
+	Log   *slog.Logger
+	// public address without a trailing slash; "" infers it from each request
+	BaseURL        string
 	TrustedProxies []netip.Prefix   // peers whose forwarding headers count
 	MaxBody        int64            // bytes
 	ClientCAs      *https.ClientCAs // whose client certificates say who asks; nil asks for none

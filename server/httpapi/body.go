@@ -1,23 +1,13 @@
 package httpapi
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"attestd/crypto/strictjson"
 	"attestd/server/limit"
-	"attestd/service"
 )
-
-// MaxDepth is the maximum nesting of a caller's value; a body is one object around it.
-const MaxDepth = service.MaxDepth
-
-// Object is a JSON object from a caller, with each member's value verbatim.
-type Object map[string]jsontext.Value
 
 // maxPublicBody is the maximum size of a body without a credential.
 const maxPublicBody = 64 << 10
@@ -108,50 +98,6 @@ func (c *Call) Release() {
 	if c.body != nil {
 		c.body.Release()
 	}
-}
-
-// parseBody parses a body, which must be one JSON object or empty, and returns the members that the
-// form declares.
-func (form *Form) parseBody(raw []byte, policy Undeclared) (Object, error) {
-	if len(bytes.TrimSpace(raw)) == 0 {
-		return nil, nil
-	}
-	o, err := form.ParseObject(raw, form.depth, policy)
-	if errors.Is(err, strictjson.ErrKind) {
-		return nil, Fail(http.StatusBadRequest, "Request body must be a JSON object")
-	}
-	return o, err
-}
-
-// ParseObject parses an object and returns the members that the form declares. An error is
-// strictjson.ErrKind, or an *Error.
-func (form *Form) ParseObject(raw []byte, depth int, policy Undeclared) (Object, error) {
-	o := make(Object, len(form.Fields))
-	var refused error
-	err := strictjson.EachMember(raw, depth, func(name, value []byte) {
-		if form.Declares("json", string(name)) {
-			o[string(name)] = value
-		} else if refused == nil {
-			refused = form.RefuseMember(string(name), policy)
-		}
-	})
-	switch {
-	case errors.Is(err, strictjson.ErrKind):
-		return nil, err
-	case err != nil:
-		return nil, Malformed(err)
-	}
-	return o, refused
-}
-
-// Malformed returns the response for a *strictjson.Error.
-func Malformed(err error) error {
-	refused := Fail(http.StatusBadRequest, "Malformed "+err.Error())
-	var at *strictjson.Error
-	if errors.As(err, &at) {
-		refused.At = at.Pointer
-	}
-	return refused
 }
 
 // ChargeDecoding charges the call for bytes of memory that decoding its body takes.

@@ -32,14 +32,17 @@ type Call struct {
 	decoded func()
 	Query   url.Values // declared parameters
 
-	undeclared Undeclared // policy of the route
-	form       *Form
+	undeclared Undeclared                   // policy of the route
+	refuseOwn  func(c *Call, e *Error) bool // see Handler.Refuse
 }
 
 // Handler implements a route.
 type Handler struct {
 	Serve func(c *Call) error // nil means that it has responded
 	Form  *Form               // for an endpoint; nil if the request is read in another way
+	// sends an error in a form of the route's own, or returns false for that of all others; nil for
+	// that
+	Refuse func(c *Call, e *Error) bool
 }
 
 // log writes the log line of a request. It has the route's pattern instead of the path, because

@@ -43,7 +43,7 @@ func EndpointOf[Request, Answer any](form *Form, status int, f Work[Request, Ans
 		}
 		return c.answer(status, answer)
 	}
-	return Handler{serve, form}
+	return Handler{Serve: serve, Form: form}
 }
 
 // Itemized is a request that counts as several calls. Their number is known after parsing, so they
@@ -52,13 +52,14 @@ type Itemized interface{ Spend(c *Call) error }
 
 // Guard calls h only if allow returns nil. It calls allow before the body is read.
 func Guard(allow func(c *Call) error, h Handler) Handler {
-	serve := func(c *Call) error {
+	serve := h.Serve
+	h.Serve = func(c *Call) error {
 		if err := allow(c); err != nil {
 			return err
 		}
-		return h.Serve(c)
+		return serve(c)
 	}
-	return Handler{serve, h.Form}
+	return h
 }
 
 // None is the request type of an endpoint without parameters.

@@ -175,19 +175,6 @@ func rolledBackAnswer(why string, cause error) *Error {
 	return Unavailable("ROLLED_BACK", message+"; nothing is written before an operator has acted", cause)
 }
 
-// Classify adds to what anybody may know of an error what the caller may: the ID, the sizes and
-// roots of a log that was rolled back are for the company alone whose log it is.
-func (c *Call) Classify(err error) *Error {
-	e := Classify(err)
-	var rolledBack *store.RolledBackError
-	if e.Code != "ROLLED_BACK" || c.presumed.Company == nil || !errors.As(err, &rolledBack) {
-		return e
-	}
-	answer := *e
-	answer.Message = rolledBackAnswer(rolledBack.ReasonFor(c.presumed.Company.ID), err).Message
-	return &answer
-}
-
 func Unavailable(code, message string, cause error) *Error {
 	return &Error{Status: http.StatusServiceUnavailable, Code: code, Message: "Service Unavailable: " + message,
 		cause: cause}

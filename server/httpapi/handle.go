@@ -64,10 +64,10 @@ func (a *API) Handle(rt Route) http.HandlerFunc {
 	}
 }
 
-// Call returns the state of a request for a route.
+// NewCall returns the state of a request for a route.
 func (a *API) NewCall(rt Route, w http.ResponseWriter, r *http.Request) *Call {
 	c := &Call{Request: r, api: a, W: &Response{ResponseWriter: w}, ID: requestID(r), came: time.Now(), needs: rt.Needs, writes: rt.writes(),
-		undeclared: rt.Undeclared, form: rt.Handler.Form}
+		undeclared: rt.Undeclared, refuseOwn: rt.Handler.Refuse}
 	c.W.call = c
 	return c
 }
@@ -75,15 +75,6 @@ func (a *API) NewCall(rt Route, w http.ResponseWriter, r *http.Request) *Call {
 // untraced are routes without spans: those that programs ask all the time, one that does not end,
 // and those to which a collector may send the spans of this server back.
 var untraced = map[string]bool{"/readyz": true, "/v1/health": true, "/v1/ws": true, "/v1/otlp/v1/traces": true, "/v1/otlp/v1/logs": true}
-
-// Header values of many responses. They are shared: a response replaces one as a whole, or appends
-// to it, which copies.
-var (
-	noSniff         = []string{"nosniff"}
-	anyOrigin       = []string{"*"}
-	noStore         = []string{"no-store"}
-	applicationJSON = []string{"application/json"}
-)
 
 // admit authenticates the caller, counts the call, and checks that the handler may run.
 func (c *Call) admit(rt Route) error {
@@ -159,7 +150,7 @@ func (c *Call) refuse(e *Error) error {
 		c.W.Header()[name] = values
 	}
 	c.W.Header().Set("Cache-Control", "no-store")
-	if c.form != nil && c.form.Refuse != nil && c.form.Refuse(c, e) {
+	if c.refuseOwn != nil && c.refuseOwn(c, e) {
 		return nil
 	}
 	if e.Body != nil {
@@ -187,4 +178,17 @@ func requestID(r *http.Request) string {
 	random := uuid.UUID(binary.NativeEndian.AppendUint64(binary.NativeEndian.AppendUint64(make([]byte, 0, 16), rand.Uint64()), rand.Uint64()))
 	random[6], random[8] = random[6]&0x0f|0x40, random[8]&0x3f|0x80 // version 4 (RFC 9562 §5.4)
 	return random.String()
+}
+
+// Classify adds to what anybody may know of an error what the caller may: the ID, the sizes and
+// roots of a log that was rolled back are for the company alone whose log it is.
+func (c *Call) Classify(err error) *Error {
+	e := Classify(err)
+	var rolledBack *store.RolledBackError
+	if e.Code != "ROLLED_BACK" || c.presumed.Company == nil || !errors.As(err, &rolledBack) {
+		return e
+	}
+	answer := *e
+	answer.Message = rolledBackAnswer(rolledBack.ReasonFor(c.presumed.Company.ID), err).Message
+	return &answer
 }

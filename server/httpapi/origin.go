@@ -24,19 +24,6 @@ func (a *API) checkOrigin(r *http.Request) error {
 	return Fail(http.StatusForbidden, "Origin not allowed: pages of another address must be listed in --allowed-origins (or --base-url)")
 }
 
-// Preflight answers a browser that asks whether a page may send headers of its own with a request
-// (CORS). No route for all pages reads any that matters.
-func Preflight(method string) Handler {
-	return Handler{Serve: func(c *Call) error {
-		h := c.W.Header()
-		h.Set("Access-Control-Allow-Methods", method)
-		h.Set("Access-Control-Allow-Headers", "*")
-		h.Set("Access-Control-Max-Age", "300")
-		c.W.WriteHeader(http.StatusNoContent)
-		return nil
-	}}
-}
-
 // isOwnLoopback reports whether an origin is a loopback name or address with our port.
 func (a *API) isOwnLoopback(origin string, r *http.Request) bool {
 	scheme := a.ownScheme(r)

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"errors"
-	"net/http"
 	"net/url"
 	"strings"
 )
@@ -41,17 +40,6 @@ func (c *Call) ReadQuery(form *Form, policy Undeclared) error {
 		c.Query.Set(name, value)
 	}
 	return nil
-}
-
-// refuseQuery returns the error for an undeclared parameter, or nil.
-func (form *Form) refuseQuery(name string, policy Undeclared) error {
-	if policy == Lenient {
-		if meant := form.right(name); meant != "" {
-			return Fail(http.StatusBadRequest, unknown("query parameter", name, meant)+"; it is a member of the body")
-		}
-		return nil
-	}
-	return Fail(http.StatusBadRequest, unknown("query parameter", name, form.nearest("query", name)))
 }
 
 // errSemicolon refuses a separator that some parsers treat like an ampersand, and net/url rejects.

@@ -69,3 +69,12 @@ func (w *Response) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	w.status = http.StatusSwitchingProtocols
 	return http.NewResponseController(w.ResponseWriter).Hijack()
 }
+
+// Header values of many responses. They are shared: a response replaces one as a whole, or appends
+// to it, which copies.
+var (
+	noSniff         = []string{"nosniff"}
+	anyOrigin       = []string{"*"}
+	noStore         = []string{"no-store"}
+	applicationJSON = []string{"application/json"}
+)

@@ -1,6 +1,10 @@
 package httpapi
 
-import "attestd/server/limit"
+import (
+	"net/http"
+
+	"attestd/server/limit"
+)
 
 // Route is one row of the API with its whole policy: who may call it, which limit counts it, and
 // what becomes of members of the query and the body that its handler's form does not declare.
@@ -29,4 +33,17 @@ func (n Need) IsPublic() bool { return n.Who&(Nobody|IsClient) != 0 }
 // that is suspended.
 func (rt Route) writes() bool {
 	return (rt.Method != "GET" || rt.Needs.Issues) && !rt.Needs.Reads
+}
+
+// Preflight answers a browser that asks whether a page may send headers of its own with a request
+// (CORS). No route for all pages reads any that matters.
+func Preflight(method string) Handler {
+	return Handler{Serve: func(c *Call) error {
+		h := c.W.Header()
+		h.Set("Access-Control-Allow-Methods", method)
+		h.Set("Access-Control-Allow-Headers", "*")
+		h.Set("Access-Control-Max-Age", "300")
+		c.W.WriteHeader(http.StatusNoContent)
+		return nil
+	}}
 }

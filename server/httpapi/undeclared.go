@@ -129,3 +129,14 @@ func commonPrefix(a, b string) (n int) {
 	}
 	return n
 }
+
+// refuseQuery returns the error for an undeclared parameter, or nil.
+func (form *Form) refuseQuery(name string, policy Undeclared) error {
+	if policy == Lenient {
+		if meant := form.right(name); meant != "" {
+			return Fail(http.StatusBadRequest, unknown("query parameter", name, meant)+"; it is a member of the body")
+		}
+		return nil
+	}
+	return Fail(http.StatusBadRequest, unknown("query parameter", name, form.nearest("query", name)))
+}

@@ -44,7 +44,7 @@ type clockState struct {
 // ClockStatus is what a server tells its operator about its clock.
 type ClockStatus struct {
 	Apart    bool          // the clock is not that of the database
-	Ahead    time.Duration // by how much it was ahead of the database's when they were compared last
+	Ahead    time.Duration // by how much it was ahead of that when they were compared last
 	Compared bool          // they were compared
 	Leaps    int64         // how often it was found to have been set since the start
 }

@@ -1,0 +1,185 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"attestd/chain"
+	"attestd/chain/search"
+	"attestd/server/httpapi"
+	"attestd/store"
+)
+
+type histogramRequest struct {
+	Agent       string        `query:"agent"`
+	Action      string        `query:"action"`
+	DelegatedBy string        `query:"delegatedBy"`
+	Since       string        `query:"since"`
+	Until       string        `query:"until"`
+	Buckets     int64         `query:"buckets" must:"number 1..200" default:"60"`
+	By          string        `query:"by"`
+	Log         store.LogName `query:"log" must:"log"`
+}
+
+type histogramBody struct {
+	Since   string       `json:"since"`
+	Until   string       `json:"until"`
+	Total   int64        `json:"total"`
+	Size    int64        `json:"size"`
+	Buckets []bucketBody `json:"buckets"`
+
+	// nil unless asked for
+	*byAgent
+	*byAction
+}
+
+// byAgent has the records of the agents with the most of them.
+type byAgent struct {
+	Agents    int64        `json:"agents"` // how many have records in the period
+	TopAgents []agentCount `json:"topAgents"`
+}
+
+type agentCount struct {
+	AgentID string  `json:"agentId"`
+	Total   int64   `json:"total"`
+	Counts  []int64 `json:"counts"` // one for each bucket
+}
+
+// byAction has the actions with the most records.
+type byAction struct {
+	Actions    int64         `json:"actions"` // how many have records in the period
+	TopActions []actionCount `json:"topActions"`
+}
+
+type actionCount struct {
+	ActionType string `json:"actionType"`
+	Total      int64  `json:"total"`
+}
+
+// mostTopActions is how many actions a histogram names.
+const mostTopActions = 50
+
+// mostTopAgents is how many agents a histogram names.
+const mostTopAgents = 20
+
+type bucketBody struct {
+	Since string `json:"since"`
+	Count int64  `json:"count"`
+}
+
+// Count is an addition to the specification: the number of matching records over time.
+func (s *Searches) Count(ctx context.Context, by store.Caller, r histogramRequest) (a histogramBody, err error) {
+	switch {
+	case r.By != "" && r.By != "agent" && r.By != "action":
+		return a, httpapi.BadQuery("by is neither agent nor action")
+	case r.By != "" && (r.Agent != "" || r.Action != "" || r.DelegatedBy != "" || r.Log != store.Actions):
+		return a, httpapi.BadQuery("by=" + r.By + " counts all records of the log of actions, and takes since, until and buckets alone")
+	}
+	what, err := s.searched(ctx, by, &recordsRequest{
+		Agent: r.Agent, Action: r.Action, DelegatedBy: r.DelegatedBy, Since: r.Since, Until: r.Until, Log: r.Log,
+		Order: "oldest",
+	})
+	if err != nil {
+		return a, err
+	}
+	done, err := s.beginSearch(by.Company.Chain, 1)
+	if err != nil {
+		return a, err
+	}
+	defer done()
+	since, until, err := s.span(ctx, by, &what, r)
+	if err != nil {
+		return a, err
+	}
+	a = histogramBody{Since: chain.FormatTime(since), Until: chain.FormatTime(until), Size: what.size}
+	span := until.UnixMilli() - since.UnixMilli()
+	buckets := min(r.Buckets, span)
+	a.Buckets = make([]bucketBody, buckets)
+	borders := append(make([]int64, 0, buckets+1), what.from)
+	for i := range buckets {
+		start := time.UnixMilli(since.UnixMilli() + span/buckets*i + span%buckets*i/buckets)
+		if a.Buckets[i].Since = chain.FormatTime(start); i > 0 {
+			border, err := s.Store.SizeAt(ctx, what.log.Chain, what.to, a.Buckets[i].Since)
+			if err != nil {
+				return a, damage(err)
+			}
+			borders = append(borders, border)
+		}
+	}
+	reader, borders := &turns{Reader: s.Store, s: s}, append(borders, what.to)
+	counts, err := search.Count(ctx, reader, what.log.Chain, what.filter, borders)
+	if err != nil {
+		return a, damage(err)
+	}
+	for i := range a.Buckets {
+		a.Buckets[i].Count = counts[i]
+		a.Total += counts[i]
+	}
+	switch r.By {
+	case "agent":
+		a.byAgent, err = countAgents(ctx, reader, what.log.Chain, borders)
+	case "action":
+		a.byAction, err = countActions(ctx, reader, what.log.Chain, what.from, what.to)
+	}
+	return a, err
+}
+
+func countAgents(ctx context.Context, reader search.Reader, number int64, borders []int64) (*byAgent, error) {
+	top, agents, err := search.CountAgents(ctx, reader, number, borders, mostTopAgents)
+	if err != nil {
+		return nil, damage(err)
+	}
+	counts := &byAgent{Agents: int64(agents), TopAgents: []agentCount{}}
+	for _, t := range top {
+		counts.TopAgents = append(counts.TopAgents, agentCount{t.Agent, t.Total, t.Counts})
+	}
+	return counts, nil
+}
+
+func countActions(ctx context.Context, reader search.Reader, number, from, to int64) (*byAction, error) {
+	top, actions, err := search.CountActions(ctx, reader, number, from, to, mostTopActions)
+	if err != nil {
+		return nil, damage(err)
+	}
+	counts := &byAction{Actions: int64(actions), TopActions: []actionCount{}}
+	for _, t := range top {
+		counts.TopActions = append(counts.TopActions, actionCount{t.Action, t.Total})
+	}
+	return counts, nil
+}
+
+// span returns the requested period. Its default start is the first record, and its default end is
+// a millisecond after the last.
+func (s *Searches) span(
+	ctx context.Context, by store.Caller, w *searched, r histogramRequest,
+) (since, until time.Time, err error) {
+	since, until = by.At, by.At
+	ends := []struct {
+		given string
+		index int64
+		into  *time.Time
+	}{{r.Since, 0, &since}, {r.Until, w.size - 1, &until}}
+	for i, end := range ends {
+		switch {
+		case end.given != "":
+			*end.into, err = time.Parse(time.RFC3339, end.given)
+		case w.size > 0:
+			err = s.Store.Records(ctx, w.log.Chain, end.index, end.index+1, func(found *chain.Record) (err error) {
+				*end.into, err = time.Parse(time.RFC3339, found.Timestamp)
+				return err
+			})
+			*end.into = end.into.Add(time.Duration(i) * time.Millisecond)
+		}
+		if err != nil {
+			return since, until, err
+		}
+	}
+	switch {
+	case !since.After(until):
+	case r.Since == "":
+		since = until
+	default:
+		until = since
+	}
+	return since, until, nil
+}

@@ -1,0 +1,202 @@
+package api
+
+import (
+	"crypto/sha256"
+	"errors"
+	"hash"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"unicode/utf8"
+
+	"attestd/chain/action"
+	"attestd/chain/action/hookevent"
+	"attestd/server/httpapi"
+	"attestd/server/limit"
+	"attestd/service"
+	"attestd/store"
+)
+
+// Hooks record what coding agents report.
+type Hooks struct {
+	Attestations *service.Attestations
+	Passports    *service.Passports
+	Log          *slog.Logger
+}
+
+// hookRequest has the query parameters of a hook. Package hookevent parses the body, in the agents'
+// formats.
+type hookRequest struct {
+	Agent   string `query:"agent" must:"given"`
+	Require string `query:"require" must:"given"`
+	Redact  string `query:"redact" must:"given"`
+	Fail    string `query:"fail" must:"given"`
+
+	passport bool // a tool call needs a passport
+	policy   action.Policy
+}
+
+// ClaudeCode implements the HTTP hooks of Claude Code: each event of a tool call becomes a
+// record.
+func (s *Hooks) ClaudeCode() httpapi.Handler {
+	form := httpapi.FormOf[hookRequest]()
+	serve := func(c *httpapi.Call) error {
+		var r hookRequest
+		if err := form.Read(c, &r); err != nil {
+			return err
+		}
+		if err := r.check(); err != nil {
+			return err
+		}
+		came := &hashedBody{ReadCloser: c.Body, hash: sha256.New()}
+		c.Body = came
+		raw, err := c.Read()
+		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
+			return s.oversizedHook(c, &r, came)
+		}
+		if err != nil {
+			return err
+		}
+		by, err := c.By(httpapi.Anybody)
+		if err != nil {
+			return err
+		}
+		report, err := hookevent.ClaudeCode.Parse(raw)
+		if err != nil {
+			return httpapi.Fail(http.StatusBadRequest, "Malformed hook event: "+err.Error())
+		}
+		answer, err := s.hook(c, by, r, report)
+		if err != nil && report.Asks && r.refuses() {
+			// If a hook fails, an agent continues, unless its settings say otherwise. A required
+			// passport must not depend on those.
+			s.Log.LogAttrs(c.Context(), slog.LevelWarn, "a tool call was refused, and that could not be recorded",
+				slog.String("id", c.ID), slog.String("error", err.Error()))
+			answer, err = hookevent.ClaudeCode.Deny(r.mustBe()+" could not be recorded, so it is refused: "+c.Classify(err).Message), nil
+		}
+		if err != nil {
+			return err
+		}
+		return c.Bytes(http.StatusOK, append(answer, '\n'))
+	}
+	return httpapi.Handler{Serve: serve, Form: form}
+}
+
+func (r *hookRequest) check() (err error) {
+	if r.Agent == "" {
+		r.Agent = string(hookevent.ClaudeCode)
+	}
+	if !utf8.ValidString(r.Agent) || utf8.RuneCountInString(r.Agent) > httpapi.MaxName {
+		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: agent must have 1 to 256 characters")
+	}
+	if r.passport = r.Require == "passport"; !r.passport && r.Require != "" {
+		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: require must be passport")
+	}
+	if r.Fail != "" && r.Fail != "open" && r.Fail != "closed" {
+		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: fail must be open or closed")
+	}
+	if r.policy, err = action.ParseRedaction(r.Redact); err != nil {
+		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: redact must be input, output or input,output")
+	}
+	return nil
+}
+
+// refuses reports whether a call that cannot be recorded is refused.
+func (r *hookRequest) refuses() bool { return r.passport || r.Fail == "closed" }
+
+// mustBe begins the reason of a refusal.
+func (r *hookRequest) mustBe() string {
+	if r.passport {
+		return "attestd: this call needs a passport and"
+	}
+	return "attestd: this call must be recorded and"
+}
+
+// maxHashed is how many bytes of an event are read for its hash.
+const maxHashed = 256 << 20
+
+// hashedBody is a body whose bytes are hashed as they are read.
+type hashedBody struct {
+	io.ReadCloser
+	hash hash.Hash
+	n    int64
+}
+
+func (b *hashedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.hash.Write(p[:n])
+	b.n += int64(n)
+	return n, err
+}
+
+// oversizedHook records an event over the bound of bodies by its hash. The rest of it is read and
+// dropped. What becomes of the call is what the hook asks for, else what the agent makes of a hook
+// that fails.
+func (s *Hooks) oversizedHook(c *httpapi.Call, r *hookRequest, came *hashedBody) error {
+	by, err := c.By(httpapi.Anybody)
+	if err != nil {
+		return err
+	}
+	if err := c.Spend(limit.Attest, 1); err != nil { // before the body has its way
+		return err
+	}
+	if _, err := io.CopyN(io.Discard, came, maxHashed-came.n); err != nil && !errors.Is(err, io.EOF) {
+		return httpapi.Fail(http.StatusBadRequest, "Request body could not be read to its end")
+	}
+	event := hookevent.ClaudeCode.Oversized(came.hash.Sum(nil), came.n, came.n < maxHashed)
+	if err := s.Attestations.AppendCalls(c.Context(), by, r.Agent, []action.Record{r.policy.Record(r.Agent, event)}, false); err != nil {
+		return err
+	}
+	switch {
+	case r.refuses():
+		return c.Bytes(http.StatusOK, append(hookevent.ClaudeCode.Deny(r.mustBe()+" is too large for that, so it is refused: the server takes events of at most "+
+			strconv.FormatInt(c.MaxBody(), 10)+" bytes (--max-body)"), '\n'))
+	case r.Fail == "open":
+		return c.Bytes(http.StatusOK, []byte(hookevent.Proceed+"\n"))
+	}
+	return httpapi.Fail(http.StatusRequestEntityTooLarge, "Hook event is larger than the limit of this server; its SHA-256 is recorded in its place")
+}
+
+// hook records the report of a hook and returns the response for the agent.
+func (s *Hooks) hook(c *httpapi.Call, by store.Caller, r hookRequest, report hookevent.Report) ([]byte, error) {
+	answer := []byte(hookevent.Proceed)
+	if report.Asks && r.passport {
+		asked := report.Events[0]
+		covered, err := s.Passports.Covered(c.Context(), by, r.Agent, asked.Tool)
+		if err != nil {
+			return nil, err
+		}
+		if !covered {
+			reason := hookevent.NoPassport(r.Agent, asked.Tool)
+			report.Events, answer = append(report.Events, hookevent.Denied(asked, reason)), hookevent.ClaudeCode.Deny(reason)
+		}
+	}
+	events := report.Events
+	if report.Late {
+		var err error
+		room := c.Room(limit.Attest)
+		if events, err = s.Attestations.Unrecorded(c.Context(), by, r.Agent, events, room); err != nil {
+			return nil, err
+		}
+	}
+	if len(events) == 0 {
+		return answer, nil
+	}
+	if !report.Late {
+		var err error
+		if events, err = s.Attestations.FollowSubagents(c.Context(), by, r.Agent, events); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.Spend(limit.Attest, len(events)); err != nil {
+		return nil, err
+	}
+	if err := s.Attestations.NumberEnds(c.Context(), by, r.Agent, events); err != nil {
+		return nil, err
+	}
+	records := make([]action.Record, len(events))
+	for i, e := range events {
+		records[i] = r.policy.Record(r.Agent, e)
+	}
+	return answer, s.Attestations.AppendCalls(c.Context(), by, r.Agent, records, report.Late)
+}
