@@ -95,23 +95,7 @@ func New(cfg Config) *Server {
 	s.feed = feed.New(db)
 	s.webhooks = webhook.NewClient(webhook.Options{AllowPrivate: cfg.WebhooksAllowPrivate, Roots: cfg.Roots, UserAgent: program})
 
-	// what runs beside requests
-	s.deliverer = jobs.NewDeliverer(db, s.feed, s.webhooks, cfg.Budgets.Webhooks, cfg.Log)
-	s.changes = jobs.NewChanges(s.hub, s.deliverer)
-	s.tables = jobs.NewTableWatch(db, verifier.VerifyInBackground, s.recordStart, cfg.VerifyEvery, cfg.Log)
-	s.integrity = &jobs.Integrity{Store: db, Verifier: verifier, Tables: s.tables, Every: cfg.VerifyEvery,
-		Program: program, Invalidate: s.monitor.Invalidate, Log: cfg.Log}
-	s.retention = &jobs.Retention{Store: db, Keep: cfg.Retention, Series: service.SeriesOfNamed, Log: cfg.Log}
-	s.calls = jobs.NewCallWatch(db, cfg.Log)
-	s.readyCheck = jobs.NewReadyCheck(db.Ready)
-	s.clock = jobs.NewClock(db, cfg.Log)
-	s.companies = jobs.NewCompanyCount(db.Companies.Total)
-	for _, w := range cfg.Witnesses {
-		s.witnessPublishers = append(s.witnessPublishers, jobs.NewWitnessPublisher(w, db, checkpoints, cfg.PublishEvery, cfg.Log))
-	}
-	if cfg.Export != nil {
-		s.exporter = jobs.NewExporter(cfg.Export, db, checkpoints, s.deliverer.Pace, cfg.Log)
-	}
+	s.background = s.newBackground(verifier, checkpoints)
 
 	verifications := api.NewVerifications(cfg.Budgets.Verifications, func(ctx context.Context, l store.Log) (chain.Verdict, error) {
 		verdict, err := verifier.Verify(ctx, l.Chain, nil)
@@ -152,6 +136,28 @@ func New(cfg Config) *Server {
 		cfg.Local.Changed, cfg.Local.State, cfg.Local.Exported = s.companyChanged, s.status.state, s.exporter.Acknowledged
 	}
 	return s
+}
+
+// newBackground returns the jobs of a server, which run beside requests.
+func (s *Server) newBackground(verifier *chain.Verifier, checkpoints *service.Checkpoints) (b background) {
+	db := s.Store
+	b.deliverer = jobs.NewDeliverer(db, s.feed, s.webhooks, s.Budgets.Webhooks, s.Log)
+	b.changes = jobs.NewChanges(s.hub, b.deliverer)
+	b.tables = jobs.NewTableWatch(db, verifier.VerifyInBackground, s.recordStart, s.VerifyEvery, s.Log)
+	b.integrity = &jobs.Integrity{Store: db, Verifier: verifier, Tables: b.tables, Every: s.VerifyEvery,
+		Program: "attestd/" + s.Version, Invalidate: s.monitor.Invalidate, Log: s.Log}
+	b.retention = &jobs.Retention{Store: db, Keep: s.Retention, Series: service.SeriesOfNamed, Log: s.Log}
+	b.calls = jobs.NewCallWatch(db, s.Log)
+	b.readyCheck = jobs.NewReadyCheck(db.Ready)
+	b.clock = jobs.NewClock(db, s.Log)
+	b.companies = jobs.NewCompanyCount(db.Companies.Total)
+	for _, w := range s.Witnesses {
+		b.witnessPublishers = append(b.witnessPublishers, jobs.NewWitnessPublisher(w, db, checkpoints, s.PublishEvery, s.Log))
+	}
+	if s.Export != nil {
+		b.exporter = jobs.NewExporter(s.Export, db, checkpoints, b.deliverer.Pace, s.Log)
+	}
+	return b
 }
 
 // companyChanged returns when streams and webhooks follow what an operator has changed of a
