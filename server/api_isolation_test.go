@@ -1,9 +1,18 @@
 package server_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"attestd/internal/testenv"
+	"attestd/server"
 )
 
 // Two companies use the same names for everything: neither ever sees data of the other at any
@@ -86,6 +95,150 @@ func TestIsolation(t *testing.T) {
 	acme.with(second).do(t, "GET /v1/agents/bot", "").gets(200, `{"agentId":"bot","spiffeId":"<anything>","companyId":"acme","registeredAt":"<time>","metadata":{"of":"acme"}}`)
 	if n := len(acme.checkChain(t)); n != 3 {
 		t.Errorf("acme has %d records, want 3", n)
+	}
+}
+
+// Nothing of one company is in an answer to anybody else, in any byte of it. Every operation of the
+// document is requested with the names of acme's objects, by each kind of credential of another
+// company and by who has none. Acme's objects are answered as objects that nobody has, and none of
+// these requests changes what acme reads of itself.
+func TestNothingOfOneCompanyIsInAnswersToOthers(t *testing.T) {
+	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
+	t.Parallel()
+	s := start(t, func(c *server.Config) { c.RecoverEndpoint = false })
+	acme, globex := s.populate(t, "acme"), s.populate(t, "globex")
+	given := acme // for bodies and headers, which with a new name make something of the caller's
+	given.names = maps.Clone(acme.names)
+	delete(given.names, "name")
+	acme.fillWithCanaries(t)
+	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
+	must(t, err)
+
+	public := fmt.Sprint(readsOfItself(t, globex))
+	for _, path := range []string{"/v1/openapi.json", "/o/acme/jwks", "/v1/ca/public-key?companyId=acme", "/v1/ca/public-keys?companyId=acme", "/v1/ca/well-known?companyId=acme"} {
+		public += string(s.anyone().do(t, "GET "+path, "").status(200).raw)
+	}
+	before := readsOfItself(t, acme) // behind the first request of its token keys, which makes them
+	canaries := map[string]bool{}
+	note := func(text string) {
+		if _, err := time.Parse(time.RFC3339, text); err != nil && len(text) >= 16 && !strings.Contains(public, text) {
+			canaries[text] = true
+		}
+	}
+	for _, answer := range before {
+		var v any
+		must(t, json.Unmarshal([]byte(answer), &v))
+		eachText(v, note)
+	}
+	for _, secret := range acme.secrets {
+		note(secret)
+	}
+	if len(canaries) < 60 {
+		t.Fatalf("acme has only %d texts that nobody else may see", len(canaries))
+	}
+
+	nobodys := acme
+	nobodys.names = maps.Clone(acme.names)
+	for name := range nobodys.names {
+		nobodys.names[name] = madeUp
+	}
+	asked := 0
+	for _, who := range slices.Concat(globex.holders["admin"], globex.holders["agent"], globex.holders["enrolling"], []caller{s.anyone()}) {
+		for _, path := range doc.Paths.InMatchingOrder() {
+			for method, op := range doc.Paths.Value(path).Operations() {
+				call, _, _ := acme.ask(method+" "+path, op)
+				_, body, headers := given.ask(method+" "+path, op)
+				answer := who.do(t, call, body, headers...)
+				asked++
+				request := call + body + strings.Join(headers, "")
+				var head strings.Builder
+				must(t, answer.header.Write(&head))
+				for text := range canaries {
+					if strings.Contains(head.String()+string(answer.raw), text) && !strings.Contains(request, text) {
+						t.Errorf("%s tells %q of acme: %s", op.OperationID, text, short(answer.raw))
+					}
+				}
+				if !slices.Contains(roles, fmt.Sprint(op.Extensions["x-role"])) || !strings.Contains(path, "{") || strings.Contains(path, "{index}") {
+					continue // it names no object: every company has a record 1
+				}
+				call, _, _ = nobodys.ask(method+" "+path, op)
+				nothing := who.do(t, call, body, headers...)
+				if is, would := alike(path, acme.names, answer), alike(path, acme.names, nothing); is != would {
+					t.Errorf("%s answers %s for what is acme's, and %s for what is nobody's", op.OperationID, is, would)
+				}
+			}
+		}
+	}
+	if asked < 400 {
+		t.Errorf("only %d requests", asked)
+	}
+	for path, answer := range readsOfItself(t, acme) {
+		if answer != before[path] {
+			t.Errorf("others have changed %s of acme: %s, before %s", path, answer, before[path])
+		}
+	}
+}
+
+// madeUp is a name that nothing has.
+const madeUp = "made-up"
+
+// fillWithCanaries puts a word that is nowhere else into every text that a company may give, and
+// makes its names be of objects that have one.
+func (p *populated) fillWithCanaries(t *testing.T) {
+	t.Helper()
+	word := func(field string) string { return "canary-of-" + p.id + "-in-" + field }
+	p.do(t, "POST /v1/agents/register", fmt.Sprintf(`{"agentId":%q,"metadata":{"note":%q}}`, word("agent"), word("metadata"))).status(201)
+	p.do(t, "POST /v1/keys", fmt.Sprintf(`{"label":%q}`, word("label"))).status(201)
+	delegation := p.do(t, delegate, fmt.Sprintf(`{"agentId":%q,"actingOn":"acme","scope":%q}`, word("agent"), word("scope"))).status(201).str("token")
+	p.do(t, "POST /v1/attest", fmt.Sprintf(`{"agentId":%q,"actionType":%q,"payload":{%q:%q},"delegation":%q}`, word("agent"), word("action"), word("member"), word("payload"), delegation)).status(201)
+	passport := p.do(t, "POST /v1/agents/"+word("agent")+"/passport", fmt.Sprintf(`{"scopes":["tool:%s"]}`, word("tool"))).status(201).str("passport")
+	p.do(t, "POST /v1/passports/"+jti(t, p.caller, passport)+"/revoke", fmt.Sprintf(`{"reason":%q}`, word("reason"))).status(200)
+	hook := p.do(t, "POST /v1/webhooks", fmt.Sprintf(`{"url":"https://hooks.example.invalid/","description":%q}`, word("webhook"))).status(201).str("webhookId")
+	p.do(t, "POST /v1/webhooks/"+hook+"/disable", "").status(200)
+	p.do(t, "POST /v1/federation", federationBody(word("federation"), "https://"+word("issuer")+".example.invalid", word("audience"), ciRules)).status(201)
+	p.names["companyId"], p.names["actingOn"], p.names["agentId"], p.names["name"], p.names["webhookId"] = p.id, p.id, word("agent"), word("federation"), hook
+}
+
+// readsOfItself is everything that a company can read about itself, by path.
+func readsOfItself(t *testing.T, p populated) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	for _, path := range []string{"/v1/company", "/v1/agents", "/v1/keys", "/v1/credentials", "/v1/oauth/clients", "/v1/webhooks", "/v1/federation", "/v1/chain", "/v1/chain?log=control", "/v1/records", "/v1/passports", "/v1/passports/revoked", "/v1/agents/deploy-bot/keys", "/v1/sessions"} {
+		all[path] = string(p.do(t, "GET "+path, "").status(200).raw)
+	}
+	return all
+}
+
+// alike is an answer without what rightly differs from that for another name: the name itself, and
+// the time and the signature over both.
+func alike(path string, names map[string]string, r *reply) string {
+	if members, ok := r.json.(map[string]any); ok {
+		delete(members, "checkedAt")
+		delete(members, "signature")
+	}
+	text := fmt.Sprint(r.code, " ", r.json)
+	for name, value := range names {
+		if strings.Contains(path, "{"+name+"}") {
+			text = strings.ReplaceAll(text, value, madeUp)
+		}
+	}
+	return text
+}
+
+// eachText calls yield with the names and texts in a JSON value.
+func eachText(v any, yield func(string)) {
+	switch v := v.(type) {
+	case string:
+		yield(v)
+	case []any:
+		for _, e := range v {
+			eachText(e, yield)
+		}
+	case map[string]any:
+		for name, e := range v {
+			yield(name)
+			eachText(e, yield)
+		}
 	}
 }
 

@@ -56,13 +56,11 @@ func promises(t *testing.T) (text []byte) {
 }
 
 // Each promise of docs/security has a number of its own, over all of its pages, and names what
-// shows it: tests in the folder that stands behind them, scripts, and attacks. All of these exist.
+// shows it: tests in the folder that stands behind them, and scripts. All of these exist.
 func TestPromisesNameWhatShowsThem(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	page := promises(t)
-	attacks, err := os.ReadFile("../internal/tools/attack/main.go")
-	must(t, err)
 	tests := declaredTests(t)
 	scripts := map[string]bool{}
 	for _, pattern := range []string{"testdata/script/*.txtar", "../web/console_test/*.test.js"} {
@@ -73,8 +71,8 @@ func TestPromisesNameWhatShowsThem(t *testing.T) {
 		}
 	}
 	row := regexp.MustCompile(`(?m)^\| (\d+) \| (.*) \| (.*) \|$`)
-	// a test, a script, an attack, or the folder of the tests before it
-	part := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`|`([a-z_]+\\.(?:txtar|test\\.js))`|`attack --only ([a-z-]+)`|\\(([^()`]+)[,)]")
+	// a test, a script, or the folder of the tests before it
+	part := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`|`([a-z_]+\\.(?:txtar|test\\.js))`|\\(([^()`]+)[,)]")
 	numbers := map[string]bool{}
 	for _, r := range row.FindAllSubmatch(page, -1) {
 		number, shown := string(r[1]), string(r[3])
@@ -88,7 +86,7 @@ func TestPromisesNameWhatShowsThem(t *testing.T) {
 			t.Errorf("promise %s: nothing shows it: %s", number, shown)
 		}
 		for _, m := range parts {
-			test, script, attack, folder := m[1], m[2], m[3], m[4]
+			test, script, folder := m[1], m[2], m[3]
 			switch {
 			case test != "" && tests[test] == nil:
 				t.Errorf("promise %s: there is no %s", number, test)
@@ -96,8 +94,6 @@ func TestPromisesNameWhatShowsThem(t *testing.T) {
 				here = append(here, test)
 			case script != "" && !scripts[script]:
 				t.Errorf("promise %s: there is no %s", number, script)
-			case attack != "" && !strings.Contains(string(attacks), `Name: "`+attack+`"`):
-				t.Errorf("promise %s: there is no attack %s", number, attack)
 			case folder != "":
 				folder, _, _ = strings.Cut(folder, ",")
 				for _, test := range here {

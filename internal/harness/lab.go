@@ -1,5 +1,5 @@
-// Package harness is shared by the tools that attack a built attestd. It builds, starts and stops
-// attestd on loopback, sends requests, measures the process, and reports results.
+// Package harness is shared by tests, attacks and benchmarks of a built attestd. It builds, starts
+// and stops attestd on loopback, sends requests, and measures the process.
 package harness
 
 import (
@@ -28,7 +28,7 @@ type Lab struct {
 // NewLab builds attestd as the README does. It MUST be run inside the source tree. Close removes
 // the folder.
 func NewLab(ctx context.Context) (*Lab, error) {
-	dir, err := os.MkdirTemp("", "attestd-attack-")
+	dir, err := os.MkdirTemp("", "attestd-lab-")
 	if err != nil {
 		return nil, err
 	}
