@@ -278,10 +278,15 @@ func TestClientSessionSurvivesKills(t *testing.T) {
 	m := signingMachine(t, s, s.register(t, "acme"))
 	dir, killed := filepath.Join(m.folder, "attestd", "shared", "spool"), 0
 	for range killPoints() {
-		// longer than it takes to start
+		// from when it begins to sign, however long it takes to start
 		cmd := exec.Command("sessioner", m.keyFile, dir, "")
 		cmd.Env, cmd.Stderr = m.env, os.Stderr
-		if killAfter(t, cmd, time.Duration(rand.Int64N(int64(400*time.Millisecond)))) {
+		begins, err := cmd.StdoutPipe()
+		must(t, err)
+		must(t, cmd.Start())
+		_, _ = begins.Read(make([]byte, 1))
+		time.AfterFunc(time.Duration(rand.Int64N(int64(400*time.Millisecond))), func() { _ = cmd.Process.Kill() })
+		if _ = cmd.Wait(); !cmd.ProcessState.Exited() {
 			killed++
 		}
 	}
@@ -370,6 +375,7 @@ func sessioner() {
 		fail(s.Flush(ctx))
 		os.Exit(0)
 	}
+	fmt.Println("begins")
 	for who := range 3 {
 		go func() {
 			for n := 0; ; n++ {

@@ -31,22 +31,27 @@ func TestCheckersAgree(t *testing.T) {
 	})
 }
 
-// agree gives a company's key, or all of them, and cases to each checker. It is called when the
-// test runs, not while it waits for others: a status counts for five minutes, and what a key signs
-// for one minute after its end.
+// agree gives a company's key, or all of them, and cases to each checker. The cases are made again
+// for each, because they are of their time: a status counts for five minutes, and what a key signs
+// for one minute after its end, which on a busy machine is less than all checkers take.
 func agree(t *testing.T, s *signer, key any, keyCases func(*testing.T, *signer) []checkerCase) {
-	cases := checkerCases(t, s, keyCases(t, s))
+	dir := t.TempDir()
+	put := func(name, content string) { must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)) }
+	// readme has those that the checkers of the README check
+	fresh := func(t *testing.T) (cases, readme []checkerCase) {
+		t.Helper()
+		cases = checkerCases(t, s, keyCases(t, s))
+		readme = slices.DeleteFunc(slices.Clone(cases), func(c checkerCase) bool { return c.Kind == "token" })
+		put("cases.json", text(t, map[string]any{"key": key, "cases": cases}))
+		put("readme.json", text(t, map[string]any{"key": key, "cases": readme}))
+		return cases, readme
+	}
 	t.Run("Go", func(t *testing.T) {
+		cases, _ := fresh(t)
 		service, client := goVerdicts(s, cases)
 		isRight(t, cases, service)
 		isRight(t, cases, client)
 	})
-	dir := t.TempDir()
-	put := func(name, content string) { must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)) }
-	put("cases.json", text(t, map[string]any{"key": key, "cases": cases}))
-	// which they do not check
-	readme := slices.DeleteFunc(slices.Clone(cases), func(c checkerCase) bool { return c.Kind == "token" })
-	put("readme.json", text(t, map[string]any{"key": key, "cases": readme}))
 	console, err := filepath.Abs("../web/console")
 	must(t, err)
 	for _, name := range []string{"../sdk/python/attestd/check.py", "../web/check.mjs", "testdata/verdicts.py", "testdata/verdicts.mjs", "testdata/verdicts_console.mjs"} {
@@ -56,22 +61,27 @@ func agree(t *testing.T, s *signer, key any, keyCases func(*testing.T, *signer) 
 	}
 	for _, script := range []string{"verdicts.mjs", "verdicts.py"} {
 		t.Run("client, "+script, func(t *testing.T) {
+			cases, _ := fresh(t)
 			var refused []string
 			printed(t, clientScript(t, script, filepath.Join(dir, "cases.json")), &refused)
 			isRight(t, cases, refused)
 		})
 	}
 	for _, checker := range []struct {
-		name  string
-		cases []checkerCase
-		args  []string
+		name   string
+		tokens bool // it checks them too
+		args   []string
 	}{
-		{"Python", readme, []string{pythonWithCryptography(t), "verdicts.py"}},
-		{"Python without assertions", readme, []string{pythonWithCryptography(t), "-O", "verdicts.py"}},
-		{"JavaScript", readme, []string{testenv.Path(t, "node"), "verdicts.mjs"}},
-		{"console", cases, []string{testenv.Path(t, "node"), "verdicts_console.mjs", console}},
+		{"Python", false, []string{pythonWithCryptography(t), "verdicts.py"}},
+		{"Python without assertions", false, []string{pythonWithCryptography(t), "-O", "verdicts.py"}},
+		{"JavaScript", false, []string{testenv.Path(t, "node"), "verdicts.mjs"}},
+		{"console", true, []string{testenv.Path(t, "node"), "verdicts_console.mjs", console}},
 	} {
 		t.Run(checker.name, func(t *testing.T) {
+			all, cases := fresh(t)
+			if checker.tokens {
+				cases = all
+			}
 			cmd := exec.CommandContext(t.Context(), checker.args[0], checker.args[1:]...)
 			cmd.Dir = dir
 			cmd.Stderr = os.Stderr
@@ -79,7 +89,7 @@ func agree(t *testing.T, s *signer, key any, keyCases func(*testing.T, *signer) 
 			must(t, err)
 			var refused []string // why, or "" for what was accepted
 			must(t, json.Unmarshal(out, &refused))
-			isRight(t, checker.cases, refused)
+			isRight(t, cases, refused)
 		})
 	}
 }

@@ -159,21 +159,31 @@ func TestBrowserSignInTakesFewRequests(t *testing.T) {
 	key := s.company("acme")
 	s.attest(key, 1500)
 	b := openBrowser(t, s.base)
+	// Live asks again every half minute, which is no part of signing in.
+	unpolled := func() { eval[bool](b, `(window.setInterval = () => 0, true)`) }
+	// What the overview asks for is left out: a sign-in leads there, and how much it has asked for when
+	// the test goes on to Live depends on the machine.
+	asks := func(what string) {
+		t.Helper()
+		asked := eval[[]string](b, `performance.getEntriesByType('resource').map((e) => new URL(e.name).pathname).filter((p) => p.startsWith('/v1/') && !/^\/v1\/(records|sessions|agents)/.test(p))`)
+		if len(asked) > 9 { // and the stream
+			t.Errorf("%d requests, %s: %v", len(asked), what, asked)
+		}
+		t.Log(asked)
+	}
+	unpolled()
 	b.signIn(key)
 	b.goTo("#/live")
 	b.shows(`[data-checked="1480-1500"]`)
 	b.reads(`[data-server="valid"]`, "valid")
-	asked := eval[[]string](b, `performance.getEntriesByType('resource').map((e) => new URL(e.name).pathname).filter((p) => p.startsWith('/v1/'))`)
-	if len(asked) > 11 { // and the stream
-		t.Errorf("%d requests: %v", len(asked), asked)
-	}
-	t.Log(asked)
+	asks("at first")
 
 	// However many heads this browser keeps, only those are asked for that are not proven to have
 	// grown into another one.
 	other := s.company("globex")
 	b.goTo("#/start")
 	b.reload()
+	unpolled()
 	b.signIn(other)
 	b.goTo("#/live")
 	for i := range 30 {
@@ -182,6 +192,7 @@ func TestBrowserSignInTakesFewRequests(t *testing.T) {
 	}
 	b.goTo("#/start")
 	b.reload()
+	unpolled()
 	if kept := eval[int](b, `JSON.parse(localStorage.getItem('attestd.heads')).filter(({ companyId, log }) => companyId === 'globex' && log === 'actions').length`); kept < 24 {
 		t.Errorf("%d heads are kept", kept)
 	}
@@ -190,10 +201,7 @@ func TestBrowserSignInTakesFewRequests(t *testing.T) {
 	b.signIn(other)
 	b.goTo("#/live")
 	b.shows(`.pulse.warn`)
-	if asked = eval[[]string](b, `performance.getEntriesByType('resource').map((e) => new URL(e.name).pathname).filter((p) => p.startsWith('/v1/'))`); len(asked) > 11 {
-		t.Errorf("%d requests with many kept heads: %v", len(asked), asked)
-	}
-	t.Log(asked)
+	asks("with many kept heads")
 	b.reload()
 	// Chromium asks for the icon once or twice.
 	if files := eval[[]string](b, `[...new Set(performance.getEntriesByType('resource').map((e) => new URL(e.name).pathname))].filter((p) => !p.startsWith('/v1/'))`); len(files) > 3 {

@@ -218,7 +218,7 @@ func call[P, R any](b *browser, cmd cdp.Command[P, R], params P) R {
 // something may have changed.
 func (b *browser) wait(condition string) {
 	b.t.Helper()
-	b.waitFor(20*time.Second, condition)
+	b.waitFor(time.Minute, condition)
 }
 
 func (b *browser) waitFor(limit time.Duration, condition string) {

@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -114,8 +113,8 @@ func answers(kind, body string) http.HandlerFunc {
 const aCall = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"x","arguments":{"a":1}}}`
 
 // sdkServer is a server of the SDK with a tool that echoes, and one that hangs until release is
-// closed.
-func sdkServer(o *mcp.StreamableHTTPOptions, release <-chan struct{}) http.Handler {
+// closed, and says so to hangs.
+func sdkServer(o *mcp.StreamableHTTPOptions, hangs chan<- bool, release <-chan struct{}) http.Handler {
 	s := mcp.NewServer(&mcp.Implementation{Name: "tools", Version: "1"}, nil)
 	type input struct {
 		Text string `json:"text"`
@@ -129,6 +128,7 @@ func sdkServer(o *mcp.StreamableHTTPOptions, release <-chan struct{}) http.Handl
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "done"}}}, nil, nil
 	})
 	mcp.AddTool(s, &mcp.Tool{Name: "hang"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ input) (*mcp.CallToolResult, any, error) {
+		hangs <- true
 		select {
 		case <-ctx.Done():
 		case <-release:
@@ -155,8 +155,8 @@ func TestGatewayRevisions(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			t.Parallel()
-			release := make(chan struct{})
-			g := startGateway(t, sdkServer(&mcp.StreamableHTTPOptions{Stateless: c.stateless, JSONResponse: c.json}, release), nil)
+			hangs, release := make(chan bool, 10), make(chan struct{})
+			g := startGateway(t, sdkServer(&mcp.StreamableHTTPOptions{Stateless: c.stateless, JSONResponse: c.json}, hangs, release), nil)
 			progress := make(chan bool, 10)
 			client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 				ProgressNotificationHandler: func(context.Context, *mcp.ProgressNotificationClientRequest) { progress <- true },
@@ -179,8 +179,11 @@ func TestGatewayRevisions(t *testing.T) {
 			if _, err := s.CallTool(t.Context(), params); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			defer cancel()
+			ctx, cancel := context.WithCancel(t.Context())
+			go func() { // gives up when the call is at the server
+				<-hangs
+				cancel()
+			}()
 			if _, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "hang", Arguments: map[string]any{"text": ""}}); err == nil {
 				t.Fatal("a call that hangs was answered")
 			}

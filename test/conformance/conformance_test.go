@@ -21,7 +21,7 @@ import (
 )
 
 // patience bounds the wait for an answer of a runner.
-const patience = 30 * time.Second
+const patience = 3 * time.Minute
 
 type testCase struct {
 	Name   string
@@ -259,7 +259,7 @@ func (r *running) ask(status int, method, path, body string, dest any) {
 // new makes the client of a case.
 func (r *running) new(c testCase) {
 	args := map[string]json.RawMessage{
-		"url": json.RawMessage(`"${url}"`), "key": json.RawMessage(`"${key}"`), "timeoutMs": json.RawMessage("5000"),
+		"url": json.RawMessage(`"${url}"`), "key": json.RawMessage(`"${key}"`), "timeoutMs": json.RawMessage("30000"),
 		"retry": json.RawMessage(`{"times":2,"minMs":5,"maxMs":20}`), "spool": json.RawMessage(`"${dir}"`),
 	}
 	if c.Client["oauth"] != nil || c.Client["agent"] != nil {

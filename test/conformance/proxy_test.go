@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"attestd/internal/testenv"
 )
 
 // fault is what happens to a request.
@@ -258,8 +260,13 @@ func early(w http.ResponseWriter, f fault) {
 	_, _ = io.WriteString(conn, strings.Replace(f.text(), "\r\n", "\r\nConnection: close\r\n", 1))
 	_ = conn.SetReadDeadline(time.Now().Add(time.Second))
 	_, _ = io.CopyN(io.Discard, from, 1<<20)
-	// the client reads, or waits until it can send
-	time.Sleep(time.Duration(f.Millis) * time.Millisecond)
+	// The client reads, or waits until it can send. The reset takes from it what it has not read, so
+	// it needs more time where it is slow.
+	wait := time.Duration(f.Millis) * time.Millisecond
+	if testenv.Raced {
+		wait *= 5
+	}
+	time.Sleep(wait)
 	if tcp, is := conn.(*net.TCPConn); is {
 		_ = tcp.SetLinger(0)
 	}
