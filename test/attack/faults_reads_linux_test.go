@@ -110,9 +110,15 @@ func readErrors(ctx context.Context, r *run) error {
 	}
 	r.Count(int(w.acknowledged.Load()), "appends")
 	r.Count(int(w.refused.Load()), "refused")
+	// Its stop moves the log into the database and writes the head file, for which it has to read.
+	// Which of these reads is the first to be refused, and in whose words, depends on how far SQLite
+	// had come: it is an error of the system, or SQLite's for a page that it cannot have. The server
+	// must say in each case that the storage is unavailable, and leave all to the next start.
 	err = s.Stop()
-	if err != nil && strings.Contains(err.Error(), "exit status 1:") && strings.HasSuffix(strings.TrimSpace(err.Error()), "input/output error") {
-		err = nil // the server could not read its log when it closed the file, and says so
+	if err != nil && strings.Contains(err.Error(), "exit status 1:") {
+		if at := strings.LastIndex(err.Error(), "\nattestd: "); at >= 0 && strings.HasPrefix(err.Error()[at:], "\nattestd: storage unavailable: ") {
+			err = nil
+		}
 	}
 	return errors.Join(err, w.hold(ctx, r, db))
 }

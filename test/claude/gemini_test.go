@@ -95,7 +95,10 @@ func TestGeminiCLI(t *testing.T) {
 	if said := d.attestd("", "init", "mcp", "--agent", "gemini", "--settings", settings, "--write"); !strings.Contains(said, "log runs through attestd mcp") {
 		t.Error(said)
 	}
-	environment := []string{"GOOGLE_GEMINI_BASE_URL=" + model, "GEMINI_API_KEY=test", "GEMINI_CLI_TRUST_WORKSPACE=true", "GEMINI_CLI_NO_RELAUNCH=true", "ATTESTD_URL=http://127.0.0.1:8080", "ATTESTD_KEY=" + key}
+	environment := []string{"GOOGLE_GEMINI_BASE_URL=" + model, "GEMINI_API_KEY=test", "GEMINI_CLI_TRUST_WORKSPACE=true", "GEMINI_CLI_NO_RELAUNCH=true",
+		// an export that takes longer is lost, or sent twice; on a busy machine ten seconds are little
+		"OTEL_EXPORTER_OTLP_TIMEOUT=120000", "OTEL_BSP_EXPORT_TIMEOUT=120000", "OTEL_BLRP_EXPORT_TIMEOUT=120000",
+		"ATTESTD_URL=http://127.0.0.1:8080", "ATTESTD_KEY=" + key}
 	mark := filepath.Join(d.project, "mark")
 	const flags = " -m gemini-2.5-flash --yolo -p go"
 	d.start(documented(t, "export GEMINI_TELEMETRY_ENABLED=true")+flags, environment...)

@@ -82,7 +82,7 @@ func against(ctx context.Context, server, bare *child, clients, status int, requ
 // addComparison reports the results of one load; t is the target of the ratio.
 func (b *bench) addComparison(section, column, what string, c comparison, t, cpuTarget *target) {
 	b.report.add(section, column, what, c.perSecond, perSecond, nil)
-	b.report.add(section, column, "  ÷ bare POST server", c.ratio, ratio, t)
+	b.report.addRounds(section, column, "  ÷ bare POST server", c.ratios, t)
 	b.report.add(section, column, "  bare POST server", c.barePerSecond, perSecond, nil)
 	b.report.add(section, column, "p50", millis(c.p50), milli, nil)
 	b.report.add(section, column, "p99", millis(c.p99), milli, nil)

@@ -40,7 +40,7 @@ func (b *bench) append(ctx context.Context, shapes []*shape, rounds int) error {
 	}
 	for i, s := range shapes {
 		b.report.add(lengthSection, s.column, "durable records/s, 64 clients", median(rates[i]), perSecond, nil)
-		b.report.add(lengthSection, s.column, "  ÷ those at 1 k", median(ratios[i]), ratio, s.appendTarget())
+		b.report.addRounds(lengthSection, s.column, "  ÷ those at 1 k", ratios[i], s.appendTarget())
 		b.report.add(lengthSection, s.column, "  server CPU each", median(costs[i]), micro, nil)
 	}
 	return nil

@@ -60,9 +60,9 @@ func (b *bench) beside(ctx context.Context, s *shape) error {
 	if err := s.start(ctx, b); err != nil {
 		return err
 	}
-	b.report.add(lengthSection, s.column, "append rate while verifying ÷ alone", median(background), ratio, atLeast(0.8))
-	b.report.add(lengthSection, s.column, fmt.Sprintf("  while %d requests verify ÷ alone", verifyRequests),
-		median(requests), ratio, atLeast(0.8))
+	b.report.addRounds(lengthSection, s.column, "append rate while verifying ÷ alone", background, atLeast(0.8))
+	b.report.addRounds(lengthSection, s.column, fmt.Sprintf("  while %d requests verify ÷ alone", verifyRequests),
+		requests, atLeast(0.8))
 	b.report.add(lengthSection, s.column, "  verdict about an empty chain meanwhile", median(waited), milli, atMost(100))
 	return nil
 }
@@ -95,7 +95,7 @@ func (b *bench) besidePass(ctx context.Context, s *shape) error {
 		}
 		ratios = append(ratios, rates["24h"]/rates["off"])
 	}
-	b.report.add(lengthSection, s.column, "append rate beside the background verification ÷ without", median(ratios), ratio,
+	b.report.addRounds(lengthSection, s.column, "append rate beside the background verification ÷ without", ratios,
 		atLeast(0.97))
 	return s.start(ctx, b)
 }

@@ -136,8 +136,9 @@ func (s *side) once(ctx context.Context, d time.Duration, most int) (round, erro
 
 // comparison is the result of alternating rounds for a subject and the bare server.
 type comparison struct {
-	ratio             float64 // median of the ratios of the rates of adjacent rounds
-	perSecond         float64 // median
+	ratio             float64   // median of ratios
+	ratios            []float64 // of the rates of adjacent rounds
+	perSecond         float64   // median
 	p50, p99          time.Duration
 	cpu, bareCPU      time.Duration // of the server per response
 	load              time.Duration // of the generator per response of the subject
@@ -155,7 +156,7 @@ func compare(ctx context.Context, subject, bare *side, rounds int, each time.Dur
 		}
 	}
 	var c comparison
-	var ratios, rates, bareRates []float64
+	var rates, bareRates []float64
 	var latencies []time.Duration
 	for i := range rounds {
 		var results [2]round // of subject and bare
@@ -167,7 +168,7 @@ func compare(ctx context.Context, subject, bare *side, rounds int, each time.Dur
 			}
 		}
 		mine, theirs := results[0], results[1]
-		ratios = append(ratios, mine.perSecond()/theirs.perSecond())
+		c.ratios = append(c.ratios, mine.perSecond()/theirs.perSecond())
 		rates = append(rates, mine.perSecond())
 		bareRates = append(bareRates, theirs.perSecond())
 		latencies = append(latencies, mine.latencies...)
@@ -176,7 +177,7 @@ func compare(ctx context.Context, subject, bare *side, rounds int, each time.Dur
 		c.hasCPU = mine.hasCPU && theirs.hasCPU
 	}
 	slices.Sort(latencies)
-	c.ratio, c.perSecond, c.barePerSecond = median(ratios), median(rates), median(bareRates)
+	c.ratio, c.perSecond, c.barePerSecond = median(c.ratios), median(rates), median(bareRates)
 	c.p50, c.p99 = percentile(latencies, 50), percentile(latencies, 99)
 	c.cpu /= time.Duration(c.requests)
 	c.load /= time.Duration(c.requests)

@@ -48,7 +48,7 @@ func (b *bench) metrics(ctx context.Context) (err error) {
 			return fmt.Errorf("metrics, %s: %w", column, err)
 		}
 		b.report.add("metrics", column, "appends with metrics, records/s", c.perSecond, perSecond, nil)
-		b.report.add("metrics", column, "  ÷ without", c.ratio, ratio, atLeast(0.98))
+		b.report.addRounds("metrics", column, "  ÷ without", c.ratios, atLeast(0.98))
 	}
 	stop()
 	return <-scraped

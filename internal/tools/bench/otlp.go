@@ -74,7 +74,7 @@ func (b *bench) otlp(ctx context.Context) (err error) {
 				b.report.add("otlp", "2 exporters", "  the same of a record in a batch", perSpan(r.bareCPU), micro, nil)
 			}
 		}
-		b.report.add("otlp", "2 exporters", "  "+c.name, r.ratio, ratio, c.target)
+		b.report.addRounds("otlp", "2 exporters", "  "+c.name, r.ratios, c.target)
 	}
 	return nil
 }

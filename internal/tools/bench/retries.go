@@ -54,7 +54,7 @@ func (b *bench) retries(ctx context.Context) (err error) {
 			return fmt.Errorf("idempotency keys, %s: %w", column, err)
 		}
 		b.report.add("append", column, "with an idempotency key, records/s", c.perSecond, perSecond, nil)
-		b.report.add("append", column, "  ÷ without", c.ratio, ratio, atLeast(0.9))
+		b.report.addRounds("append", column, "  ÷ without", c.ratios, atLeast(0.9))
 	}
 	c, err := beside(64, keyed(uuid.NewRandom))
 	if err != nil {
@@ -75,7 +75,7 @@ func (b *bench) retries(ctx context.Context) (err error) {
 		}
 		ratios = append(ratios, batchOf*together/alone)
 	}
-	b.report.add("append", "64 clients", fmt.Sprintf("in batches of %d ÷ single appends", batchOf), median(ratios), ratio,
+	b.report.addRounds("append", "64 clients", fmt.Sprintf("in batches of %d ÷ single appends", batchOf), ratios,
 		atLeast(2))
 	return nil
 }

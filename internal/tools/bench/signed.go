@@ -148,7 +148,7 @@ func (b *bench) signedAppends(ctx context.Context, server *child, t tenant, key 
 		return err
 	}
 	b.report.add(signedSection, column, "appends with a statement, 64 clients, records/s", c.perSecond, perSecond, nil)
-	b.report.add(signedSection, column, "  ÷ without", c.ratio, ratio, atLeast(least))
+	b.report.addRounds(signedSection, column, "  ÷ without", c.ratios, atLeast(least))
 	b.report.add(signedSection, column, "  without, records/s", c.barePerSecond, perSecond, nil)
 	if c.hasCPU {
 		b.report.add(signedSection, column, "  server CPU each", micros(c.cpu), micro, nil)

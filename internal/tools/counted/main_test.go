@@ -60,20 +60,16 @@ func TestShowsOutputOfFailedTests(t *testing.T) {
 		unbuilt = `{"ImportPath":"q","Action":"build-output","Output":"q.go:1: undefined\n"}
 {"Action":"fail","Package":"q","FailedBuild":"q"}
 `
-		raced = `{"Action":"output","Package":"q","Test":"TestD","Output":"WARNING: DATA RACE\n"}
-` + failed
 	)
 	for _, c := range []struct {
 		stream, shown, failed string
 		passed, unbuilt       int
-		raced                 bool
 	}{
-		{"", "", "", 0, 0, false},
-		{two, "ok      1.0s p", "", 2, 0, false},
-		{two + failed, "within is wrong\n--- FAIL: TestD", "q TestD", 3, 0, false},
-		{two + died, "panic: no", "q", 2, 0, false},
-		{two + unbuilt, "undefined", "", 2, 1, false},
-		{raced, "DATA RACE", "q TestD", 1, 0, true},
+		{"", "", "", 0, 0},
+		{two, "ok      1.0s p", "", 2, 0},
+		{two + failed, "within is wrong\n--- FAIL: TestD", "q TestD", 3, 0},
+		{two + died, "panic: no", "q", 2, 0},
+		{two + unbuilt, "undefined", "", 2, 1},
 	} {
 		var out strings.Builder
 		r, err := goTest(&out, goPrints(c.stream))
@@ -84,8 +80,8 @@ func TestShowsOutputOfFailedTests(t *testing.T) {
 		for _, f := range r.failed {
 			names = append(names, f.String())
 		}
-		if got := strings.Join(names, ","); got != c.failed || len(r.passed) != c.passed || r.unbuilt != c.unbuilt || r.raced != c.raced {
-			t.Errorf("failed %q, want %q; %d passed, %d not built, raced: %v", got, c.failed, len(r.passed), r.unbuilt, r.raced)
+		if got := strings.Join(names, ","); got != c.failed || len(r.passed) != c.passed || r.unbuilt != c.unbuilt {
+			t.Errorf("failed %q, want %q; %d passed, %d not built", got, c.failed, len(r.passed), r.unbuilt)
 		}
 		if !strings.Contains(out.String(), c.shown) || strings.Contains(out.String(), "quiet") {
 			t.Errorf("it shows %q, want %q", out.String(), c.shown)
@@ -96,75 +92,22 @@ func TestShowsOutputOfFailedTests(t *testing.T) {
 	}
 }
 
-// A step fails at once with too few tests, an unknown name, a build that fails, a data race, too
-// many failures, and without a folder for the second chance.
-func TestFailsAtOnce(t *testing.T) {
+// A step fails with too few tests, an unknown name, a build that fails, and a test that fails.
+func TestStepFails(t *testing.T) {
 	const pass, fail = "import \"testing\"\nfunc TestA(t *testing.T) {}\nfunc TestB(t *testing.T) {}\n", "func TestC(t *testing.T) { t.Error() }\n"
-	eleven := "import \"testing\"\n"
-	for _, letter := range "ABCDEFGHIJK" {
-		eleven += strings.ReplaceAll(fail, "TestC", "Test"+string(letter))
-	}
-	module(t, map[string]string{
-		"pass": pass, "fail": pass + fail, "unbuilt": "func TestA() { x }\n", "eleven": eleven,
-	})
-	for _, c := range []struct{ step, pkg, folder, want string }{
-		{"two", "./pass", ".", ""},
-		{"three", "./pass", ".", "only 2 tests passed"},
-		{"four", "./pass", ".", `no step "four"`},
-		{"three", "./fail", "", "1 tests or packages failed"},
-		{"none", "./unbuilt", ".", "do not build"},
-		{"none", "./eleven", ".", "11 tests or packages failed"},
-		{"none", "./absent", ".", "1 packages do not build"},
+	module(t, map[string]string{"pass": pass, "fail": pass + fail, "unbuilt": "func TestA() { x }\n"})
+	for _, c := range []struct{ step, pkg, want string }{
+		{"two", "./pass", ""},
+		{"three", "./pass", "only 2 tests passed"},
+		{"four", "./pass", `no step "four"`},
+		{"two", "./fail", "1 tests or packages failed: [m/fail TestC]"},
+		{"none", "./unbuilt", "do not build"},
+		{"none", "./absent", "1 packages do not build"},
 	} {
 		var out strings.Builder
-		err := first(&out, "counts", c.folder, c.step, []string{c.pkg})
+		err := step(&out, "counts", c.step, []string{c.pkg})
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %s: %v\n%s", c.step, c.pkg, err, &out)
 		}
-	}
-	if files, _ := filepath.Glob("*.json"); len(files) > 0 {
-		t.Errorf("a second chance was written: %q", files)
-	}
-}
-
-// What fails once and passes by itself is shown with the output of its first failure. What fails
-// again fails CI. Of a package that panics all tests are run again.
-func TestRetriesFailedTests(t *testing.T) {
-	const flaky = `import ("os"; "testing"; "flag")
-var flagged = flag.Bool("flagged", false, "")
-func TestA(t *testing.T) {}
-func TestB(t *testing.T) {
-	if !*flagged || os.Getenv("COUNTED_TEST") != "set" { t.Fatal("another flag or environment") }
-	if os.Mkdir("once", 0o700) == nil { FAILS }
-}
-func TestC(t *testing.T) {}
-`
-	for _, c := range []struct{ name, fails, want, shown string }{
-		{"passes", `t.Fatal("at first")`, "", "passed only by itself: m/p TestB; its first failure was:\n=== RUN   TestB\n"},
-		{"panics", `panic("at first")`, "", "passed only by itself: m/p; its first failure was:\n"},
-		{"fails again", `os.Remove("once"); t.Fatal("at first")`, "three: failed twice: m/p TestB", "at first"},
-		{"panics again", `os.Remove("once"); panic("at first")`, "three: failed twice: m/p", "at first"},
-		{"is skipped", `t.Fatal("at first") }; if true { t.Skip()`, "three: failed twice: m/p TestB", ""},
-		{"leaves a test out", `panic("at first") }; if true { t.Skip()`, "only 2 tests passed", "at first"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			module(t, map[string]string{"p": strings.Replace(flaky, "FAILS", c.fails, 1)})
-			t.Setenv("COUNTED_TEST", "set")
-			folder := t.TempDir()
-			var out strings.Builder
-			if err := first(&out, "counts", folder, "three", []string{"./p", "-flagged"}); err != nil {
-				t.Fatalf("%v\n%s", err, &out)
-			}
-			t.Setenv("COUNTED_TEST", "another")
-			t.Chdir(t.TempDir())
-			out.Reset()
-			err := retry(&out, folder)
-			if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v\n%s", err, &out)
-			}
-			if !strings.Contains(out.String(), c.shown) {
-				t.Errorf("it shows\n%s", &out)
-			}
-		})
 	}
 }

@@ -23,7 +23,7 @@ type test struct{ pkg, name string }
 
 // failure is a failed test, or a package that ended without the results of all its tests: there
 // Test is "".
-type failure struct{ Package, Test, Output string }
+type failure struct{ Package, Test string }
 
 func (f failure) String() string { return strings.TrimSpace(f.Package + " " + f.Test) }
 
@@ -31,7 +31,6 @@ func (f failure) String() string { return strings.TrimSpace(f.Package + " " + f.
 type run struct {
 	out              io.Writer
 	skipped, unbuilt int
-	raced            bool
 	passed           map[test]bool
 	failed           []failure
 	said             map[test][]string // output of unfinished tests
@@ -81,7 +80,6 @@ func (r *run) take(e event) {
 		return
 	case "output":
 		r.said[of] = append(r.said[of], e.Output)
-		r.raced = r.raced || strings.HasPrefix(e.Output, "WARNING: DATA RACE")
 		return
 	case "pass", "skip", "fail":
 	default:
@@ -105,7 +103,7 @@ func (r *run) take(e event) {
 		r.skipped++
 	default:
 		fmt.Fprint(r.out, strings.Join(said, ""))
-		r.failed = append(r.failed, failure{e.Package, e.Test, strings.Join(said, "")})
+		r.failed = append(r.failed, failure{e.Package, e.Test})
 	}
 }
 
@@ -121,20 +119,13 @@ func (r *run) packageFailed(e event, said []string) {
 	case slices.Contains(said, "FAIL\n") && slices.ContainsFunc(r.failed, inside):
 		return
 	}
-	var all []string
 	for under, output := range r.said {
 		if under.pkg == e.Package {
-			all = append(all, output...)
+			fmt.Fprint(r.out, strings.Join(output, ""))
 			delete(r.said, under)
 		}
 	}
-	all = append(all, said...)
-	fmt.Fprint(r.out, strings.Join(all, ""))
-	for _, f := range r.failed {
-		if inside(f) {
-			all = append(all, f.Output)
-		}
-	}
+	fmt.Fprint(r.out, strings.Join(said, ""))
 	maps.DeleteFunc(r.passed, func(t test, _ bool) bool { return t.pkg == e.Package })
-	r.failed = append(slices.DeleteFunc(r.failed, inside), failure{Package: e.Package, Output: strings.Join(all, "")})
+	r.failed = append(slices.DeleteFunc(r.failed, inside), failure{Package: e.Package})
 }
