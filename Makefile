@@ -2,7 +2,28 @@
 # make dist RELEASE=1.4.0 names a release; without it the files are named after the commit.
 RELEASE ?=
 
-.PHONY: dist reproduce image
+.PHONY: check static night dist reproduce image
+
+# What a change must pass before it is sent, in three minutes.
+check: static
+	CGO_ENABLED=0 go test ./...
+
+# Formats, mistakes that compile, and comments and prose that are too wide, in every module.
+MODULES = . internal/tools internal/tools/python examples/mcp-server-go
+static:
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt would change: $$unformatted"; exit 1; fi
+	@staticcheck=$$(go tool -n staticcheck) && for module in $(MODULES); do \
+		(cd $$module && CGO_ENABLED=0 go vet ./... && CGO_ENABLED=0 "$$staticcheck" ./...) || exit 1; \
+	done
+	go -C internal/tools run ./lint ../..
+
+# The rest, in its whole form: hours. .ci/run has what main must pass.
+night:
+	go test ./... -night -timeout 12h
+	go test ./store ./service ./server ./chain/... ./agent/... ./crypto/... ./sdk/... -race -timeout 2h
+	ATTESTD_TEST_DB=postgres go test ./store ./service ./server ./test -p 1 -long -timeout 6h
+	go -C internal/tools test ./... -long -timeout 2h
+	go -C internal/tools run ./bench
 
 dist:
 	rm -rf dist

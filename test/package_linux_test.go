@@ -37,8 +37,6 @@ func TestFromPackageToAlert(t *testing.T) {
 		t.Skip("needs root, for a file system of its own")
 	}
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
-	defer cancel()
 	work := t.TempDir()
 	given, bin := filepath.Join(work, "given"), filepath.Join(work, "bin")
 	for _, folder := range []string{given, bin, filepath.Join(work, "layers")} {
@@ -46,7 +44,7 @@ func TestFromPackageToAlert(t *testing.T) {
 	}
 	run := func(folder string, args ...string) {
 		t.Helper()
-		cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
 		cmd.Dir = folder
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v\n%s", args, err, out)
@@ -88,6 +86,8 @@ finds() { "${@:2}" | grep -q "$1"; }
 	must(t, os.WriteFile(filepath.Join(given, "walk"), []byte(script.String()), 0o600))
 	root, err := filepath.Abs("testdata/package/root")
 	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // the builds before it may take long
+	defer cancel()
 	cmd := exec.CommandContext(ctx, testenv.Path(t, "unshare"), "--mount", "--net", "--pid", "--fork", "--kill-child", "bash", root, work, "walk")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, time.Minute

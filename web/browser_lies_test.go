@@ -161,8 +161,8 @@ func TestBrowserSignInTakesFewRequests(t *testing.T) {
 	b := openBrowser(t, s.base)
 	// Live asks again every half minute, which is no part of signing in.
 	unpolled := func() { eval[bool](b, `(window.setInterval = () => 0, true)`) }
-	// What the overview asks for is left out: a sign-in leads there, and how much it has asked for when
-	// the test goes on to Live depends on the machine.
+	// What the overview asks for is left out: a sign-in leads there, and how much it has asked for
+	// when the test goes on to Live depends on the machine.
 	asks := func(what string) {
 		t.Helper()
 		asked := eval[[]string](b, `performance.getEntriesByType('resource').map((e) => new URL(e.name).pathname).filter((p) => p.startsWith('/v1/') && !/^\/v1\/(records|sessions|agents)/.test(p))`)

@@ -286,8 +286,8 @@ func TestBrowserLongSession(t *testing.T) {
 	b.confirmKey(s, "acme")
 	b.goTo("#/sessions")
 	b.shows(`[data-sessions="1"]`)
-	// how many requests for its records it takes from the click until the first calls are shown, and
-	// until all are there
+	// how many requests for its records it takes from the click until the first calls are shown,
+	// and until all are there
 	took := eval[[]int](b, `new Promise((done) => {
 		const took = [], asked = () => performance.getEntriesByType('resource').filter((e) => new URL(e.name).pathname.endsWith('/records')).length;
 		const began = asked();

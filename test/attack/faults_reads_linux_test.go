@@ -111,9 +111,9 @@ func readErrors(ctx context.Context, r *run) error {
 	r.Count(int(w.acknowledged.Load()), "appends")
 	r.Count(int(w.refused.Load()), "refused")
 	// Its stop moves the log into the database and writes the head file, for which it has to read.
-	// Which of these reads is the first to be refused, and in whose words, depends on how far SQLite
-	// had come: it is an error of the system, or SQLite's for a page that it cannot have. The server
-	// must say in each case that the storage is unavailable, and leave all to the next start.
+	// Which of these reads is the first to be refused depends on how far SQLite had come, and so do
+	// the words: those of the system, or SQLite's for a page that it cannot have. In each case the
+	// server must say that the storage is unavailable, and leave all to the next start.
 	err = s.Stop()
 	if err != nil && strings.Contains(err.Error(), "exit status 1:") {
 		if at := strings.LastIndex(err.Error(), "\nattestd: "); at >= 0 && strings.HasPrefix(err.Error()[at:], "\nattestd: storage unavailable: ") {

@@ -96,7 +96,7 @@ func TestGeminiCLI(t *testing.T) {
 		t.Error(said)
 	}
 	environment := []string{"GOOGLE_GEMINI_BASE_URL=" + model, "GEMINI_API_KEY=test", "GEMINI_CLI_TRUST_WORKSPACE=true", "GEMINI_CLI_NO_RELAUNCH=true",
-		// an export that takes longer is lost, or sent twice; on a busy machine ten seconds are little
+		// an export that takes longer is lost or sent twice, and ten seconds are the default
 		"OTEL_EXPORTER_OTLP_TIMEOUT=120000", "OTEL_BSP_EXPORT_TIMEOUT=120000", "OTEL_BLRP_EXPORT_TIMEOUT=120000",
 		"ATTESTD_URL=http://127.0.0.1:8080", "ATTESTD_KEY=" + key}
 	mark := filepath.Join(d.project, "mark")

@@ -260,8 +260,8 @@ func early(w http.ResponseWriter, f fault) {
 	_, _ = io.WriteString(conn, strings.Replace(f.text(), "\r\n", "\r\nConnection: close\r\n", 1))
 	_ = conn.SetReadDeadline(time.Now().Add(time.Second))
 	_, _ = io.CopyN(io.Discard, from, 1<<20)
-	// The client reads, or waits until it can send. The reset takes from it what it has not read, so
-	// it needs more time where it is slow.
+	// The client reads, or waits until it can send. The reset takes from it what it has not read,
+	// so it needs more time where it is slow.
 	wait := time.Duration(f.Millis) * time.Millisecond
 	if testenv.Raced {
 		wait *= 5
