@@ -86,7 +86,7 @@ finds() { "${@:2}" | grep -q "$1"; }
 	must(t, os.WriteFile(filepath.Join(given, "walk"), []byte(script.String()), 0o600))
 	root, err := filepath.Abs("testdata/package/root")
 	must(t, err)
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // the builds before it may take long
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // behind the builds
 	defer cancel()
 	cmd := exec.CommandContext(ctx, testenv.Path(t, "unshare"), "--mount", "--net", "--pid", "--fork", "--kill-child", "bash", root, work, "walk")
 	var out bytes.Buffer
