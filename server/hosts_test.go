@@ -39,6 +39,7 @@ var hosts = map[string]string{
 	"agent/mcpproxy/discovery.go d.upstream.Host":      "a URL",
 	"agent/mcpproxy/discovery.go issuer.Host":          "a URL",
 	"agent/mcpproxy/remote.go u.Host":                  "a URL",
+	"agent/mcpproxy/signin.go redirect.Host":           "a URL",
 	"agent/mcpproxy/remote.go to.Host":                 "a URL",
 	"agent/mcpproxy/remote.go \"Host\"":                "headers that are not handed on",
 	"agent/mcpproxy/remote.go \"Forwarded\"":           "headers that are not handed on",
