@@ -16,6 +16,7 @@ import (
 	"attestd/internal/wake"
 	"attestd/service"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 const (
@@ -151,7 +152,7 @@ func (w *callWatch) count(ctx context.Context) {
 }
 
 // watch looks at new records of calls until ctx is done.
-func (w *callWatch) watch(ctx context.Context, held *store.Held) {
+func (w *callWatch) watch(ctx context.Context, held *db.Held) {
 	w.keeper.begin(held)
 	w.onDuty.Store(true)
 	defer w.onDuty.Store(false)

@@ -20,6 +20,7 @@ import (
 	"attestd/server/export"
 	"attestd/service"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 // Export says where the logs are sent beside the database.
@@ -82,7 +83,7 @@ type exporter struct {
 func newExporter(s *Server, x *Export) *exporter {
 	e := &exporter{Export: x, server: s, log: s.Log, wake: wake.NewSignal(), changed: make(map[int64]bool),
 		stopping: make(chan struct{}), ended: make(chan struct{})}
-	e.keeper = newProgress(func(ctx context.Context, duty *store.Held, moved map[int64]string) error {
+	e.keeper = newProgress(func(ctx context.Context, duty *db.Held, moved map[int64]string) error {
 		return s.Store.SaveExportPositions(ctx, duty, x.name(), moved)
 	}, s.Log)
 	return e
@@ -107,7 +108,7 @@ func (e *exporter) run(ctx context.Context) error {
 	var exporting sync.WaitGroup
 	lose := context.CancelFunc(func() {})
 	running.Go(func() {
-		e.server.Store.Duty(onDuty, "export", func(held *store.Held) {
+		e.server.Store.Duty(onDuty, "export", func(held *db.Held) {
 			mine, end := context.WithCancel(work)
 			lose = end
 			exporting.Wait() // the one before has ended, or is about to
@@ -135,10 +136,10 @@ func (e *exporter) close() {
 }
 
 // export exports until ctx is done, or until held is found to be lost, which ends ctx.
-func (e *exporter) export(ctx context.Context, held *store.Held, lose context.CancelFunc) {
+func (e *exporter) export(ctx context.Context, held *db.Held, lose context.CancelFunc) {
 	may := func(ctx context.Context) error {
 		err := held.Check(ctx)
-		if errors.Is(err, store.ErrDutyLost) {
+		if errors.Is(err, db.ErrDutyLost) {
 			lose()
 		}
 		return err

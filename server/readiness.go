@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"attestd/store"
+	"attestd/store/db"
 )
 
 // readyTimeout is how long a request waits for the database before the server is not ready.
@@ -110,7 +111,7 @@ func (s *Server) degraded() readiness {
 		r.Cosigner = "behind"
 	}
 	now := time.Now()
-	isUnknown := func(d store.DutyStatus) bool { return d.IsUnknown(now) }
+	isUnknown := func(d db.DutyStatus) bool { return d.IsUnknown(now) }
 	dutyUnknown := false
 	for _, d := range status.Duties {
 		dutyUnknown = dutyUnknown || isUnknown(d)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"attestd/chain"
+	"attestd/store/db"
 )
 
 // ByteCount is how many bytes the head of a log counts, and how many its records have: their
@@ -16,7 +17,7 @@ type ByteCount struct{ Counted, Found int64 }
 // damage of a log: its records and proofs are good, and quotas are applied wrongly.
 type MiscountError struct {
 	Company string // of the first one, as in ChainVerdict
-	Log     LogName
+	Log     db.LogName
 	Bytes   ByteCount // of the first one
 	Logs    int       // number of such logs
 }
@@ -27,7 +28,7 @@ func (e *MiscountError) Error() string {
 		more = fmt.Sprintf(" (and %d more logs)", e.Logs-1)
 	}
 	title := e.Log.Titled(fmt.Sprintf("company %q", e.Company))
-	if e.Company == InstallationID {
+	if e.Company == db.InstallationID {
 		title = e.Log.Titled(e.Company)
 	}
 	return fmt.Sprintf("%s: %v%s; attestd verify --recount counts again", title, e.Bytes, more)
@@ -86,8 +87,8 @@ const countStep = 1 << 16
 func (s *Store) countBytes(ctx context.Context, number int64, p *PrunedRecords, to int64) (total int64, err error) {
 	total = p.Bytes
 	for at := int64(0); at < to; at += countStep {
-		err := s.read(ctx, func(r *conn) error {
-			n, err := r.countBytes(number, p.Records, at, min(at+countStep, to))
+		err := s.Read(ctx, func(r *db.Conn) error {
+			n, err := countBytes(r, number, p.Records, at, min(at+countStep, to))
 			total += n
 			return err
 		})
@@ -100,9 +101,9 @@ func (s *Store) countBytes(ctx context.Context, number int64, p *PrunedRecords, 
 
 // countBytes counts the bytes of the records [from, to) of a log. Payloads before pruned count
 // nothing.
-func (c *conn) countBytes(number, pruned, from, to int64) (n int64, err error) {
-	err = c.one([]any{&n}, `SELECT CAST(coalesce(sum(CASE WHEN id < ? THEN 0 ELSE octet_length(payload) END + coalesce(octet_length(delegation), 0)), 0) AS BIGINT)
-		FROM record WHERE id BETWEEN ? AND ?`, recordID(number, pruned), recordID(number, from), recordID(number, to)-1)
+func countBytes(c *db.Conn, number, pruned, from, to int64) (n int64, err error) {
+	err = c.One([]any{&n}, `SELECT CAST(coalesce(sum(CASE WHEN id < ? THEN 0 ELSE octet_length(payload) END + coalesce(octet_length(delegation), 0)), 0) AS BIGINT)
+		FROM record WHERE id BETWEEN ? AND ?`, db.RecordID(number, pruned), db.RecordID(number, from), db.RecordID(number, to)-1)
 	return n, err
 }
 
@@ -111,13 +112,13 @@ func (c *conn) countBytes(number, pruned, from, to int64) (n int64, err error) {
 // Servers on the same PostgreSQL database may append meanwhile: what they build on the former head
 // fails, and is tried again. Run MUST be running.
 func (s *Store) Recount(ctx context.Context, number int64) (ByteCount, error) {
-	company, _ := logOf(number)
+	company, _ := db.LogOf(number)
 	c, err := s.Companies.named(ctx, company)
 	if err != nil {
 		return ByteCount{}, err
 	}
-	n, err := s.recount(ctx, number, func(rows func(*conn) ([]controlEvent, error)) error {
-		return s.recorded(ctx, Caller{Company: c}, s.change, func(w *conn) ([]controlEvent, error) {
+	n, err := s.recount(ctx, number, func(rows func(*db.Conn) ([]controlEvent, error)) error {
+		return s.recorded(ctx, Caller{Company: c}, s.change, func(w *db.Conn) ([]controlEvent, error) {
 			events, err := rows(w)
 			if len(events) > 0 {
 				s.writer.rekeyed = append(s.writer.rekeyed, number)
@@ -131,8 +132,8 @@ func (s *Store) Recount(ctx context.Context, number int64) (ByteCount, error) {
 	return n, nil
 }
 
-func logNamed(number int64) LogName {
-	_, name := logOf(number)
+func logNamed(number int64) db.LogName {
+	_, name := db.LogOf(number)
 	return name
 }
 
@@ -141,7 +142,7 @@ var errPrunedMeanwhile = errors.New("payloads were pruned meanwhile")
 // recount is Recount by a way of its own to change rows. It reads all records but the newest before
 // that, because nobody can append to the log from then on until the commit.
 func (s *Store) recount(
-	ctx context.Context, number int64, change func(rows func(*conn) ([]controlEvent, error)) error,
+	ctx context.Context, number int64, change func(rows func(*db.Conn) ([]controlEvent, error)) error,
 ) (n ByteCount, err error) {
 	for {
 		p, err := s.PrunedRecords(ctx, number)
@@ -156,19 +157,21 @@ func (s *Store) recount(
 		if err != nil {
 			return n, err
 		}
-		err = change(func(w *conn) ([]controlEvent, error) {
+		err = change(func(w *db.Conn) ([]controlEvent, error) {
 			var length int64
-			if err := w.one([]any{&length, &n.Counted}, w.dialect.holdHead, number); err != nil {
+			length, counted, err := w.HoldHead(number)
+			if err != nil {
 				return nil, err
 			}
-			if now, err := w.prunedSince(number, &p); err != nil || now {
+			n.Counted = counted
+			if now, err := prunedSince(w, number, &p); err != nil || now {
 				return nil, errors.Join(err, errPrunedMeanwhile)
 			}
-			newest, err := w.countBytes(number, p.Records, head.Length, length)
+			newest, err := countBytes(w, number, p.Records, head.Length, length)
 			if n.Found = before + newest; err != nil || n.Found == n.Counted {
 				return nil, err
 			}
-			if _, err := w.exec(w.dialect.recount, n.Found, number); err != nil {
+			if err := w.SetBytes(number, n.Found); err != nil {
 				return nil, err
 			}
 			return []controlEvent{{BytesRecounted, subjectBytes, map[string]any{
@@ -181,11 +184,11 @@ func (s *Store) recount(
 }
 
 // prunedSince reports whether payloads of a log were pruned after p was read.
-func (c *conn) prunedSince(number int64, p *PrunedRecords) (bool, error) {
-	company, name := logOf(number)
-	if name != Actions {
+func prunedSince(c *db.Conn, number int64, p *PrunedRecords) (bool, error) {
+	company, name := db.LogOf(number)
+	if name != db.Actions {
 		return false, nil
 	}
-	id, err := c.latestPruned(company)
-	return id.Valid != (p.Records > 0) || id.Valid && id.Int64&indexMask != p.Index, err
+	id, err := latestPruned(c, company)
+	return id.Valid != (p.Records > 0) || id.Valid && id.Int64&db.IndexMask != p.Index, err
 }

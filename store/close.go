@@ -1,12 +1,12 @@
 package store
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
@@ -24,7 +24,7 @@ func (s *Store) Close() error {
 		if s.heads != nil {
 			_ = s.heads.close() // the head file may be behind; the next start updates it
 		}
-		if errors.Is(s.storage.check(), ErrFileChanged) {
+		if errors.Is(s.storage.check(), db.ErrFileChanged) {
 			return s.closeChanged(s.storage.(*fileWriter))
 		}
 	}
@@ -32,21 +32,7 @@ func (s *Store) Close() error {
 }
 
 func (s *Store) closeAll() error {
-	var errs []error
-	for len(s.idle) > 0 {
-		if c := <-s.idle; c.sql != nil {
-			if err := c.close(); !errors.Is(err, sql.ErrConnDone) { // it was lost before
-				errs = append(errs, err)
-			}
-		}
-	}
-	if s.side != nil {
-		s.side.Close()
-		s.spending.Close()
-	}
-	if s.db != nil {
-		errs = append(errs, s.db.Close())
-	}
+	errs := []error{s.CloseConnections()}
 	if s.storage != nil {
 		errs = append(errs, s.storage.close())
 	}
@@ -66,13 +52,13 @@ func (s *Store) closeChanged(w *fileWriter) error {
 	}
 	ownsLog := w.files.OwnsLog()
 	if !ownsLog {
-		if err := sqlite.PersistLog(w.conn.sql); err != nil {
+		if err := sqlite.PersistLog(w.conn.SQL); err != nil {
 			return errors.Join(w.files.Changed(), err)
 		}
 	}
 	err := errors.Join(w.files.Changed(), s.closeAll())
 	if ownsLog { // and is empty; SQLite does not remove it when the database has moved
-		if gone := os.Remove(s.path + "-wal"); !errors.Is(gone, fs.ErrNotExist) {
+		if gone := os.Remove(s.Path() + "-wal"); !errors.Is(gone, fs.ErrNotExist) {
 			err = errors.Join(err, gone)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"attestd/chain/tlog"
+	"attestd/store/db"
 	"attestd/store/headfile"
 )
 
@@ -17,8 +18,8 @@ import (
 // different history. It wraps ErrRolledBack.
 type CosignerError struct{ Behind []Behind }
 
-func (e *CosignerError) Error() string { return ErrRolledBack.Error() + ": " + e.Reason() }
-func (e *CosignerError) Unwrap() error { return ErrRolledBack }
+func (e *CosignerError) Error() string { return db.ErrRolledBack.Error() + ": " + e.Reason() }
+func (e *CosignerError) Unwrap() error { return db.ErrRolledBack }
 
 // Reason describes the first affected log, by its origin or the SHA-256 of it, and says how many
 // more there are.
@@ -107,7 +108,7 @@ func forgotten(hash [sha256.Size]byte, origin string, known, found tlog.Tree, wh
 		origin = "of the origin with SHA-256 " + hex.EncodeToString(hash[:])
 	}
 	return Behind{
-		Log: Cosigned, Why: why, origin: origin,
+		Log: db.Cosigned, Why: why, origin: origin,
 		Known: headfile.Head{Tree: headfile.Tree{Size: known.Size, LogRoot: known.Root}},
 		Found: headfile.Head{Tree: headfile.Tree{Size: found.Size, LogRoot: found.Root}},
 	}
@@ -118,13 +119,13 @@ func (s Cosigner) trees(
 	ctx context.Context,
 ) (list []headfile.Cosigned, origins map[[sha256.Size]byte]string, err error) {
 	origins = make(map[[sha256.Size]byte]string)
-	err = s.db.read(ctx, func(r *conn) error {
-		return r.each(func(rows *sql.Rows) error {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		return r.Each(func(rows *sql.Rows) error {
 			var c headfile.Cosigned
 			var origin string
 			var root []byte
 			err := rows.Scan(&origin, &c.Size, &root)
-			fill(c.Root[:], root)
+			db.FillHash(c.Root[:], root)
 			c.Origin = sha256.Sum256([]byte(origin))
 			origins[c.Origin] = origin
 			list = append(list, c)

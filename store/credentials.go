@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"attestd/chain"
+	"attestd/store/db"
 )
 
 // Credential is an API key or an OAuth client without its secret.
@@ -48,7 +49,7 @@ func (s Credentials) List(ctx context.Context, by Caller, madeBy string) iter.Se
 		c.ClientID, c.MadeBy, c.LastUsedAt = client.String, made.String, s.db.lastUsed.last(id, used.String)
 		return c, err
 	}
-	return list(ctx, s.db, "credentials", scan, `SELECT * FROM (
+	return db.List(ctx, s.db.DB, "credentials", scan, `SELECT * FROM (
 		SELECT 0 AS rank, id, fingerprint, NULL, label, created_at, made_by, last_used_at, role, expires_at FROM api_key WHERE company = ?1
 		UNION ALL SELECT 1, id, fingerprint, client_id, NULL, created_at, made_by, last_used_at, role, expires_at FROM oauth_client WHERE company = ?1) AS credential
 		WHERE (rank, id) > (?2, ?3) AND (?4 = '' OR made_by = ?4) ORDER BY rank, id`,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
@@ -17,16 +18,12 @@ const (
 	damageStays = time.Minute
 )
 
-// isDamage reports whether SQLite calls the database corrupt. It does so too when the disk cannot
-// be read.
-func isDamage(err error) bool { return sqlite.ClassOf(err) == sqlite.Corrupt }
-
 // readAgain opens a database a second time if SQLite calls it corrupt, because a single failed read
 // is not damage. It returns ErrUnavailable if the disk cannot be read.
 func readAgain(ctx context.Context, path string, open func() (*Store, error)) (*Store, error) {
 	s, err := open()
-	if isDamage(err) {
-		if err = sqlite.ReadError(ctx, path, err); isDamage(err) {
+	if db.IsDamage(err) {
+		if err = sqlite.ReadError(ctx, path, err); db.IsDamage(err) {
 			s, err = open()
 			err = sqlite.ReadError(ctx, path, err)
 		}
@@ -37,14 +34,14 @@ func readAgain(ctx context.Context, path string, open func() (*Store, error)) (*
 // damaged returns the error of a request that has met damage. It is ErrUnavailable until an
 // examination has shown that the database is damaged, and not only the disk unreadable.
 func (s *Store) damaged(err error) error {
-	if reason := s.writer.stopped.Load(); reason != nil && errors.Is(*reason, ErrDamaged) {
+	if reason := s.writer.stopped.Load(); reason != nil && errors.Is(*reason, db.ErrDamaged) {
 		return err
 	}
 	select {
 	case s.suspected <- err:
 	default: // another error is waiting for examination
 	}
-	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	return fmt.Errorf("%w: %w", db.ErrUnavailable, err)
 }
 
 // retryOnDamage makes a transaction that meets damage run again, once.
@@ -89,17 +86,17 @@ type examination struct {
 func (x *examination) examine(ctx context.Context, s *Store, met error) {
 	w := s.storage.(*fileWriter)
 	w.doubted.Store(true)
-	if err := s.Ready(ctx); ctx.Err() != nil || errors.Is(err, ErrFileChanged) {
+	if err := s.Ready(ctx); ctx.Err() != nil || errors.Is(err, db.ErrFileChanged) {
 		return
 	}
 	if x.readable && time.Since(x.ended) < damageStays {
-		if reason := fmt.Errorf("%w: %w", ErrDamaged, met); s.StopWrites(reason) {
+		if reason := fmt.Errorf("%w: %w", db.ErrDamaged, met); s.StopWrites(reason) {
 			w.logger.Error("nothing is written any more until a restart", "error", reason)
 		}
 		return
 	}
-	err := sqlite.ReadError(ctx, s.path, met)
-	if x.readable = isDamage(err); ctx.Err() == nil {
+	err := sqlite.ReadError(ctx, s.Path(), met)
+	if x.readable = db.IsDamage(err); ctx.Err() == nil {
 		w.logger.Error("a read failed", "error", err, "readable", x.readable)
 	}
 	select {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/postgres"
 )
 
@@ -20,22 +21,13 @@ func (s Credentials) IssueTo(ctx context.Context, clientID, secret string, lifet
 	return s.IssueToken(ctx, client, TokenGrant{}, lifetime)
 }
 
-// MomentAt is what the clocks of a server say; see moment.
-func MomentAt(at time.Time, steady time.Duration) Moment { return Moment{moment{at, steady}} }
-
-// Moment is a moment.
-type Moment struct{ moment }
-
-// Since is moment.since.
-func (m Moment) Since(earlier Moment) time.Duration { return m.since(earlier.moment) }
-
 // Extend writes extensions in one transaction, as the log does, for tests of the tables' content.
 func (s *Store) Extend(batch ...chain.Extension) error {
-	if s.isPostgres {
+	if s.MultiWriter() {
 		return s.extendServer(batch)
 	}
-	return s.write(context.Background(), func(c *conn) error {
-		tx := transaction{conn: c, w: s.storage.(*fileWriter)}
+	return s.write(context.Background(), func(c *db.Conn) error {
+		tx := transaction{Conn: c, w: s.storage.(*fileWriter)}
 		for i := range batch {
 			if err := tx.Extend(&batch[i]); err != nil {
 				return err
@@ -47,7 +39,7 @@ func (s *Store) Extend(batch ...chain.Extension) error {
 
 // extendServer extends as a second server would that has nothing else to write.
 func (s *Store) extendServer(batch []chain.Extension) error {
-	w := newPGWriter(postgres.NewWriter(s.closing, s.db, new(atomic.Int64)), postgres.NewWatch(s.db), s.secrets, new(lastUsed), newNameDoubt())
+	w := newPGWriter(postgres.NewWriter(s.closing, s.Pool(), new(atomic.Int64)), postgres.NewWatch(s.Pool()), s.Secrets(), new(lastUsed), newNameDoubt())
 	defer w.close()
 	err := w.extend(batch)
 	if errors.Is(err, chain.ErrAgain) {
@@ -84,14 +76,14 @@ func (w *pgWriter) extend(batch []chain.Extension) error {
 
 // Pragma reads a setting of the writer's connection.
 func (s *Store) Pragma(name string) (value int64, err error) {
-	err = s.write(context.Background(), func(c *conn) error { return c.one([]any{&value}, "PRAGMA "+name) })
+	err = s.write(context.Background(), func(c *db.Conn) error { return c.One([]any{&value}, "PRAGMA "+name) })
 	return value, err
 }
 
 // ChangeSetting makes a setting durable together with the records of drafts.
 func (s *Store) ChangeSetting(setting string, drafts ...chain.Draft) ([]chain.Record, error) {
-	return s.change(context.Background(), func(c *conn) ([]chain.Draft, error) {
-		_, err := c.exec("INSERT INTO setting (name, value) VALUES (?, '')", setting)
+	return s.change(context.Background(), func(c *db.Conn) ([]chain.Draft, error) {
+		_, err := c.Exec("INSERT INTO setting (name, value) VALUES (?, '')", setting)
 		return drafts, err
 	})
 }

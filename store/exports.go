@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"attestd/store/db"
 )
 
 // exportSetting is the name in the table setting for how far an export has come in a chain.
@@ -16,10 +18,10 @@ func exportSetting(name string, number int64) string {
 
 // ExportPosition returns what SaveExportPositions has stored for an export and a chain, or "".
 func (s *Store) ExportPosition(ctx context.Context, name string, number int64) (position string, err error) {
-	err = s.read(ctx, func(r *conn) error {
-		return r.one([]any{&position}, `SELECT value FROM setting WHERE name = ?`, exportSetting(name, number))
+	err = s.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&position}, `SELECT value FROM setting WHERE name = ?`, exportSetting(name, number))
 	})
-	if err != nil && !errors.Is(err, ErrNotFound) {
+	if err != nil && !errors.Is(err, db.ErrNotFound) {
 		return "", fmt.Errorf("position of the export in chain %d: %w", number, err)
 	}
 	return position, nil
@@ -28,7 +30,7 @@ func (s *Store) ExportPosition(ctx context.Context, name string, number int64) (
 // ExportPositions returns what SaveExportPositions has stored for a chain, of all exports that
 // there ever were.
 func (s *Store) ExportPositions(ctx context.Context, number int64) (positions []string, err error) {
-	err = s.read(ctx, func(r *conn) error {
+	err = s.Read(ctx, func(r *db.Conn) error {
 		positions, err = all(r, func(rows *sql.Rows) (position string, err error) {
 			return position, rows.Scan(&position)
 		}, `SELECT value FROM setting WHERE name LIKE ? ORDER BY name`, exportSetting("%", number))
@@ -42,19 +44,19 @@ func (s *Store) ExportPositions(ctx context.Context, number int64) (positions []
 
 // SaveExportPositions stores how far an export has come, by chain, in one transaction. It returns
 // ErrDutyLost, and stores nothing, when the duty to export has gone to another server.
-func (s *Store) SaveExportPositions(ctx context.Context, duty *Held, name string, positions map[int64]string) error {
-	mine, args := duty.fence()
-	err := s.write(ctx, func(w *conn) error {
+func (s *Store) SaveExportPositions(ctx context.Context, duty *db.Held, name string, positions map[int64]string) error {
+	mine, args := duty.Fence()
+	err := s.write(ctx, func(w *db.Conn) error {
 		for number, position := range positions {
 			setting := exportSetting(name, number)
 			// Roles of servers may not change a setting, but put another one in its place.
-			if _, err := w.exec(`DELETE FROM setting WHERE name = ? AND `+mine, slices.Concat([]any{setting}, args)...); err != nil {
+			if _, err := w.Exec(`DELETE FROM setting WHERE name = ? AND `+mine, slices.Concat([]any{setting}, args)...); err != nil {
 				return err
 			}
-			n, err := w.exec(`INSERT INTO setting (name, value) SELECT ?, ? WHERE `+mine+` ON CONFLICT (name) DO NOTHING`,
+			n, err := w.Exec(`INSERT INTO setting (name, value) SELECT ?, ? WHERE `+mine+` ON CONFLICT (name) DO NOTHING`,
 				slices.Concat([]any{setting, position}, args)...)
 			if err == nil && n == 0 {
-				err = ErrDutyLost
+				err = db.ErrDutyLost
 			}
 			if err != nil {
 				return err

@@ -9,16 +9,17 @@ import (
 
 	"attestd/chain"
 	"attestd/store/atrest"
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
 // fileWriter is the storage of a file: the one connection that writes it.
 type fileWriter struct {
 	*writer
-	db *sql.DB
+	pool *sql.DB
 	// called for each transaction before it writes; external says that someone else has written the
 	// file
-	checkExternalWrite func(now time.Time, external bool)
+	checked func(now time.Time, external bool)
 
 	// SQLite's data_version as conn saw it last; it differs when another connection has committed
 	version int64
@@ -35,14 +36,14 @@ type fileWriter struct {
 	probed  time.Time
 }
 
-func newFileWriter(ctx context.Context, db *sql.DB, path string, x atrest.Secrets, u *lastUsed, d *nameDoubt, checkExternalWrite func(time.Time, bool), damaged func(error) error) (*fileWriter, error) {
-	w := &fileWriter{writer: newWriter(x, u, d), db: db, checkExternalWrite: checkExternalWrite, path: path, damaged: damaged}
+func newFileWriter(ctx context.Context, pool *sql.DB, path string, x atrest.Secrets, u *lastUsed, d *nameDoubt, checked func(time.Time, bool), damaged func(error) error) (*fileWriter, error) {
+	w := &fileWriter{writer: newWriter(x, u, d), pool: pool, checked: checked, path: path, damaged: damaged}
 	var err error
-	if w.conn, err = dial(ctx, db); err != nil {
+	if w.conn, err = db.Dial(ctx, pool); err != nil {
 		return nil, err
 	}
 	// This reads the file, so that SQLite has opened the write-ahead log too.
-	if err = w.conn.one([]any{&w.version}, "PRAGMA data_version"); err == nil {
+	if err = w.conn.One([]any{&w.version}, "PRAGMA data_version"); err == nil {
 		w.files, err = sqlite.OpenFiles(path)
 	}
 	if err == nil {
@@ -68,7 +69,7 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 		return nil, false, err
 	}
 	if w.conn == nil {
-		c, err := dial(context.Background(), w.db)
+		c, err := db.Dial(context.Background(), w.pool)
 		if err == nil {
 			err = w.disableAutoCheckpoint(c)
 		}
@@ -80,37 +81,39 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 		w.version = -1
 	}
 	c := w.conn
-	c.onDamage = w.retryOnDamage
+	c.OnDamage = w.retryOnDamage
 	w.rekeyed = nil
 	w.updateQuotas()
 	w.summaries.Drop() // what the transaction before has not kept
-	if _, err := c.exec("BEGIN IMMEDIATE"); err != nil {
-		c.fatal = nil
+	if _, err := c.Exec("BEGIN IMMEDIATE"); err != nil {
+		c.Fatal = nil
 		if sqlite.ClassOf(err) != sqlite.Busy {
 			w.hangUp()
 		}
 		return nil, false, err
 	}
-	tx := &transaction{conn: c, w: w, now: now}
+	tx := &transaction{Conn: c, w: w, now: now}
 	var version int64
-	if err = c.one([]any{&version}, "PRAGMA data_version"); err == nil {
+	if err = c.One([]any{&version}, "PRAGMA data_version"); err == nil {
 		if external = version != w.version; external {
 			w.version = version
-			w.clock.known, w.used.known = false, false
+			w.clock.Known, w.used.known = false, false
 			w.summaries.Clear()
 		}
-		w.checkExternalWrite(now, external)
-		err = w.clock.check(c, now)
+		if w.checked(now, external); external {
+			w.doubt.raise()
+		}
+		err = w.clock.Check(c, now)
 	}
 	if err == nil {
-		tx.keyTime, tx.leapt, err = w.keyClock.now(c, now)
+		tx.keyTime, tx.leapt, err = w.keyClock.Now(c, now)
 	}
 	if err != nil {
 		tx.Rollback()
 		return nil, external, err
 	}
 	if !w.begun {
-		newest, _ := parseTime(w.clock.newest) // zero where there is none
+		newest, _ := db.ParseTime(w.clock.Newest) // zero where there is none
 		w.doubt.begin(later(now, newest))
 		w.begun = true
 	}
@@ -119,19 +122,19 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 
 // disableAutoCheckpoint keeps SQLite from moving the log into the database by itself, where we can
 // look at it before; see committed.
-func (w *fileWriter) disableAutoCheckpoint(c *conn) error {
+func (w *fileWriter) disableAutoCheckpoint(c *db.Conn) error {
 	if !w.files.HasLogCopy() {
 		return nil
 	}
-	return c.one([]any{new(int)}, "PRAGMA wal_autocheckpoint = 0")
+	return c.One([]any{new(int)}, "PRAGMA wal_autocheckpoint = 0")
 }
 
-func (w *fileWriter) changing() (*conn, error) { return w.conn, nil }
+func (w *fileWriter) changing() (*db.Conn, error) { return w.conn, nil }
 
 // hangUp closes the connection, which rolls back whatever it had open.
 func (w *fileWriter) hangUp() {
 	if w.conn != nil {
-		w.conn.close()
+		w.conn.Close()
 		w.conn = nil
 	}
 }
@@ -140,10 +143,10 @@ func (w *fileWriter) hangUp() {
 func (w *fileWriter) close() (err error) {
 	if w.conn != nil {
 		var busy, pages, moved int
-		err = w.conn.one([]any{&busy, &pages, &moved}, "PRAGMA wal_checkpoint(TRUNCATE)")
+		err = w.conn.One([]any{&busy, &pages, &moved}, "PRAGMA wal_checkpoint(TRUNCATE)")
 		// the log still has what could not be moved into the file
 		err = sqlite.ReadError(context.Background(), w.path, err)
 		w.hangUp()
 	}
-	return errors.Join(err, w.db.Close(), w.files.Close())
+	return errors.Join(err, w.pool.Close(), w.files.Close())
 }

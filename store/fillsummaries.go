@@ -11,6 +11,7 @@ import (
 	"attestd/chain/search"
 	"attestd/internal/sleep"
 	"attestd/internal/wake"
+	"attestd/store/db"
 )
 
 // gaps holds the chains that may lack summaries.
@@ -73,7 +74,7 @@ const (
 // A search reads the records themselves where a summary is missing. Progress is durable.
 func (s *Store) Summarize(ctx context.Context) error {
 	var again <-chan time.Time
-	if s.isPostgres {
+	if s.MultiWriter() {
 		ticker := time.NewTicker(gapsAgain)
 		defer ticker.Stop()
 		again = ticker.C
@@ -112,8 +113,8 @@ func (s *Store) FillSummaries(ctx context.Context, rest func(worked time.Duratio
 	}
 	for after := int64(-1 << 62); all; {
 		var page []int64
-		err := s.read(ctx, func(c *conn) error {
-			return c.each(func(rows *sql.Rows) error {
+		err := s.Read(ctx, func(c *db.Conn) error {
+			return c.Each(func(rows *sql.Rows) error {
 				var number int64
 				err := rows.Scan(&number)
 				page = append(page, number)
@@ -160,8 +161,8 @@ func (f *filler) chain(ctx context.Context, number int64) error {
 	}
 	next, whole := (p.Records+search.Width-1)/search.Width, head.Length/search.Width
 	var there int64
-	err = f.store.read(ctx, func(c *conn) error {
-		return c.one([]any{&there}, `SELECT count(*) FROM summary WHERE id BETWEEN ? AND ?`, summaryID(number, next),
+	err = f.store.Read(ctx, func(c *db.Conn) error {
+		return c.One([]any{&there}, `SELECT count(*) FROM summary WHERE id BETWEEN ? AND ?`, summaryID(number, next),
 			summaryID(number, whole)-1)
 	})
 	if err != nil || there == max(0, whole-next) {
@@ -219,7 +220,7 @@ func (f *filler) write(ctx context.Context) error {
 	if len(f.ready) == 0 {
 		return nil
 	}
-	err := f.store.write(ctx, func(w *conn) error { return insertSummaries(w, f.ready) })
+	err := f.store.write(ctx, func(w *db.Conn) error { return insertSummaries(w, f.ready) })
 	f.ready = f.ready[:0]
 	return err
 }

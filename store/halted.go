@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+
+	"attestd/store/db"
 )
 
 // halt stops changes to a company, because a checkpoint shows that one of its logs was rolled back
@@ -21,7 +23,7 @@ func (s Rollback) halt(b Behind) error {
 // HaltedChain returns why nothing is appended to a chain, a *RolledBackError, or nil if its company
 // is not halted.
 func (s Rollback) HaltedChain(number int64) error {
-	company, _ := logOf(number)
+	company, _ := db.LogOf(number)
 	return s.db.halted.of(company)
 }
 
@@ -42,12 +44,12 @@ func (s Checkpoints) openKept(ctx context.Context) error {
 // compareKept compares logs with those stored checkpoints that a condition selects.
 func (s Checkpoints) compareKept(ctx context.Context, where string) (found []Behind, err error) {
 	type row struct {
-		log  Log
+		log  db.Log
 		kept KeptCheckpoint
 	}
 	var list []row
-	err = s.db.read(ctx, func(r *conn) error {
-		return r.each(func(rows *sql.Rows) error {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		return r.Each(func(rows *sql.Rows) error {
 			var k row
 			err := rows.Scan(&k.log.Chain, &k.log.Name, &k.log.ID, &k.log.Origin, &k.kept.row, &k.kept.Note)
 			k.kept.Witness = strings.TrimPrefix(k.kept.row, shownBy)

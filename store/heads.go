@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"attestd/internal/wake"
+	"attestd/store/db"
 	"attestd/store/headfile"
 	"attestd/store/sqlite"
 )
@@ -118,7 +119,7 @@ func (h *heads) close() error {
 		case <-h.ended:
 		case <-time.After(headsPatience):
 			h.abandon()
-			return fmt.Errorf("%w: the head file %s is behind, for it cannot be written", ErrUnavailable, h.path)
+			return fmt.Errorf("%w: the head file %s is behind, for it cannot be written", db.ErrUnavailable, h.path)
 		}
 	}
 	if h.file == nil {
@@ -144,7 +145,7 @@ func (h *heads) cosign(ctx context.Context, c headfile.Cosigned) error {
 		err = ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("%w: the head file %s does not have what was cosigned: %w", ErrUnavailable, h.path, err)
+		return fmt.Errorf("%w: the head file %s does not have what was cosigned: %w", db.ErrUnavailable, h.path, err)
 	}
 	return nil
 }
@@ -152,7 +153,7 @@ func (h *heads) cosign(ctx context.Context, c headfile.Cosigned) error {
 // writeCosigned writes cosigned trees to the file, and reports the result to the callers that wait.
 func (h *heads) writeCosigned(list []cosigning, err error) error {
 	if err == nil && len(list) > 0 && h.file == nil {
-		err = fmt.Errorf("%w: none is made while nothing is written", ErrUnavailable)
+		err = fmt.Errorf("%w: none is made while nothing is written", db.ErrUnavailable)
 	}
 	for _, c := range list {
 		if err == nil {
@@ -253,7 +254,7 @@ func (h *heads) putBack(log *slog.Logger) error {
 	case is:
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return cmp.Or(err, fmt.Errorf("%w: the head file was moved or deleted, and %s is another file", ErrRefused, h.path))
+		return cmp.Or(err, fmt.Errorf("%w: the head file was moved or deleted, and %s is another file", db.ErrRefused, h.path))
 	}
 	made, err := copyHeads(h.path, h.id, h.file)
 	if err != nil {
@@ -285,8 +286,8 @@ func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) error
 		return err
 	}
 	h.file = file
-	if err := h.store.write(ctx, func(w *conn) error {
-		return leaveUnrecorded(w, unrecordedHeadFile(time.Now()))
+	if err := h.store.write(ctx, func(w *db.Conn) error {
+		return LeaveUnrecorded(w, unrecordedHeadFile(time.Now()))
 	}); err != nil {
 		log.Warn("the control logs will not say that the head file was made", "error", err)
 	}
@@ -300,7 +301,7 @@ func (h *heads) write(ctx context.Context, number int64, tree headfile.Tree, che
 	}
 	company, log, err := h.store.LogOfChain(ctx, number)
 	// the company is gone; the entry still must not be lost
-	gone := errors.Is(err, ErrNotFound)
+	gone := errors.Is(err, db.ErrNotFound)
 	if err != nil && !gone {
 		return err
 	}
@@ -311,7 +312,7 @@ func (h *heads) write(ctx context.Context, number int64, tree headfile.Tree, che
 			return err
 		}
 	}
-	if log.Name == Control && !gone {
+	if log.Name == db.Control && !gone {
 		if revocations, err = h.store.Rollback.countedRevocations(ctx, company); err != nil {
 			return err
 		}

@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/names"
 	"attestd/store/projection"
 )
 
-// KeyLifetime is the minimum lifetime of an idempotency key: see keyClock. RunOptions may say more.
+// KeyLifetime is the minimum lifetime of an idempotency key: see db.KeyClock. RunOptions may say
+// more.
 const KeyLifetime = 30 * 24 * time.Hour
 
 // keysAtOnce is the number of keys per statement. A statement for each key costs a tenth of an
@@ -53,11 +55,11 @@ func (tx *transaction) KeyEntries(
 	names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.KeyEntry),
 ) (number int64, err error) {
 	for number := range names {
-		err := tx.keyEntries(number, names[number], tx.keyTime, func(name chain.Hash, k chain.KeyEntry) {
+		err := keyEntries(tx.Conn, number, names[number], tx.keyTime, func(name chain.Hash, k chain.KeyEntry) {
 			yield(number, name, k)
 		})
-		if errors.Is(err, ErrCorrupt) {
-			tx.fatal = nil // damage found by this read is no reason to refuse the other extensions
+		if errors.Is(err, db.ErrCorrupt) {
+			tx.Fatal = nil // damage found by this read is no reason to refuse the other extensions
 		}
 		if err != nil {
 			return number, err
@@ -68,9 +70,9 @@ func (tx *transaction) KeyEntries(
 
 // Record implements chain.Transaction.
 func (tx *transaction) Record(number, index int64) (*chain.Record, error) {
-	r, err := tx.record(number, index)
-	if errors.Is(err, ErrCorrupt) {
-		tx.fatal = nil
+	r, err := record(tx.Conn, number, index)
+	if errors.Is(err, db.ErrCorrupt) {
+		tx.Fatal = nil
 	}
 	return r, err
 }
@@ -80,27 +82,27 @@ func (tx *transaction) Record(number, index int64) (*chain.Record, error) {
 // request. A record that is not the one of the draft is a *TablesChangedError: somebody has written
 // the entry of the key.
 func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key, d *chain.Draft) (r *chain.Record, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		now, err := s.keyTime(c, by.At)
+	err = s.Read(ctx, func(c *db.Conn) error {
+		now, err := s.KeyTime(c, by.At)
 		if err != nil {
 			return err
 		}
 		var found *chain.KeyEntry
-		err = c.keyEntries(by.Company.Chain, []chain.Hash{key.Name}, now, func(_ chain.Hash, k chain.KeyEntry) { found = &k })
+		err = keyEntries(c, by.Company.Chain, []chain.Hash{key.Name}, now, func(_ chain.Hash, k chain.KeyEntry) { found = &k })
 		if err != nil {
 			return err
 		}
 		live := false
 		if found != nil {
-			r, live, err = key.Check(*found, d, func(index int64) (*chain.Record, error) { return c.record(by.Company.Chain, index) })
+			r, live, err = key.Check(*found, d, func(index int64) (*chain.Record, error) { return record(c, by.Company.Chain, index) })
 		}
 		switch {
 		case err != nil:
 			return err
 		case !live:
-			return ErrNotFound
+			return db.ErrNotFound
 		}
-		return c.checkReplayed(by.Company.Chain, key.Name, r)
+		return checkReplayed(c, by.Company.Chain, key.Name, r)
 	})
 	if err != nil {
 		return nil, s.Tables.forged(ctx, by.Company.Chain, err)
@@ -113,19 +115,19 @@ func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key, d *chai
 // forged, and the error a *TablesChangedError. is is not called for a record whose payload was
 // pruned.
 func (s *Store) RecordedUnder(ctx context.Context, by Caller, name chain.Hash, is func(*chain.Record) bool) (r *chain.Record, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		now, err := s.keyTime(c, by.At)
+	err = s.Read(ctx, func(c *db.Conn) error {
+		now, err := s.KeyTime(c, by.At)
 		if err != nil {
 			return err
 		}
 		entry := chain.KeyEntry{Expired: true}
-		if err = c.keyEntries(by.Company.Chain, []chain.Hash{name}, now, func(_ chain.Hash, k chain.KeyEntry) { entry = k }); err != nil {
+		if err = keyEntries(c, by.Company.Chain, []chain.Hash{name}, now, func(_ chain.Hash, k chain.KeyEntry) { entry = k }); err != nil {
 			return err
 		}
 		if entry.Expired {
-			return ErrNotFound
+			return db.ErrNotFound
 		}
-		if r, err = c.record(by.Company.Chain, entry.Index); err != nil {
+		if r, err = record(c, by.Company.Chain, entry.Index); err != nil {
 			return err
 		}
 		if !r.IsPruned() && !is(r) {
@@ -146,8 +148,8 @@ func (s *Store) CheckTaken(ctx context.Context, by Caller, err error) error {
 		return nil // by another draft of the same batch
 	}
 	var r *chain.Record
-	if err := s.read(ctx, func(c *conn) error {
-		r, err = c.record(by.Company.Chain, taken.Entry.Index)
+	if err := s.Read(ctx, func(c *db.Conn) error {
+		r, err = record(c, by.Company.Chain, taken.Entry.Index)
 		return err
 	}); err != nil || r.IsPruned() {
 		return err
@@ -161,12 +163,12 @@ func (s *Store) CheckTaken(ctx context.Context, by Caller, err error) error {
 
 // checkReplayed checks that a record that is to answer a request again is below the head of its
 // log, and that the company has signed it. The row of a record is no better than that of its key.
-func (c *conn) checkReplayed(number int64, name chain.Hash, r *chain.Record) error {
+func checkReplayed(c *db.Conn, number int64, name chain.Hash, r *chain.Record) error {
 	var length int64
-	if err := c.one([]any{&length}, `SELECT length FROM head WHERE chain = ?`, number); err != nil {
+	if err := c.One([]any{&length}, `SELECT length FROM head WHERE chain = ?`, number); err != nil {
 		return err
 	}
-	keys, err := readKeys(c, number, r.Index, r.Index+1)
+	keys, err := db.ReadKeys(c, number, r.Index, r.Index+1)
 	if err != nil {
 		return err
 	}
@@ -185,12 +187,12 @@ func (s *Store) checkAnswers(ctx context.Context, drafts []chain.Draft, answers 
 	if !slices.ContainsFunc(answers, func(a chain.Appended) bool { return a.Replayed }) {
 		return nil
 	}
-	return s.read(ctx, func(c *conn) error {
+	return s.Read(ctx, func(c *db.Conn) error {
 		for i := range answers {
 			if !answers[i].Replayed {
 				continue
 			}
-			if err := c.checkReplayed(drafts[i].Chain, drafts[i].Keys[0].Name, &answers[i].Record); err != nil {
+			if err := checkReplayed(c, drafts[i].Chain, drafts[i].Keys[0].Name, &answers[i].Record); err != nil {
 				return &chain.DraftError{Draft: i, Err: err}
 			}
 		}
@@ -221,7 +223,7 @@ func (s Tables) forged(ctx context.Context, number int64, err error) error {
 	return changed
 }
 
-func (c *conn) keyEntries(
+func keyEntries(c *db.Conn,
 	number int64, names []chain.Hash, now time.Time, yield func(chain.Hash, chain.KeyEntry),
 ) error {
 	row := func(rows *sql.Rows) error {
@@ -241,7 +243,7 @@ func (c *conn) keyEntries(
 		for i := from; i < to; i++ {
 			args = append(args, names[i][:])
 		}
-		return c.each(row, selectKept[to-from], args...)
+		return c.Each(row, selectKept[to-from], args...)
 	})
 	if err != nil {
 		return fmt.Errorf("idempotency keys of chain %d: %w", number, err)
@@ -251,15 +253,15 @@ func (c *conn) keyEntries(
 
 // record reads the record of an idempotency key. A missing record means that somebody has changed
 // the file.
-func (c *conn) record(number, index int64) (*chain.Record, error) {
+func record(c *db.Conn, number, index int64) (*chain.Record, error) {
 	var found *chain.Record
-	err := c.records(number, index, index+1, "ORDER BY id", func(r *chain.Record) error {
+	err := c.Records(number, index, index+1, "ORDER BY id", func(r *chain.Record) error {
 		copied := r.Clone()
 		found = &copied
 		return nil
 	})
 	if err == nil && found == nil {
-		err = fmt.Errorf("%w: %w", ErrCorrupt, chain.ErrMissing)
+		err = fmt.Errorf("%w: %w", db.ErrCorrupt, chain.ErrMissing)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("record %d of chain %d: %w", index, number, err)
@@ -281,11 +283,11 @@ func (tx *transaction) keep(e *chain.Extension) error {
 			}
 			args = append(args, e.Chain, k.Name[:], k.Request[:], k.Index, end.UnixMilli())
 		}
-		_, err := tx.exec(insertKept[to-from], args...)
+		_, err := tx.Exec(insertKept[to-from], args...)
 		return err
 	})
 	if err == nil && !tx.leapt {
-		err = tx.w.keys.after(tx.conn, len(e.Keys), tx.keyTime)
+		err = tx.w.keys.after(tx.Conn, len(e.Keys), tx.keyTime)
 	}
 	if err != nil {
 		return fmt.Errorf("idempotency keys of chain %d: %w", e.Chain, err)
@@ -305,7 +307,7 @@ type keySweep struct {
 // sweepEach is the number of new keys between two steps.
 const sweepEach = 64
 
-func (s *keySweep) after(c *conn, kept int, now time.Time) error {
+func (s *keySweep) after(c *db.Conn, kept int, now time.Time) error {
 	if s.owed += kept; s.owed < sweepEach {
 		return nil
 	}
@@ -316,13 +318,13 @@ func (s *keySweep) after(c *conn, kept int, now time.Time) error {
 	}
 	var chain int64
 	var name []byte
-	err := c.one([]any{&chain, &name}, `SELECT chain, name FROM idempotency_key WHERE (chain, name) > (?, ?)
+	err := c.One([]any{&chain, &name}, `SELECT chain, name FROM idempotency_key WHERE (chain, name) > (?, ?)
 		ORDER BY chain, name LIMIT 1 OFFSET ?`, s.chain, s.name, rows-1)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		chain, name, err = 1<<62, []byte{}, nil // to the end of the table
 	}
 	if err == nil {
-		_, err = c.exec(`DELETE FROM idempotency_key WHERE (chain, name) > (?, ?) AND (chain, name) <= (?, ?)
+		_, err = c.Exec(`DELETE FROM idempotency_key WHERE (chain, name) > (?, ?) AND (chain, name) <= (?, ?)
 			AND expires_at <= ?`, s.chain, s.name, chain, name, now.UnixMilli())
 	}
 	if s.chain, s.name = chain, name; chain == 1<<62 {

@@ -1,9 +1,16 @@
 package store
 
-import "sync"
+import (
+	"sync"
+
+	"attestd/store/db"
+)
 
 // credentialID identifies the row of an API key or an OAuth client; the other field is zero.
 type credentialID struct{ key, client int64 }
+
+// maxLastUsed bounds the number of uses that are not written yet.
+const maxLastUsed = 16384
 
 // lastUsed has the hours of the last use of credentials that are not written yet. The next write of
 // anything else stores them, so no request waits for it, and credentials stay valid while writes
@@ -20,7 +27,7 @@ func (u *lastUsed) enqueue(id credentialID, hour, written string) {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.pending == nil || len(u.pending) >= maxCached {
+	if u.pending == nil || len(u.pending) >= maxLastUsed {
 		u.pending = make(map[credentialID]string)
 	}
 	u.pending[id] = hour
@@ -55,12 +62,12 @@ func (u *lastUsed) drain(most int) map[credentialID]string {
 }
 
 // write stores the pending entries in the current transaction.
-func (u *lastUsed) write(c *conn) error {
-	for id, hour := range u.drain(maxCached) {
-		if _, err := c.exec(`UPDATE api_key SET last_used_at = ? WHERE id = ?`, hour, id.key); err != nil {
+func (u *lastUsed) write(c *db.Conn) error {
+	for id, hour := range u.drain(maxLastUsed) {
+		if _, err := c.Exec(`UPDATE api_key SET last_used_at = ? WHERE id = ?`, hour, id.key); err != nil {
 			return err
 		}
-		if _, err := c.exec(`UPDATE oauth_client SET last_used_at = ? WHERE id = ?`, hour, id.client); err != nil {
+		if _, err := c.Exec(`UPDATE oauth_client SET last_used_at = ? WHERE id = ?`, hour, id.client); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -17,13 +18,13 @@ type comparedLimits struct{ rows, obeyed limits }
 
 // obeyedLimits returns what the control log says of the limits of a company, whose rows say has. A
 // difference is remembered. Rows that the open transaction has changed have no record yet.
-func (w *writer) obeyedLimits(c *conn, number int64, has limits) (limits, error) {
-	company, _ := logOf(number)
-	if company == Installation || slices.Contains(w.rekeyed, number) || w.tables.db == nil {
+func (w *writer) obeyedLimits(c *db.Conn, number int64, has limits) (limits, error) {
+	company, _ := db.LogOf(number)
+	if company == db.Installation || slices.Contains(w.rekeyed, number) || w.tables.db == nil {
 		return has, nil
 	}
 	s := w.tables.db
-	known, err := lookup(s, &s.limits, company, time.Now(), func() (comparedLimits, error) { return w.tables.compareLimits(c, company, has) })
+	known, err := db.Lookup(s.limits, company, time.Now(), func() (comparedLimits, error) { return w.tables.compareLimits(c, company, has) })
 	if err == nil && known.rows != has { // another transaction has changed them
 		known, err = w.tables.compareLimits(c, company, has)
 	}
@@ -32,25 +33,25 @@ func (w *writer) obeyedLimits(c *conn, number int64, has limits) (limits, error)
 
 // compareLimits reads the rows once more, in the statement that finds the newest control records
 // about them.
-func (s Tables) compareLimits(c *conn, company int64, has limits) (comparedLimits, error) {
+func (s Tables) compareLimits(c *db.Conn, company int64, has limits) (comparedLimits, error) {
 	of := &Company{Chain: company}
 	var at, reason sql.NullString
 	var quota Quota
 	var suspended, quoted, about sql.NullInt64
-	err := c.one([]any{&of.ID, &at, &reason, &quota.Records, &quota.Bytes, &suspended, &quoted, &about},
+	err := c.One([]any{&of.ID, &at, &reason, &quota.Records, &quota.Bytes, &suspended, &quoted, &about},
 		`SELECT company_id, suspended_at, s.reason, max_records, max_bytes, `+latestOf("company.id", "'"+suspensions.subject+"'")+`, `+
 			latestOf("company.id", "'"+quotas.subject+"'")+`, `+latestOf("company.id", "'company:' || company_id")+`
 		FROM company LEFT JOIN company_suspension s ON s.company = company.id LEFT JOIN company_quota q ON q.company = company.id WHERE company.id = ?`, company)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return comparedLimits{has, has}, nil // a company that is gone, which verification reports
 	}
 	if err != nil {
 		return comparedLimits{}, err
 	}
-	of.Control.Chain = Control.ChainID(company)
+	of.Control.Chain = db.Control.ChainID(company)
 	var latest [3]*projection.Latest
 	for i, id := range []sql.NullInt64{suspended, quoted, about} {
-		if latest[i], err = c.controlRecord(of, id); err != nil {
+		if latest[i], err = controlRecord(c, of, id); err != nil {
 			return comparedLimits{}, s.noted(of, err)
 		}
 	}

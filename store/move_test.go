@@ -18,6 +18,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 	"attestd/store/storetest"
 )
 
@@ -260,7 +261,7 @@ func TestMoveRequiresEmptyTarget(t *testing.T) {
 	must(t, os.WriteFile(text, []byte("these are my notes, and no database of anybody"), 0o600))
 	for to, want := range map[string]error{ours: store.ErrRefused, theirs: store.ErrForeign, file: store.ErrRefused, text: store.ErrForeign, path: store.ErrRefused} {
 		if _, err := move(t, path, to); !errors.Is(err, want) {
-			t.Errorf("into %s: %v", store.Name(to), err)
+			t.Errorf("into %s: %v", db.Name(to), err)
 		}
 	}
 	if after := got(move(t, ours, target(t)))(t); after.Digest != before.Digest {
@@ -289,7 +290,7 @@ func TestMoveOfServedDatabaseIsRefused(t *testing.T) {
 	for _, from := range []string{path, url} {
 		s := open(t, from)
 		if _, err := move(t, from, target(t)); !errors.Is(err, store.ErrInUse) {
-			t.Errorf("%s: %v", store.Name(from), err)
+			t.Errorf("%s: %v", db.Name(from), err)
 		}
 		must(t, s.Close())
 	}

@@ -11,6 +11,7 @@ import (
 
 	"attestd/chain"
 	"attestd/internal/wake"
+	"attestd/store/db"
 	"attestd/store/names"
 )
 
@@ -25,7 +26,7 @@ import (
 
 // errNamesDoubted means that the names of statements are not known to be complete.
 var errNamesDoubted = fmt.Errorf("%w: somebody else has written the database, and the names of statements are being compared with the records",
-	ErrUnavailable)
+	db.ErrUnavailable)
 
 // nameDoubt knows of which chains the names are complete. The zero value calls all complete.
 type nameDoubt struct {
@@ -171,23 +172,23 @@ func (n *recentNames) put(number int64, name chain.Hash, index int64, at time.Ti
 
 // Free implements chain.Transaction.
 func (tx *transaction) Free(number int64, keys []chain.Key) error {
-	return tx.w.doubt.check(tx.conn, number, keys)
+	return tx.w.doubt.check(tx.Conn, number, keys)
 }
 
 // Free implements chain.Transaction. Nothing shows that somebody else has taken an entry away, but
 // for one that this server has made.
 func (tx *pgTransaction) Free(number int64, keys []chain.Key) error {
-	return tx.read(tx.w.doubt.check(tx.conn, number, keys))
+	return tx.read(tx.w.doubt.check(tx.Conn, number, keys))
 }
 
 // check returns nil if keys without an entry are free. That one is not is a chain.ForgedError, if
 // the record that this process remembers is still there: a database may have gone back.
-func (d *nameDoubt) check(c *conn, number int64, keys []chain.Key) error {
+func (d *nameDoubt) check(c *db.Conn, number int64, keys []chain.Key) error {
 	of, index, err := d.free(number, keys)
 	if err != nil || of < 0 {
 		return err
 	}
-	r, err := c.record(number, index)
+	r, err := record(c, number, index)
 	if errors.Is(err, chain.ErrMissing) {
 		return nil
 	}
@@ -209,7 +210,7 @@ func (d *nameDoubt) remember(e *chain.Extension) {
 	defer d.mu.Unlock()
 	for i := range e.Keys {
 		if k := &e.Keys[i]; k.Unique && !k.Since.IsZero() {
-			at, err := parseTime(e.Records[k.Index-e.From.Length].Timestamp)
+			at, err := db.ParseTime(e.Records[k.Index-e.From.Length].Timestamp)
 			if err == nil {
 				d.recent.put(e.Chain, k.Name, k.Index, at)
 			}
@@ -229,7 +230,7 @@ func (s Tables) Doubted() <-chan struct{} { return s.db.doubt.wake }
 // them.
 func (s Tables) Waiting() (numbers []int64) {
 	for _, number := range s.db.doubt.drain() {
-		company, _ := logOf(number)
+		company, _ := db.LogOf(number)
 		numbers = append(numbers, company)
 	}
 	return numbers

@@ -10,6 +10,7 @@ import (
 	"attestd/chain"
 	"attestd/chain/search"
 	"attestd/store/atrest"
+	"attestd/store/db"
 	"attestd/store/postgres"
 )
 
@@ -38,16 +39,16 @@ func (w *pgWriter) Begin(now time.Time) (chain.Transaction, bool, error) {
 	w.changed, w.rekeyed = false, nil
 	w.updateQuotas()
 	w.summaries.Drop() // what the transaction before has not kept
-	if err := w.clock.check(w.conn, now); err != nil {
-		w.conn.fatal = nil
+	if err := w.clock.Check(w.conn, now); err != nil {
+		w.conn.Fatal = nil
 		return nil, false, err
 	}
-	keyTime, leapt, err := w.keyClock.now(w.conn, now)
+	keyTime, leapt, err := w.keyClock.Now(w.conn, now)
 	if err != nil {
-		w.conn.fatal = nil
+		w.conn.Fatal = nil
 		return nil, false, err
 	}
-	return &pgTransaction{conn: w.conn, w: w, now: now, keyTime: keyTime, leapt: leapt}, false, nil
+	return &pgTransaction{Conn: w.conn, w: w, now: now, keyTime: keyTime, leapt: leapt}, false, nil
 }
 
 // connect makes sure of a connection, which may be a new one.
@@ -55,10 +56,10 @@ func (w *pgWriter) connect() error {
 	c, err := w.to.Conn()
 	if err != nil {
 		w.conn = nil
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", db.ErrUnavailable, err)
 	}
-	if w.conn == nil || w.conn.sql != c {
-		w.conn = newConn(c, postgresDialect)
+	if w.conn == nil || w.conn.SQL != c {
+		w.conn = db.OnPostgres(c)
 		if w.heads != nil {
 			w.heads.reconnected()
 		}
@@ -68,13 +69,13 @@ func (w *pgWriter) connect() error {
 
 // changing opens the transaction: one that changes no rows needs none, for what it appends is a
 // single statement.
-func (w *pgWriter) changing() (*conn, error) {
+func (w *pgWriter) changing() (*db.Conn, error) {
 	if w.changed = true; w.to.Open() {
 		return w.conn, nil
 	}
 	if err := w.to.Begin(); err != nil {
-		w.conn.fatal = namedPG(err)
-		return nil, w.conn.fatal
+		w.conn.Fatal = namedPG(err)
+		return nil, w.conn.Fatal
 	}
 	return w.conn, nil
 }
@@ -94,7 +95,7 @@ func (w *pgWriter) writeLastUsed() {
 		return
 	}
 	if err := w.to.Used(keys, clients); err != nil {
-		w.conn.fatal = namedPG(err)
+		w.conn.Fatal = namedPG(err)
 	}
 }
 
@@ -110,22 +111,21 @@ func (w *pgWriter) close() error { return w.to.Close() }
 // namedPG puts the sentinel of the store in front of an error of postgres.Writer.
 func namedPG(err error) error {
 	if errors.Is(err, chain.ErrAgain) {
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+		return fmt.Errorf("%w: %w", db.ErrUnavailable, err)
 	}
 	if errors.Is(err, chain.ErrUnknown) {
 		return err
 	}
 	// what is appended has places that nobody has, unless an intruder was there
 	if postgres.ClassOf(err) == postgres.Duplicate {
-		return fmt.Errorf("%w: rows stand beyond the head: %w", ErrCorrupt, err)
+		return fmt.Errorf("%w: rows stand beyond the head: %w", db.ErrCorrupt, err)
 	}
-	err, _ = judgePostgres(err)
-	return err
+	return db.PostgresSentinel(err)
 }
 
 // pgTransaction implements chain.Transaction.
 type pgTransaction struct {
-	*conn
+	*db.Conn
 	w          *pgWriter
 	now        time.Time
 	keyTime    time.Time // by which idempotency keys expire
@@ -144,20 +144,20 @@ func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 	}
 	heads, err := tx.w.to.Heads(chains)
 	if err != nil {
-		tx.fatal = namedPG(err)
+		tx.Fatal = namedPG(err)
 	}
 	for i, number := range chains {
 		b := &bases[i]
 		h, found := heads[number]
 		switch {
 		case err != nil:
-			b.Err = tx.fatal
+			b.Err = tx.Fatal
 		case !found:
 			b.Err = chain.ErrMissing
 		case h.Beyond:
-			b.Err = fmt.Errorf("%w: rows stand beyond the head", ErrCorrupt)
+			b.Err = fmt.Errorf("%w: rows stand beyond the head", db.ErrCorrupt)
 		default:
-			company, _ := logOf(number)
+			company, _ := db.LogOf(number)
 			if was := tx.w.watch.Length(number); was > h.Length {
 				tx.w.logger.Error("the database has gone back: records that were acknowledged are gone; was a standby promoted that was not synchronous?",
 					"chain", number, "records", h.Length, "were", was)
@@ -166,7 +166,7 @@ func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 			b.Head.Length, b.Head.Timestamp, b.Head.Bytes = h.Length, h.Timestamp, h.Bytes
 			fillHead(&b.Head, h.Root, h.Frontier, h.LogRoot, h.LogFrontier)
 			if b.Key, b.Err = tx.w.secrets.PrivateKey(company, h.Generation, h.Seed, h.Public); b.Err == nil {
-				obeyed, err := tx.w.obeyedLimits(tx.conn, number, limits{h.Suspended, h.MaxRecords, h.MaxBytes})
+				obeyed, err := tx.w.obeyedLimits(tx.Conn, number, limits{h.Suspended, h.MaxRecords, h.MaxBytes})
 				b.Limit, b.Err = tx.w.quotas.limit(company, obeyed), tx.read(err)
 			}
 			if p, is := known[number]; is && b.Err == nil {
@@ -181,28 +181,28 @@ func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 func (tx *pgTransaction) Rekeyed() (chains []int64, all bool) { return tx.w.changedLimits() }
 
 // Room implements chain.Transaction.
-func (tx *pgTransaction) Room() chain.Room { return tx.w.room(tx.conn) }
+func (tx *pgTransaction) Room() chain.Room { return tx.w.room(tx.Conn) }
 
 // KeyEntries implements chain.Transaction.
 func (tx *pgTransaction) KeyEntries(names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.KeyEntry)) (int64, error) {
 	if err := tx.w.to.KeyEntries(names, tx.keyTime, yield); err != nil {
-		tx.fatal = namedPG(err)
-		return 0, tx.fatal
+		tx.Fatal = namedPG(err)
+		return 0, tx.Fatal
 	}
 	return 0, nil
 }
 
 // Record implements chain.Transaction.
 func (tx *pgTransaction) Record(number, index int64) (*chain.Record, error) {
-	r, err := tx.record(number, index)
+	r, err := record(tx.Conn, number, index)
 	return r, tx.read(err)
 }
 
 // read takes the error of a statement that reads: in a transaction that is open it has ended all of
 // it.
 func (tx *pgTransaction) read(err error) error {
-	if err != nil && !errors.Is(err, chain.ErrMissing) && tx.fatal == nil && tx.w.to.Open() {
-		tx.fatal = err
+	if err != nil && !errors.Is(err, chain.ErrMissing) && tx.Fatal == nil && tx.w.to.Open() {
+		tx.Fatal = err
 	}
 	return err
 }
@@ -220,39 +220,39 @@ func (tx *pgTransaction) Savepoint(rows func() error) error {
 	if _, err := tx.w.changing(); err != nil {
 		return err
 	}
-	if _, err := tx.exec("SAVEPOINT change"); err != nil {
+	if _, err := tx.Exec("SAVEPOINT change"); err != nil {
 		return err
 	}
 	err := rows()
-	if err != nil && tx.fatal == nil {
-		tx.exec("ROLLBACK TO SAVEPOINT change") // its own failure is in tx.fatal
+	if err != nil && tx.Fatal == nil {
+		tx.Exec("ROLLBACK TO SAVEPOINT change") // its own failure is in tx.fatal
 	}
-	if tx.fatal == nil {
-		tx.exec("RELEASE SAVEPOINT change")
+	if tx.Fatal == nil {
+		tx.Exec("RELEASE SAVEPOINT change")
 	}
 	return err
 }
 
 // Err implements chain.Transaction.
-func (tx *pgTransaction) Err() error { return tx.fatal }
+func (tx *pgTransaction) Err() error { return tx.Fatal }
 
 // Commit implements chain.Transaction.
 func (tx *pgTransaction) Commit() (stale []int64, err error) {
-	if tx.fatal == nil && !tx.w.to.Open() {
+	if tx.Fatal == nil && !tx.w.to.Open() {
 		tx.w.writeLastUsed()
 	}
-	if tx.fatal == nil && tx.keys > 0 && !tx.leapt {
-		_ = tx.w.keys.after(tx.conn, tx.keys, tx.keyTime)
+	if tx.Fatal == nil && tx.keys > 0 && !tx.leapt {
+		_ = tx.w.keys.after(tx.Conn, tx.keys, tx.keyTime)
 	}
-	if tx.fatal != nil {
+	if tx.Fatal != nil {
 		defer tx.Rollback()
-		return nil, tx.fatal
+		return nil, tx.Fatal
 	}
 	if stale, err = tx.w.to.Commit(tx.extensions, tx.summaries, tx.now.Add(tx.w.keyLifetime), tx.w.changed); err != nil {
 		tx.w.used.known = false
 		return nil, namedPG(err)
 	}
-	tx.w.clock.advance(tx.now)
+	tx.w.clock.Advance(tx.now)
 	tx.w.summaries.Keep(stale)
 	for i := range tx.extensions {
 		if !slices.Contains(stale, tx.extensions[i].Chain) {
@@ -266,50 +266,5 @@ func (tx *pgTransaction) Commit() (stale []int64, err error) {
 // Rollback implements chain.Transaction.
 func (tx *pgTransaction) Rollback() {
 	tx.w.to.Rollback()
-	tx.fatal = nil
-}
-
-// readServer runs fn on a connection of the pool. Where that has been lost before anything was read
-// on it, fn runs once more on another. A connection that its caller's context has ended says
-// nothing about the others.
-func (s *Store) readServer(ctx context.Context, c *conn, fn func(*conn) error) (err error) {
-	for again := true; ; again = false {
-		if c.sql == nil || c.generation != s.lost.Load() {
-			if err := s.redial(ctx, c); err != nil {
-				return err
-			}
-		}
-		c.yielded = false
-		err = fn(c)
-		if c.fatal == nil {
-			return err
-		}
-		// the others were lost with it, most often
-		s.lost.CompareAndSwap(c.generation, c.generation+1)
-		if !again || c.yielded || !errors.Is(c.fatal, chain.ErrAgain) {
-			return err
-		}
-	}
-}
-
-// readSilence is how long a read waits for its first row, or the next one.
-const readSilence = 15 * time.Second
-
-// redial gives c another connection.
-func (s *Store) redial(ctx context.Context, c *conn) error {
-	if c.sql != nil {
-		_ = c.sql.Close()
-	}
-	generation := s.lost.Load()
-	fresh, err := postgres.ConnectReader(ctx, s.db, readSilence)
-	c.sql = nil
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		return fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	*c = *newConn(fresh, postgresDialect)
-	c.ctx, c.generation = ctx, generation
-	return nil
+	tx.Fatal = nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/headfile"
 )
 
@@ -114,16 +115,16 @@ func (h *heads) readExtended(ctx context.Context) error {
 	if len(unread) == 0 {
 		return nil
 	}
-	err := h.store.read(ctx, func(c *conn) error {
-		return c.each(func(rows *sql.Rows) error {
+	err := h.store.Read(ctx, func(c *db.Conn) error {
+		return c.Each(func(rows *sql.Rows) error {
 			var number int64
 			var t headfile.Tree
 			var root, logRoot []byte
 			if err := rows.Scan(&number, &t.Size, &root, &logRoot); err != nil {
 				return err
 			}
-			fill(t.Root[:], root)
-			fill(t.LogRoot[:], logRoot)
+			db.FillHash(t.Root[:], root)
+			db.FillHash(t.LogRoot[:], logRoot)
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if p := h.pinOf(number, headfile.Tree{}); t.Size > p.to.Size {
@@ -169,7 +170,7 @@ func (h *heads) reconnected() {
 // compareAgain makes everything known be compared again on new connections, because a connection
 // was lost.
 func (h *heads) compareAgain() {
-	h.store.lost.Add(1)
+	h.store.Reconnect()
 	h.external.Store(true)
 	h.wake.Set()
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
@@ -47,7 +48,7 @@ func (w *fileWriter) probe() error {
 	}
 	w.probed = time.Now()
 	if err := sqlite.ProbeRoom(w.path, probeBytes); err != nil {
-		return errors.Join(ErrUnavailable, err)
+		return errors.Join(db.ErrUnavailable, err)
 	}
 	return nil
 }

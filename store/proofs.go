@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/headfile"
 )
 
@@ -238,9 +239,9 @@ func (s *Store) behindOf(ctx context.Context, number int64, known headfile.Tree,
 	case err == nil:
 		l.LogID, err = parseLogID(log.ID)
 		l.company, l.companyID, l.name, l.origin = company.Chain, company.ID, log.Name, log.Origin
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, db.ErrNotFound):
 		err = nil
-		_, l.name = logOf(number)
+		_, l.name = db.LogOf(number)
 	}
 	if err != nil {
 		return nil, err

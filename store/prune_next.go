@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/internal/sleep"
+	"attestd/store/db"
 )
 
 // PruneNext takes away payloads of the caller's company that may go since BeginPrune, those of at
@@ -34,7 +35,7 @@ func (s *Store) pruneNext(ctx context.Context, by Caller, records, most int64) (
 		if err := s.Tables.intact(number); err != nil {
 			return 0, err
 		}
-		if err := s.write(ctx, func(w *conn) error { return s.takePayloads(w, number, at, to) }); err != nil {
+		if err := s.write(ctx, func(w *db.Conn) error { return s.takePayloads(w, number, at, to) }); err != nil {
 			return 0, err
 		}
 		done += to - at
@@ -49,23 +50,23 @@ func (s *Store) pruneNext(ctx context.Context, by Caller, records, most int64) (
 }
 
 // takePayloads empties the payloads of the records [from, to), and overwrites them in a file.
-func (s *Store) takePayloads(w *conn, number, from, to int64) error {
+func (s *Store) takePayloads(w *db.Conn, number, from, to int64) error {
 	if err := s.Companies.overwriteDeleted(w, true); err != nil {
 		return err
 	}
-	_, err := w.exec(`UPDATE record SET payload = '' WHERE id BETWEEN ? AND ? AND octet_length(payload) > 0`,
-		recordID(number, from), recordID(number, to)-1)
+	_, err := w.Exec(`UPDATE record SET payload = '' WHERE id BETWEEN ? AND ? AND octet_length(payload) > 0`,
+		db.RecordID(number, from), db.RecordID(number, to)-1)
 	return errors.Join(err, s.Companies.overwriteDeleted(w, false))
 }
 
 // prunedSoFar returns the index of the first record of a chain with a payload, or records. Payloads
 // go in the order of their records, so it reads few rows.
 func (s *Store) prunedSoFar(ctx context.Context, number, records int64) (at int64, err error) {
-	err = s.read(ctx, func(c *conn) (err error) {
+	err = s.Read(ctx, func(c *db.Conn) (err error) {
 		at = int64(sort.Search(int(records), func(i int) bool {
 			var has bool
 			if err == nil {
-				err = c.one([]any{&has}, `SELECT octet_length(payload) > 0 FROM record WHERE id = ?`, recordID(number, int64(i)))
+				err = c.One([]any{&has}, `SELECT octet_length(payload) > 0 FROM record WHERE id = ?`, db.RecordID(number, int64(i)))
 			}
 			return has
 		}))
@@ -79,15 +80,15 @@ func (s *Store) prunedSoFar(ctx context.Context, number, records int64) (at int6
 func (s *Store) firstPayload(ctx context.Context, number, records int64) (int64, error) {
 	for at := int64(0); at < records; at += countStep {
 		var id sql.NullInt64
-		err := s.read(ctx, func(c *conn) error {
-			return c.one([]any{&id}, `SELECT min(id) FROM record WHERE id BETWEEN ? AND ? AND octet_length(payload) > 0`,
-				recordID(number, at), recordID(number, min(at+countStep, records))-1)
+		err := s.Read(ctx, func(c *db.Conn) error {
+			return c.One([]any{&id}, `SELECT min(id) FROM record WHERE id BETWEEN ? AND ? AND octet_length(payload) > 0`,
+				db.RecordID(number, at), db.RecordID(number, min(at+countStep, records))-1)
 		})
 		if err != nil {
 			return 0, err
 		}
 		if id.Valid {
-			return id.Int64 & indexMask, nil
+			return id.Int64 & db.IndexMask, nil
 		}
 	}
 	return records, nil

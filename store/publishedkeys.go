@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"attestd/crypto/tokenkey"
+	"attestd/store/db"
 )
 
 // PublishedKeys are the keys of a company whose tokens may be valid at some time, or may be soon.
@@ -47,7 +48,7 @@ func (set tokenKeySet) publish(at time.Time) (*PublishedKeys, error) {
 	var changed time.Time
 	var public []*tokenkey.Public
 	gone := func(ended string) (time.Time, error) {
-		end, err := parseTime(ended)
+		end, err := db.ParseTime(ended)
 		return end.Add(TokenLife), err
 	}
 	if set.gone != "" {
@@ -57,7 +58,7 @@ func (set tokenKeySet) publish(at time.Time) (*PublishedKeys, error) {
 		}
 	}
 	for _, k := range set.keys {
-		came, err := parseTime(max(k.CreatedAt, k.CompromisedAt))
+		came, err := db.ParseTime(max(k.CreatedAt, k.CompromisedAt))
 		if err != nil {
 			return nil, err
 		}

@@ -8,10 +8,8 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
 )
-
-// quotaSchema is the first whose heads count bytes.
-const quotaSchema = 18
 
 // Quotas bound what companies make a server store. 0 is no bound. Bytes are those of payloads and
 // delegations; what a record needs beside them is bounded by the number of records.
@@ -36,7 +34,7 @@ type limits struct {
 
 // limit returns the limit of a log of a company. The log of the companies has none of its own.
 func (q *Quotas) limit(company int64, has limits) chain.Limit {
-	if company == Installation {
+	if company == db.Installation {
 		return chain.Limit{}
 	}
 	l := chain.Limit{Records: q.Records, Bytes: q.Bytes, Closed: has.suspended}
@@ -92,13 +90,13 @@ func (u *used) show() {
 
 // room returns how much may be added to all logs together. If that cannot be read, nothing may be:
 // the error of the read is the transaction's.
-func (w *writer) room(c *conn) chain.Room {
+func (w *writer) room(c *db.Conn) chain.Room {
 	q := &w.quotas
 	isBounded := q.AllRecords > 0 || q.AllBytes > 0
-	if !isBounded && (w.used.known || c.dialect.isRemote) {
+	if !isBounded && (w.used.known || c.IsRemote()) {
 		return chain.Room{}
 	}
-	if w.used.isOld(q, c.dialect.isRemote) {
+	if w.used.isOld(q, c.IsRemote()) {
 		if err := w.used.count(c); err != nil {
 			return chain.Room{Bounded: true}
 		}
@@ -138,14 +136,14 @@ func (u *used) spent(most, has, since int64) bool {
 }
 
 // count reads the heads, not the records.
-func (u *used) count(c *conn) error {
+func (u *used) count(c *db.Conn) error {
 	var now usage
 	servers := int64(1)
-	if err := c.one([]any{&now.records, &now.bytes}, countUsed); err != nil {
+	if err := c.One([]any{&now.records, &now.bytes}, countUsed); err != nil {
 		return err
 	}
-	if c.dialect.isRemote {
-		if err := c.one([]any{&servers}, countWriters); err != nil {
+	if c.IsRemote() {
+		if err := c.One([]any{&servers}, countWriters); err != nil {
 			return err
 		}
 	}
@@ -178,13 +176,13 @@ const registrationDay = 24 * time.Hour
 
 // mayRegister refuses another company beyond the quotas. Companies are numbered in the order of
 // their registration, so it reads one row.
-func (s Companies) mayRegister(w *conn, now time.Time) error {
+func (s Companies) mayRegister(w *db.Conn, now time.Time) error {
 	q := s.db.writer.quotas
 	if q.Companies == 0 && q.CompaniesPerDay == 0 {
 		return nil
 	}
 	var has int64
-	if err := w.one([]any{&has}, `SELECT coalesce(max(id), 0) FROM company WHERE id < ?`, int64(Installation)); err != nil {
+	if err := w.One([]any{&has}, `SELECT coalesce(max(id), 0) FROM company WHERE id < ?`, int64(db.Installation)); err != nil {
 		return err
 	}
 	if q.Companies > 0 && has >= q.Companies {
@@ -194,14 +192,14 @@ func (s Companies) mayRegister(w *conn, now time.Time) error {
 		return nil
 	}
 	var text string
-	err := w.one([]any{&text}, `SELECT registered_at FROM company WHERE id = ?`, has-q.CompaniesPerDay+1)
-	if errors.Is(err, ErrNotFound) {
+	err := w.One([]any{&text}, `SELECT registered_at FROM company WHERE id = ?`, has-q.CompaniesPerDay+1)
+	if errors.Is(err, db.ErrNotFound) {
 		return nil // somebody has taken it away, which verify finds
 	}
 	if err != nil {
 		return err
 	}
-	registered, err := parseTime(text)
+	registered, err := db.ParseTime(text)
 	if again := registered.Add(registrationDay); err == nil && now.Before(again) {
 		return &RegistrationQuotaError{q.CompaniesPerDay, registrationDay, again}
 	}

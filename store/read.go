@@ -8,44 +8,45 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/tlog"
+	"attestd/store/db"
 )
 
 // Tip implements chain.Reader. It uses one statement, and so one snapshot.
 func (v *View) Tip(ctx context.Context, number int64) (h chain.Head, next int64, err error) {
 	var root, frontier, logRoot, logFrontier []byte
 	var last sql.NullInt64
-	err = v.read(ctx, func(r *conn) error {
-		return r.one([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &h.Bytes, &last}, `SELECT length, root, frontier, timestamp,
-			`+v.since(logTrees, "log_root, log_frontier", "NULL, NULL")+`, `+v.since(quotaSchema, "bytes", "0")+`,
-			(SELECT id FROM record WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1) FROM `+v.since(twoLogs, "head", ofOneLog("head"))+` WHERE chain = ?`,
-			recordID(number, 0), recordID(number, indexMask), number)
+	err = v.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &h.Bytes, &last}, `SELECT length, root, frontier, timestamp,
+			`+v.Since(db.LogTrees, "log_root, log_frontier", "NULL, NULL")+`, `+v.Since(db.QuotaSchema, "bytes", "0")+`,
+			(SELECT id FROM record WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1) FROM `+v.Since(db.TwoLogs, "head", db.OfOneLog("head"))+` WHERE chain = ?`,
+			db.RecordID(number, 0), db.RecordID(number, db.IndexMask), number)
 	})
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		err = chain.ErrMissing
 	}
 	if err != nil {
 		return chain.Head{}, 0, fmt.Errorf("head of chain %d: %w", number, err)
 	}
 	fillHead(&h, root, frontier, logRoot, logFrontier)
-	if v.store.schema.Load() < logTrees {
+	if v.Schema() < db.LogTrees {
 		h.Log.Size = chain.NoLog
 	}
 	if last.Valid {
-		next = last.Int64&indexMask + 1
+		next = last.Int64&db.IndexMask + 1
 	}
 	return h, next, nil
 }
 
 // Owner implements chain.Reader. A control record has a member log, and an action has none.
 func (v *View) Owner(ctx context.Context, number int64) (o chain.Owner, err error) {
-	company, name := logOf(number)
-	if name == Control {
-		o.Log = string(Control)
+	company, name := db.LogOf(number)
+	if name == db.Control {
+		o.Log = string(db.Control)
 	}
-	err = v.read(ctx, func(r *conn) error {
-		return r.one([]any{&o.CompanyID}, `SELECT company_id FROM company WHERE id = ?`, company)
+	err = v.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&o.CompanyID}, `SELECT company_id FROM company WHERE id = ?`, company)
 	})
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return chain.Owner{}, nil // elsewhere, a chain without a company is reported
 	}
 	return o, err
@@ -54,38 +55,18 @@ func (v *View) Owner(ctx context.Context, number int64) (o chain.Owner, err erro
 // Records implements chain.Reader with one statement, and so one snapshot, which lasts until yield
 // has returned for the last record. Callers read short ranges.
 func (v *View) Records(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
-	return v.read(ctx, func(c *conn) error { return c.records(number, from, to, "ORDER BY id", yield) })
+	return v.Read(ctx, func(c *db.Conn) error { return c.Records(number, from, to, "ORDER BY id", yield) })
 }
 
 // RecordsBackward is like Records, from the last record to the first.
 func (v *View) RecordsBackward(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
-	return v.read(ctx, func(c *conn) error { return c.records(number, from, to, "ORDER BY id DESC", yield) })
-}
-
-// records implements Records on one connection in a given order.
-func (c *conn) records(number, from, to int64, order string, yield func(*chain.Record) error) error {
-	var r chain.Record
-	var id int64
-	var hash, signature, payload, delegation sql.RawBytes
-	row := func(rows *sql.Rows) error {
-		if err := rows.Scan(&id, &hash, &signature, &r.Timestamp, &payload, &delegation); err != nil {
-			return fmt.Errorf("records of chain %d: %w", number, err)
-		}
-		r.Index = id & indexMask
-		fill(r.Hash[:], hash)
-		fill(r.Signature[:], signature)
-		r.Payload, r.Delegation = payload, delegation
-		return yield(&r)
-	}
-	return c.each(row, `SELECT id, hash, signature, timestamp, payload, delegation FROM record WHERE id BETWEEN ? AND ? `+
-		order,
-		recordID(number, max(from, 0)), recordID(number, min(to, indexMask+1))-1)
+	return v.Read(ctx, func(c *db.Conn) error { return c.Records(number, from, to, "ORDER BY id DESC", yield) })
 }
 
 // Hashes implements chain.Reader. It costs one statement and to-from rows. If hashes are missing,
 // the error wraps chain.ErrMissing.
 func (v *View) Hashes(ctx context.Context, number int64, level int, from, to int64) ([]chain.Hash, error) {
-	if from < 0 || to > indexMask+1 || from > to {
+	if from < 0 || to > db.IndexMask+1 || from > to {
 		return nil, fmt.Errorf("hashes [%d, %d) of chain %d: %w", from, to, number, chain.ErrMissing)
 	}
 	hashes := make([]chain.Hash, 0, to-from)
@@ -95,20 +76,20 @@ func (v *View) Hashes(ctx context.Context, number int64, level int, from, to int
 		if err := rows.Scan(&index, &hash); err != nil {
 			return err
 		}
-		if index&indexMask != from+int64(len(hashes)) {
+		if index&db.IndexMask != from+int64(len(hashes)) {
 			return fmt.Errorf("hash %d: %w", from+int64(len(hashes)), chain.ErrMissing)
 		}
 		var h chain.Hash
-		fill(h[:], hash)
+		db.FillHash(h[:], hash)
 		hashes = append(hashes, h)
 		return nil
 	}
-	err := v.read(ctx, func(c *conn) error {
+	err := v.Read(ctx, func(c *db.Conn) error {
 		if level == 0 {
-			return c.each(row, `SELECT id, hash FROM record WHERE id BETWEEN ? AND ? ORDER BY id`, recordID(number, from),
-				recordID(number, to)-1)
+			return c.Each(row, `SELECT id, hash FROM record WHERE id BETWEEN ? AND ? ORDER BY id`, db.RecordID(number, from),
+				db.RecordID(number, to)-1)
 		}
-		return c.each(row, `SELECT idx, hash FROM `+v.since(twoLogs, "node", ofOneLog("node"))+
+		return c.Each(row, `SELECT idx, hash FROM `+v.Since(db.TwoLogs, "node", db.OfOneLog("node"))+
 			` WHERE chain = ? AND level = ? AND idx >= ? AND idx < ? ORDER BY idx`,
 			number, level, from, to)
 	})
@@ -125,56 +106,27 @@ func (v *View) Hashes(ctx context.Context, number int64, level int, from, to int
 func (v *View) Node(ctx context.Context, number int64, level int, index int64) (chain.Node, error) {
 	n := chain.Node{Level: level, Index: index}
 	var hash, logHash []byte
-	err := v.read(ctx, func(r *conn) error {
-		return r.one([]any{&hash, &logHash}, `SELECT hash, `+v.since(logTrees, "log_hash", "NULL")+` FROM `+
-			v.since(twoLogs, "node", ofOneLog("node"))+
+	err := v.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&hash, &logHash}, `SELECT hash, `+v.Since(db.LogTrees, "log_hash", "NULL")+` FROM `+
+			v.Since(db.TwoLogs, "node", db.OfOneLog("node"))+
 			` WHERE chain = ? AND level = ? AND idx = ?`,
 			number, level, index)
 	})
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		err = chain.ErrMissing
 	}
 	if err != nil {
 		return chain.Node{}, fmt.Errorf("node %d of level %d of chain %d: %w", index, level, number, err)
 	}
-	fill(n.Hash[:], hash)
-	fill(n.LogHash[:], logHash)
+	db.FillHash(n.Hash[:], hash)
+	db.FillHash(n.LogHash[:], logHash)
 	return n, nil
 }
 
 // fillHead decodes the stored columns of a head into h. h.Length MUST be set.
 func fillHead(h *chain.Head, root, frontier, logRoot, logFrontier []byte) {
-	fill(h.Root[:], root)
-	h.Frontier = splitHashes[chain.Hash](frontier)
-	fill(h.LogRoot[:], logRoot)
-	h.Log = tlog.Frontier{Size: h.Length, Roots: splitHashes[tlog.Hash](logFrontier)}
-}
-
-// The first schemas with log trees, and with a control log for each company.
-const (
-	logTrees = 3
-	twoLogs  = 6
-)
-
-// ofOneLog returns the SQL for a table of chains in a file from before twoLogs, where a company has
-// only its action log.
-func ofOneLog(table string) string { return "(SELECT *, company AS chain FROM " + table + ")" }
-
-// since returns the form of a part of a statement for the file's schema: now from schema on, and
-// before for older files, which are only read.
-func (v *View) since(schema int64, now, before string) string {
-	if v.store.schema.Load() < schema {
-		return before
-	}
-	return now
-}
-
-// fill copies a stored hash or signature. One of a wrong length, which only an altered file has,
-// becomes zeros, which no check accepts. So verification reports a bad record instead of a failed
-// read.
-func fill(dst, stored []byte) {
-	clear(dst)
-	if len(stored) == len(dst) {
-		copy(dst, stored)
-	}
+	db.FillHash(h.Root[:], root)
+	h.Frontier = db.SplitHashes[chain.Hash](frontier)
+	db.FillHash(h.LogRoot[:], logRoot)
+	h.Log = tlog.Frontier{Size: h.Length, Roots: db.SplitHashes[tlog.Hash](logFrontier)}
 }

@@ -10,6 +10,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 	"attestd/store/storetest"
 )
 
@@ -57,7 +58,7 @@ func TestRecountCorrectsHeads(t *testing.T) {
 	p.prune(t, 280)
 	must(t, p.Close())
 	must(t, other(t, p.path, "UPDATE head SET bytes = bytes - 77 WHERE chain = 1", "UPDATE head SET bytes = 0 WHERE chain = -1",
-		fmt.Sprintf("UPDATE head SET bytes = bytes + 5 WHERE chain = %d", store.ControlChain(store.Installation))).Close())
+		fmt.Sprintf("UPDATE head SET bytes = bytes + 5 WHERE chain = %d", store.ControlChain(db.Installation))).Close())
 	p.Store = openWith(t, p.path, p.at.options())
 	wantMiscounted(t, p.Store, 3)
 	must(t, p.VerifyContents(ctx, 2, nil))

@@ -40,8 +40,8 @@ func (w *fileWriter) committed(now time.Time) error {
 		return err
 	}
 	// An error of the checkpoint does not affect durability; the next commit tries again.
-	_ = w.conn.one([]any{new(int), new(int), new(int)}, "PRAGMA wal_checkpoint(PASSIVE)")
-	w.conn.fatal = nil
+	_ = w.conn.One([]any{new(int), new(int), new(int)}, "PRAGMA wal_checkpoint(PASSIVE)")
+	w.conn.Fatal = nil
 	return w.look() // check that the database is as the checkpoint left it
 }
 
@@ -71,8 +71,8 @@ func (w *fileWriter) rescue() error {
 		return err
 	}
 	busy := true
-	err := w.conn.one([]any{&busy, new(int), new(int)}, "PRAGMA wal_checkpoint(TRUNCATE)")
-	w.conn.fatal = nil
+	err := w.conn.One([]any{&busy, new(int), new(int)}, "PRAGMA wal_checkpoint(TRUNCATE)")
+	w.conn.Fatal = nil
 	w.rescued = err == nil && !busy
 	return nil
 }

@@ -19,7 +19,7 @@ type Retention struct {
 const Forever = time.Duration(math.MaxInt64)
 
 // The shortest times. While a clock that has leapt ahead is not trusted nothing goes at all (see
-// keyClock), and a guard of the schema refuses passports that ended within a day.
+// db.KeyClock), and a guard of the schema refuses passports that ended within a day.
 const (
 	LeastPassports = 2 * 24 * time.Hour
 	LeastTokens    = 24 * time.Hour

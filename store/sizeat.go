@@ -7,18 +7,19 @@ import (
 	"sort"
 
 	"attestd/chain/search"
+	"attestd/store/db"
 )
 
 // SizeAt returns how many of the first size records of a chain have a timestamp before a time, in
 // the format of the API. The timestamps of a chain never decrease. A missing record is a
 // *search.DamageError.
 func (v *View) SizeAt(ctx context.Context, number, size int64, at string) (before int64, err error) {
-	err = v.read(ctx, func(r *conn) error {
+	err = v.Read(ctx, func(r *db.Conn) error {
 		before = int64(sort.Search(int(size), func(i int) bool {
 			var of string
 			if err == nil {
-				err = r.one([]any{&of}, `SELECT timestamp FROM record WHERE id = ?`, recordID(number, int64(i)))
-				if errors.Is(err, ErrNotFound) {
+				err = r.One([]any{&of}, `SELECT timestamp FROM record WHERE id = ?`, db.RecordID(number, int64(i)))
+				if errors.Is(err, db.ErrNotFound) {
 					err = &search.DamageError{Index: int64(i), Cause: errors.New("it is missing")}
 				}
 			}

@@ -8,16 +8,17 @@ import (
 	"fmt"
 
 	"attestd/chain/search"
+	"attestd/store/db"
 )
 
 // summarized is the first schema with summaries.
 const summarized = 10
 
-// summaryID returns the row ID of a summary: like recordID, it combines the chain's ID and the
+// summaryID returns the row ID of a summary: like db.RecordID, it combines the chain's ID and the
 // index.
 func summaryID(number, index int64) int64 { return number<<summaryBits + index }
 
-const summaryBits = indexBits - 8 // one summary covers 2⁸ records
+const summaryBits = db.IndexBits - 8 // one summary covers 2⁸ records
 
 // Summaries implements search.Reader.
 func (s *Store) Summaries(
@@ -29,8 +30,8 @@ func (s *Store) Summaries(
 	}
 	var id int64
 	var terms sql.RawBytes
-	return s.read(ctx, func(c *conn) error {
-		return c.each(func(rows *sql.Rows) error {
+	return s.Read(ctx, func(c *db.Conn) error {
+		return c.Each(func(rows *sql.Rows) error {
 			if err := errors.Join(ctx.Err(), rows.Scan(&id, &terms)); err != nil {
 				return fmt.Errorf("summaries of chain %d: %w", number, err)
 			}
@@ -42,9 +43,9 @@ func (s *Store) Summaries(
 
 // insertSummaries inserts summaries. An existing row was computed from the same records, or
 // somebody has altered the database; verification compares them.
-func insertSummaries(w *conn, ready []search.Ready) error {
+func insertSummaries(w *db.Conn, ready []search.Ready) error {
 	for _, r := range ready {
-		if _, err := w.exec(`INSERT INTO summary (id, terms) VALUES (?, ?) ON CONFLICT (id) DO NOTHING`,
+		if _, err := w.Exec(`INSERT INTO summary (id, terms) VALUES (?, ?) ON CONFLICT (id) DO NOTHING`,
 			summaryID(r.Chain, r.Index), r.Terms); err != nil {
 			return err
 		}
@@ -56,7 +57,7 @@ func insertSummaries(w *conn, ready []search.Ready) error {
 // hide a record from searches, so it makes the verdict fail at the first record of its range. Those
 // of ranges with a payload that may be missing cannot be compared: they stay as they are.
 func (s *Store) checkSummaries(ctx context.Context, v *ChainVerdict, pruned int64) error {
-	if s.schema.Load() < summarized {
+	if s.Schema() < summarized {
 		return nil
 	}
 	for next, last := (pruned+search.Width-1)/search.Width, int64(1)<<summaryBits; next < last; {

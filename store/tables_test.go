@@ -20,6 +20,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 	"attestd/store/names"
 	"attestd/store/storetest"
 )
@@ -360,7 +361,7 @@ func looksAt(t testing.TB, s *store.Store, seen int64) []error {
 	if s.Tables.ExternalWrites() == seen {
 		return s.Tables.Changed()
 	}
-	numbers := []int64{store.Installation}
+	numbers := []int64{db.Installation}
 	for number, err := range s.Companies.Numbers(ctx, 0) {
 		must(t, err)
 		numbers = append(numbers, number)

@@ -7,16 +7,17 @@ import (
 	"errors"
 	"fmt"
 
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
 // Look notices that somebody else has written the file, which ExternalWrites counts, although
 // nothing is written. It does nothing on PostgreSQL, where other servers write.
 func (s Tables) Look(ctx context.Context) error {
-	if s.db.writer == nil || s.db.isPostgres {
+	if s.db.writer == nil || s.db.MultiWriter() {
 		return nil
 	}
-	return s.db.write(ctx, func(*conn) error { return nil })
+	return s.db.write(ctx, func(*db.Conn) error { return nil })
 }
 
 // RowsAreSigned reports whether the control logs demand that each row which may have an HMAC has
@@ -40,7 +41,7 @@ func (s Tables) CheckWebhooks(ctx context.Context, w *WebhookWatch) error {
 	now := map[webhookName][sha256.Size]byte{}
 	for after, n := any(int64(0)), tablePage; n == tablePage; {
 		var page []macRow
-		err := s.db.read(ctx, func(c *conn) (err error) {
+		err := s.db.Read(ctx, func(c *db.Conn) (err error) {
 			k, err := s.db.rowKey(c)
 			if err != nil {
 				return err
@@ -95,16 +96,16 @@ func (r *macRow) still() [sha256.Size]byte {
 func (s Tables) checkWebhook(ctx context.Context, name webhookName) error {
 	c, err := s.db.Companies.OfChain(ctx, name.company)
 	if err == nil {
-		err = s.db.read(ctx, func(r *conn) error {
+		err = s.db.Read(ctx, func(r *db.Conn) error {
 			err := s.db.Webhooks.check(r, c, name.id)
-			if !errors.Is(err, ErrNotFound) {
+			if !errors.Is(err, db.ErrNotFound) {
 				return err
 			}
 			var id sql.NullInt64
-			if err := r.one([]any{&id}, `SELECT `+aboutSubject("CAST(?1 AS BIGINT)", "?2", "", "DESC"), c.Chain, webhookTable.about(name.id)); err != nil {
+			if err := r.One([]any{&id}, `SELECT `+aboutSubject("CAST(?1 AS BIGINT)", "?2", "", "DESC"), c.Chain, webhookTable.about(name.id)); err != nil {
 				return err
 			}
-			l, err := r.controlRecord(c, id)
+			l, err := controlRecord(r, c, id)
 			if err != nil || l == nil || l.Action() == string(WebhookDeleted) {
 				return err
 			}
@@ -116,7 +117,7 @@ func (s Tables) checkWebhook(ctx context.Context, name webhookName) error {
 		_ = s.noted(&Company{Chain: name.company}, err)
 		return nil
 	}
-	if errors.Is(err, ErrNotFound) { // a company that is gone, which verification reports
+	if errors.Is(err, db.ErrNotFound) { // a company that is gone, which verification reports
 		return nil
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/tokenkey"
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
@@ -36,7 +37,7 @@ func (s TokenKeys) prepare(ctx context.Context, by Caller) map[string]*tokenkey.
 
 // rotate lets a key follow each one that signs, after the time in which verifiers learn of it. A
 // key that does not sign yet stays.
-func (s TokenKeys) rotate(w *conn, company *Company, at time.Time, next map[string]*tokenkey.Private) (events []controlEvent, err error) {
+func (s TokenKeys) rotate(w *db.Conn, company *Company, at time.Time, next map[string]*tokenkey.Private) (events []controlEvent, err error) {
 	from := at.Add(tokenKeyNotice)
 	current, err := all(w, tokenKeys.scan, "SELECT "+tokenKeys.list("token_key")+` FROM token_key WHERE company = ? AND ended_at IS NULL ORDER BY alg`, company.Chain)
 	if err != nil {
@@ -53,7 +54,7 @@ func (s TokenKeys) rotate(w *conn, company *Company, at time.Time, next map[stri
 			}
 		}
 		ended := chain.FormatTime(from)
-		if _, err := w.exec(`UPDATE token_key SET ended_at = ? WHERE company = ? AND kid = ?`, ended, company.Chain, old.KID); err != nil {
+		if _, err := w.Exec(`UPDATE token_key SET ended_at = ? WHERE company = ? AND kid = ?`, ended, company.Chain, old.KID); err != nil {
 			return nil, err
 		}
 		created, err := s.insert(w, company, private, at, from)
@@ -67,7 +68,7 @@ func (s TokenKeys) rotate(w *conn, company *Company, at time.Time, next map[stri
 
 // endCompromised declares all keys compromised whose tokens may be valid, now or later, and takes
 // their private parts out.
-func (s TokenKeys) endCompromised(w *conn, by Caller) (events []controlEvent, err error) {
+func (s TokenKeys) endCompromised(w *db.Conn, by Caller) (events []controlEvent, err error) {
 	keys, err := all(w, tokenKeys.scan, "SELECT "+tokenKeys.list("token_key")+` FROM token_key
 		WHERE company = ? AND (ended_at IS NULL OR ended_at > ?) AND compromised_at IS NULL ORDER BY kid`,
 		by.Company.Chain, chain.FormatTime(by.At.Add(-TokenLife)))
@@ -83,7 +84,7 @@ func (s TokenKeys) endCompromised(w *conn, by Caller) (events []controlEvent, er
 		if k.EndedAt != "" {
 			ended = min(ended, k.EndedAt)
 		}
-		if _, err := w.exec(`UPDATE token_key SET ended_at = ?, compromised_at = ?, private = NULL WHERE company = ? AND kid = ?`,
+		if _, err := w.Exec(`UPDATE token_key SET ended_at = ?, compromised_at = ?, private = NULL WHERE company = ? AND kid = ?`,
 			ended, now, by.Company.Chain, k.KID); err != nil {
 			return nil, err
 		}
@@ -99,7 +100,7 @@ func (s TokenKeys) replace(ctx context.Context, by Caller) {
 			"company", by.Company.ID, "error", err)
 		return
 	}
-	s.db.waitPropagation(ctx)
+	s.db.WaitPropagation(ctx)
 }
 
 // wipeAfter is how long after its end the private part of a key is there still: a request may have
@@ -111,20 +112,20 @@ func (s TokenKeys) Wipe(ctx context.Context, now time.Time) error {
 	const ended = ` FROM token_key WHERE private IS NOT NULL AND ended_at <= ?`
 	until := chain.FormatTime(now.Add(-wipeAfter))
 	var due int64
-	err := s.db.read(ctx, func(r *conn) error { return r.one([]any{&due}, "SELECT count(*)"+ended, until) })
+	err := s.db.Read(ctx, func(r *db.Conn) error { return r.One([]any{&due}, "SELECT count(*)"+ended, until) })
 	if err == nil && due > 0 {
-		err = s.db.write(ctx, func(w *conn) error {
+		err = s.db.write(ctx, func(w *db.Conn) error {
 			if err := s.db.Companies.overwriteDeleted(w, true); err != nil {
 				return err
 			}
-			if _, err := w.exec(`UPDATE token_key SET private = NULL WHERE private IS NOT NULL AND ended_at <= ?`, until); err != nil {
+			if _, err := w.Exec(`UPDATE token_key SET private = NULL WHERE private IS NOT NULL AND ended_at <= ?`, until); err != nil {
 				return err
 			}
 			return s.db.Companies.overwriteDeleted(w, false)
 		})
-		s.db.tokenKeys.forget()
-		if err == nil && !s.db.isPostgres {
-			err = sqlite.CutLog(ctx, s.db.path)
+		s.db.tokenKeys.Forget()
+		if err == nil && !s.db.MultiWriter() {
+			err = sqlite.CutLog(ctx, s.db.Path())
 		}
 	}
 	if err != nil {
@@ -134,8 +135,8 @@ func (s TokenKeys) Wipe(ctx context.Context, now time.Time) error {
 }
 
 // all reads all rows of a query.
-func all[T any](c *conn, scan func(*sql.Rows) (T, error), query string, args ...any) (rows []T, err error) {
-	err = c.each(func(r *sql.Rows) error {
+func all[T any](c *db.Conn, scan func(*sql.Rows) (T, error), query string, args ...any) (rows []T, err error) {
+	err = c.Each(func(r *sql.Rows) error {
 		row, err := scan(r)
 		rows = append(rows, row)
 		return err

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
 )
 
 // urgently returns the writeFunc for changes that must be possible even while other writes are
@@ -13,9 +14,9 @@ import (
 // the time of the records are the newest time in the file, because a time in the far future would
 // stay in it.
 func (s *Store) urgently(by *Caller) writeFunc {
-	return func(ctx context.Context, rows func(*conn) ([]chain.Draft, error)) ([]chain.Record, error) {
+	return func(ctx context.Context, rows func(*db.Conn) ([]chain.Draft, error)) ([]chain.Record, error) {
 		if s.writer == nil {
-			return nil, errReadOnly
+			return nil, db.ErrReadOnly
 		}
 		return s.log.WriteAlone(ctx, func(now time.Time) time.Time {
 			s.writer.urgent = true
@@ -34,12 +35,12 @@ func (w *writer) wrongClock(now time.Time) (newest time.Time, wrong bool) {
 	if w.conn == nil {
 		return now, false // Begin reports the error
 	}
-	err := w.clock.check(w.conn, now)
-	w.conn.fatal = nil
-	if !errors.Is(err, ErrClock) {
+	err := w.clock.Check(w.conn, now)
+	w.conn.Fatal = nil
+	if !errors.Is(err, db.ErrClock) {
 		return now, false
 	}
-	newest, err = parseTime(w.clock.newest)
+	newest, err = db.ParseTime(w.clock.Newest)
 	return newest, err == nil
 }
 
@@ -48,7 +49,7 @@ func (w *writer) wrongClock(now time.Time) (newest time.Time, wrong bool) {
 func (w *writer) mayBegin() error {
 	urgent := w.urgent
 	w.urgent = false
-	if reason := w.stopped.Load(); reason != nil && !(urgent && errors.Is(*reason, ErrRolledBack)) {
+	if reason := w.stopped.Load(); reason != nil && !(urgent && errors.Is(*reason, db.ErrRolledBack)) {
 		return *reason
 	}
 	return nil

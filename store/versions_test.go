@@ -10,6 +10,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 	"attestd/store/storetest"
 )
 
@@ -45,7 +46,7 @@ func TestRegistrationBesideAnotherVersion(t *testing.T) {
 // changeable shows that companies can be changed, and that another one can register.
 func changeable(t testing.TB, s *store.Store, ids ...string) {
 	t.Helper()
-	must(t, s.Tables.Check(ctx, store.Installation))
+	must(t, s.Tables.Check(ctx, db.Installation))
 	for _, id := range ids {
 		c := got(s.Companies.Get(ctx, id))(t)
 		must(t, s.Tables.Check(ctx, c.Chain))
@@ -77,7 +78,7 @@ func lockedOut(t testing.TB, further int) string {
 	if err := s.VerifyAll(ctx, "", 2, nil, nil); !errors.As(err, &invalid) || !strings.Contains(invalid.Reason, "table setting") {
 		t.Fatalf("before: %v", err)
 	}
-	if err := s.Tables.Check(ctx, store.Installation); !errors.Is(err, store.ErrTablesChanged) {
+	if err := s.Tables.Check(ctx, db.Installation); !errors.Is(err, store.ErrTablesChanged) {
 		t.Fatalf("before: %v", err)
 	}
 	must(t, s.Close())
@@ -132,7 +133,7 @@ func TestNextStartUnlocksManyCompanies(t *testing.T) {
 func TestSettingsAreAccepted(t *testing.T) {
 	t.Parallel()
 	s := open(t, lockedOut(t, 0))
-	for _, id := range []string{"acme", "zoo", store.InstallationID} {
+	for _, id := range []string{"acme", "zoo", db.InstallationID} {
 		got(admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: id, Reason: "another version recorded it"}))(t)
 	}
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))

@@ -5,10 +5,8 @@ import (
 	"sync"
 
 	"attestd/chain"
+	"attestd/store/db"
 )
-
-// MultiWriter says whether other servers may write the database too.
-func (s *Store) MultiWriter() bool { return s.isPostgres }
 
 // watched watches a database that other servers write too, as one of a group, until ctx is done. It
 // returns publish as it is to be used then, once it is known how long all chains are, or that this
@@ -21,17 +19,17 @@ func (s *Store) watched(ctx context.Context, group *sync.WaitGroup, o RunOptions
 			s.heads.extended(number)
 		}
 		o.Grown(number)
-		if company, name := logOf(number); name == Control {
+		if company, name := db.LogOf(number); name == db.Control {
 			o.Changed(company)
 		} else {
 			o.Others(number, from, to)
 		}
 	}
 	w.Shrunk = func(chains []int64) {
-		s.forget()
+		s.Forget()
 		publish(nil, true)
 		for _, number := range chains {
-			if _, name := logOf(number); name == Actions {
+			if _, name := db.LogOf(number); name == db.Actions {
 				o.WentBack(number)
 			}
 		}

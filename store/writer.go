@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -12,6 +11,7 @@ import (
 	"attestd/chain"
 	"attestd/chain/search"
 	"attestd/store/atrest"
+	"attestd/store/db"
 )
 
 // RunOptions are the parameters of Run.
@@ -52,7 +52,7 @@ type RunOptions struct {
 // MUST be called once, and no other process may write the file.
 func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	if s.writer == nil {
-		return errReadOnly
+		return db.ErrReadOnly
 	}
 	if o.Publish == nil {
 		o.Publish = func([]chain.Extension, bool) {}
@@ -79,16 +79,16 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 		s.journal.Store(o.Log)
 	}
 	if o.Steady == nil {
-		o.Steady = processClock()
+		o.Steady = db.ProcessClock()
 	}
 	s.log.Observe(o.Transacted)
 	defer context.AfterFunc(ctx, s.close)()
 	var vouched time.Time
 	if o.AcceptClock {
 		vouched = o.Now()
-		s.writer.clock.advance(vouched)
+		s.writer.clock.Advance(vouched)
 	}
-	s.writer.keyClock.start(o.Steady, vouched)
+	s.writer.keyClock.Start(o.Steady, vouched)
 	s.writer.keyLifetime = max(o.KeyLifetime, KeyLifetime)
 	s.quotas.CompareAndSwap(nil, &o.Quotas)
 	s.writer.wanted, s.writer.quotas = &s.quotas, *s.quotas.Load()
@@ -105,7 +105,7 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	defer beside.Wait()
 	writing, end := context.WithCancel(ctx)
 	defer end()
-	if s.isPostgres {
+	if s.MultiWriter() {
 		publish = s.watched(writing, &beside, o, publish)
 	} else {
 		beside.Go(func() { s.guardFile(writing) })
@@ -124,8 +124,8 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 // withoutControl removes the control records from a batch, which are not published.
 func withoutControl(batch []chain.Extension) []chain.Extension {
 	isControl := func(e chain.Extension) bool {
-		_, name := logOf(e.Chain)
-		return name == Control
+		_, name := db.LogOf(e.Chain)
+		return name == db.Control
 	}
 	if !slices.ContainsFunc(batch, isControl) {
 		return batch
@@ -133,13 +133,11 @@ func withoutControl(batch []chain.Extension) []chain.Extension {
 	return slices.DeleteFunc(slices.Clone(batch), isControl)
 }
 
-var errReadOnly = fmt.Errorf("%w: the database is open for reading only", ErrRefused)
-
 // Append returns a record once it is durable. An error means that nothing was written, unless it is
 // ErrUnknown.
 func (s *Store) Append(ctx context.Context, d chain.Draft) (chain.Record, error) {
 	if s.writer == nil {
-		return chain.Record{}, errReadOnly
+		return chain.Record{}, db.ErrReadOnly
 	}
 	if err := s.Rollback.HaltedChain(d.Chain); err != nil {
 		return chain.Record{}, err
@@ -152,7 +150,7 @@ func (s *Store) Append(ctx context.Context, d chain.Draft) (chain.Record, error)
 // the entry of a key of that draft, or its record.
 func (s *Store) AppendAll(ctx context.Context, drafts []chain.Draft) ([]chain.Appended, error) {
 	if s.writer == nil {
-		return nil, errReadOnly
+		return nil, db.ErrReadOnly
 	}
 	if len(drafts) == 0 {
 		return nil, nil
@@ -172,18 +170,18 @@ func (s *Store) AppendAll(ctx context.Context, drafts []chain.Draft) ([]chain.Ap
 
 // writeFunc commits rows, and with them the records of the drafts that rows returns; see
 // chain.Log.Write for what rows MUST observe.
-type writeFunc func(ctx context.Context, rows func(*conn) ([]chain.Draft, error)) ([]chain.Record, error)
+type writeFunc func(ctx context.Context, rows func(*db.Conn) ([]chain.Draft, error)) ([]chain.Record, error)
 
 // change is the writeFunc of ordinary changes.
-func (s *Store) change(ctx context.Context, rows func(*conn) ([]chain.Draft, error)) ([]chain.Record, error) {
+func (s *Store) change(ctx context.Context, rows func(*db.Conn) ([]chain.Draft, error)) ([]chain.Record, error) {
 	if s.writer == nil {
-		return nil, errReadOnly
+		return nil, db.ErrReadOnly
 	}
 	records, err := s.log.Write(ctx, s.changing(rows))
 	return records, s.refusedWrites.count(err)
 }
 
-func (s *Store) changing(rows func(*conn) ([]chain.Draft, error)) func() ([]chain.Draft, error) {
+func (s *Store) changing(rows func(*db.Conn) ([]chain.Draft, error)) func() ([]chain.Draft, error) {
 	return func() ([]chain.Draft, error) {
 		w, err := s.storage.changing()
 		if err != nil {
@@ -194,15 +192,15 @@ func (s *Store) changing(rows func(*conn) ([]chain.Draft, error)) func() ([]chai
 }
 
 // write commits a change without records.
-func (s *Store) write(ctx context.Context, rows func(*conn) error) error {
-	_, err := s.change(ctx, func(w *conn) ([]chain.Draft, error) { return nil, rows(w) })
+func (s *Store) write(ctx context.Context, rows func(*db.Conn) error) error {
+	_, err := s.change(ctx, func(w *db.Conn) ([]chain.Draft, error) { return nil, rows(w) })
 	return err
 }
 
 // Ready returns nil if a write is possible now, otherwise the error that it would return. After a
 // failure of the disk it tries to write, once a second at most.
 func (s *Store) Ready(ctx context.Context) error {
-	return s.write(ctx, func(*conn) error { return s.storage.probe() })
+	return s.write(ctx, func(*db.Conn) error { return s.storage.probe() })
 }
 
 // writer is the common part of both implementations of chain.Storage. It is owned by the goroutine
@@ -212,7 +210,7 @@ type writer struct {
 	secrets  atrest.Secrets
 	logger   *slog.Logger
 
-	conn    *conn // nil after the connection was closed
+	conn    *db.Conn // nil after the connection was closed
 	keys    keySweep
 	rekeyed []int64 // chains whose key or limit the open transaction has changed
 	quotas  Quotas
@@ -220,8 +218,8 @@ type writer struct {
 	// quotas have changed, and limits of chains that the log remembers have not
 	relimited bool
 	used      used
-	clock     clock
-	keyClock  keyClock
+	clock     db.Clock
+	keyClock  *db.KeyClock
 	doubt     *nameDoubt
 	tables    Tables // of the Store
 	// of new idempotency keys
@@ -238,7 +236,7 @@ type writer struct {
 
 func newWriter(x atrest.Secrets, u *lastUsed, d *nameDoubt) *writer {
 	return &writer{secrets: x, lastUsed: u, logger: slog.New(slog.DiscardHandler), summaries: search.NewBuilder(),
-		gaps: newGaps(), keyClock: keyClock{steady: processClock()}, doubt: d}
+		gaps: newGaps(), keyClock: db.NewKeyClock(), doubt: d}
 }
 
 // summarize returns the summaries that an extension completes.
@@ -253,8 +251,8 @@ func (w *writer) summarize(e *chain.Extension) []search.Ready {
 // storage is the destination of a Store's writes: a file, or a database server.
 type storage interface {
 	chain.Storage
-	changing() (*conn, error) // the connection, inside the transaction of the change
-	check() error             // nil while the opened database is in its place
+	changing() (*db.Conn, error) // the connection, inside the transaction of the change
+	check() error                // nil while the opened database is in its place
 	// called inside a transaction: nil if a commit will probably succeed
 	probe() error
 	close() error

@@ -14,6 +14,7 @@ import (
 	"attestd/internal/sleep"
 	"attestd/server/export"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 // Prune names the company whose payloads are pruned.
@@ -118,7 +119,7 @@ func (o *Operations) Prune(ctx context.Context, p Prune) (Pruned, error) {
 
 // ofCompany is operator of a company, and not of the log of the companies.
 func (o *Operations) ofCompany(ctx context.Context, id string) (store.Caller, error) {
-	if id == store.InstallationID {
+	if id == db.InstallationID {
 		return store.Caller{}, fmt.Errorf("%w: %s is no company", store.ErrRefused, id)
 	}
 	return o.operator(ctx, id)

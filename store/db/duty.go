@@ -1,10 +1,11 @@
-package store
+package db
 
 import (
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -41,7 +42,7 @@ var ErrDutyLost = errors.New("another server has taken over")
 // Held is a duty that this server has acquired, until it loses it. Its methods may be called at any
 // time.
 type Held struct {
-	s         *Store
+	db        *DB
 	name, run string
 	lost      chan struct{} // closed once it is lost
 
@@ -58,7 +59,7 @@ func (h *Held) Run() string { return h.run }
 // granted, by any clock of this machine, it asks the database. It returns ErrDutyLost when the duty
 // is lost, and another error when the database does not say. A nil Held is never lost.
 func (h *Held) Check(ctx context.Context) error {
-	if h == nil || !h.s.MultiWriter() {
+	if h == nil || !h.db.MultiWriter() {
 		return nil
 	}
 	if sure, err := h.isSure(); sure || err != nil {
@@ -83,12 +84,12 @@ func (h *Held) isSure() (bool, error) {
 }
 
 // left returns how long the database has granted the duty from now on. The caller holds h.mu.
-func (h *Held) left() time.Duration { return dutyTime - h.s.moment().since(h.began) }
+func (h *Held) left() time.Duration { return dutyTime - h.db.moment().since(h.began) }
 
 // renew asks the database. The caller holds h.asking.
 func (h *Held) renew(ctx context.Context) error {
-	began := h.s.moment()
-	has, err := h.s.side.Row(ctx, []any{new(string)}, renewDuty, h.name, h.s.holder, h.run, dutyTime.Milliseconds())
+	began := h.db.moment()
+	has, err := h.db.side.Row(ctx, []any{new(string)}, renewDuty, h.name, h.db.holder, h.run, dutyTime.Milliseconds())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -110,14 +111,14 @@ func (h *Held) drop() {
 	}
 }
 
-// fence returns a condition that a statement adds to its own, and the arguments of that: it is true
+// Fence returns a condition that a statement adds to its own, and the arguments of that: it is true
 // while the database says that this server holds the duty. A nil Held is never lost. The condition
 // is a part of the statement that writes, because the server may be halted between two statements.
-func (h *Held) fence() (condition string, args []any) {
-	if h == nil || !h.s.MultiWriter() {
+func (h *Held) Fence() (condition string, args []any) {
+	if h == nil || !h.db.MultiWriter() {
 		return "TRUE", nil
 	}
-	return "EXISTS (SELECT 1 FROM duty WHERE name = ? AND holder = ? AND run = ?)", []any{h.name, h.s.holder, h.run}
+	return "EXISTS (SELECT 1 FROM duty WHERE name = ? AND holder = ? AND run = ?)", []any{h.name, h.db.holder, h.run}
 }
 
 // moment is a time by the clocks of this machine. Each of them may stand still: the monotonic one
@@ -128,10 +129,10 @@ type moment struct {
 	steady time.Duration
 }
 
-func (s *Store) moment() moment {
+func (d *DB) moment() moment {
 	m := moment{at: time.Now()}
-	if s.writer != nil {
-		m.steady = s.writer.keyClock.elapsed()
+	if d.keyClock != nil {
+		m.steady = d.keyClock.elapsed()
 	}
 	return m
 }
@@ -144,10 +145,10 @@ func (m moment) since(earlier moment) time.Duration {
 // Duty calls take when this server acquires a duty and lose when it loses it, in turn, until ctx is
 // done. Then it releases the duty. On a file, the only server holds every duty from the start. take
 // and lose MUST return soon, because the duty is not renewed while they run.
-func (s *Store) Duty(ctx context.Context, name string, take func(*Held), lose func()) {
-	if !s.MultiWriter() {
-		s.duties.note(name, DutyStatus{Held: true})
-		take(&Held{s: s, name: name, run: rand.Text()})
+func (d *DB) Duty(ctx context.Context, name string, take func(*Held), lose func()) {
+	if !d.MultiWriter() {
+		d.duties.note(name, DutyStatus{Held: true})
+		take(&Held{db: d, name: name, run: rand.Text()})
 		<-ctx.Done()
 		return
 	}
@@ -157,14 +158,14 @@ func (s *Store) Duty(ctx context.Context, name string, take func(*Held), lose fu
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), dutyAsked)
 			defer cancel()
 			// on an error, the duty ends by itself
-			_, _ = s.side.Row(last, []any{new(string)}, leaveDuty, name, s.holder, held.run)
+			_, _ = d.side.Row(last, []any{new(string)}, leaveDuty, name, d.holder, held.run)
 		}
 	}()
-	s.duties.note(name, DutyStatus{Answered: time.Now()})
+	d.duties.note(name, DutyStatus{Answered: time.Now()})
 	for ctx.Err() == nil {
 		isLost, err := false, error(nil)
 		if held == nil {
-			if held, err = s.takeDuty(ctx, name); held != nil && ctx.Err() == nil {
+			if held, err = d.takeDuty(ctx, name); held != nil && ctx.Err() == nil {
 				take(held)
 			}
 		} else if isLost, err = held.keep(ctx); isLost {
@@ -175,18 +176,18 @@ func (s *Store) Duty(ctx context.Context, name string, take func(*Held), lose fu
 			return
 		}
 		if err == nil {
-			s.duties.note(name, DutyStatus{Held: held != nil, Answered: time.Now()})
+			d.duties.note(name, DutyStatus{Held: held != nil, Answered: time.Now()})
 		} else if held == nil {
-			s.duties.lose(name)
+			d.duties.lose(name)
 		}
 		held.rest(ctx)
 	}
 }
 
 // takeDuty returns nil if another server has the duty.
-func (s *Store) takeDuty(ctx context.Context, name string) (*Held, error) {
-	h := &Held{s: s, name: name, run: rand.Text(), lost: make(chan struct{}), began: s.moment()}
-	has, err := s.side.Row(ctx, []any{new(string)}, takeDuty, name, s.holder, h.run, dutyTime.Milliseconds())
+func (d *DB) takeDuty(ctx context.Context, name string) (*Held, error) {
+	h := &Held{db: d, name: name, run: rand.Text(), lost: make(chan struct{}), began: d.moment()}
+	has, err := d.side.Row(ctx, []any{new(string)}, takeDuty, name, d.holder, h.run, dutyTime.Milliseconds())
 	if !has || err != nil {
 		return nil, err
 	}
@@ -232,4 +233,47 @@ func (h *Held) rest(ctx context.Context) {
 	case <-h.lost:
 	case <-ctx.Done():
 	}
+}
+
+// DutyStatus says of a duty whether this server holds it, and when the database last said who does.
+// On a file, the only server holds all without asking: then Answered is zero.
+type DutyStatus struct {
+	Held     bool
+	Answered time.Time
+}
+
+// IsUnknown reports whether the database has not said for long enough who has the duty that another
+// server may have taken it.
+func (d DutyStatus) IsUnknown(now time.Time) bool {
+	return !d.Answered.IsZero() && now.Sub(d.Answered) > 2*dutyTime
+}
+
+// duties are those that this server asks for.
+type duties struct {
+	mu     sync.Mutex
+	byName map[string]DutyStatus
+}
+
+func (d *duties) note(name string, is DutyStatus) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.byName == nil {
+		d.byName = map[string]DutyStatus{}
+	}
+	d.byName[name] = is
+}
+
+// lose notes that this server does not hold a duty any more, which the database has not said.
+func (d *duties) lose(name string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	is := d.byName[name]
+	is.Held = false
+	d.byName[name] = is
+}
+
+func (d *duties) all() map[string]DutyStatus {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return maps.Clone(d.byName)
 }

@@ -1,4 +1,4 @@
-package store
+package db
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // ErrForeign, ErrNewer and ErrCorrupt. It reads the header before it opens the file, because
 // opening a database in WAL mode creates files beside it.
 func Identify(ctx context.Context, path string) (Settings, error) {
-	prepareDriver()
+	PrepareDriver()
 	header, err := sqlite.ReadHeader(path)
 	if err != nil {
 		return Settings{}, err
@@ -49,19 +49,19 @@ func Identify(ctx context.Context, path string) (Settings, error) {
 		return Settings{}, err
 	}
 	defer db.Close()
-	c, err := dial(ctx, db)
+	c, err := Dial(ctx, db)
 	if err != nil {
 		return Settings{}, fmt.Errorf("%s: %w", path, sqlite.ReadError(ctx, path, err))
 	}
-	defer c.close()
+	defer c.Close()
 	found, err := readSettings(c, path)
 	return found, sqlite.ReadError(ctx, path, err)
 }
 
 func checkVersion(path string, v int64) error {
 	switch {
-	case v > schemaVersion:
-		return fmt.Errorf("%s: %w: schema %d, this one knows %d", path, ErrNewer, v, schemaVersion)
+	case v > SchemaVersion:
+		return fmt.Errorf("%s: %w: schema %d, this one knows %d", path, ErrNewer, v, SchemaVersion)
 	case v < oldestSchema:
 		return fmt.Errorf("%s: %w: schema %d", path, ErrCorrupt, v)
 	}
@@ -75,9 +75,9 @@ type Settings struct {
 }
 
 // settingsOf reads the table setting of either engine.
-func settingsOf(c *conn) (Settings, error) {
+func settingsOf(c *Conn) (Settings, error) {
 	values := map[string]string{}
-	err := c.each(func(rows *sql.Rows) error {
+	err := c.Each(func(rows *sql.Rows) error {
 		var name, value string
 		err := rows.Scan(&name, &value)
 		values[name] = value
@@ -92,9 +92,9 @@ func settingsOf(c *conn) (Settings, error) {
 // readSettings queries SQLite, because the write-ahead log may have a newer version than the
 // header. It reads one row of every table, which detects truncated or overwritten files; only a
 // full check finds all damage.
-func readSettings(c *conn, path string) (found Settings, err error) {
+func readSettings(c *Conn, path string) (found Settings, err error) {
 	var version int64
-	if err = c.one([]any{&version}, "PRAGMA user_version"); err == nil {
+	if err = c.One([]any{&version}, "PRAGMA user_version"); err == nil {
 		if err := checkVersion(path, version); err != nil {
 			return found, err
 		}
@@ -105,7 +105,7 @@ func readSettings(c *conn, path string) (found Settings, err error) {
 	}
 	for _, table := range tables {
 		if err == nil {
-			err = c.each(func(*sql.Rows) error { return nil }, "SELECT * FROM "+table+" LIMIT 1")
+			err = c.Each(func(*sql.Rows) error { return nil }, "SELECT * FROM "+table+" LIMIT 1")
 		}
 	}
 	switch {

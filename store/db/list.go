@@ -1,4 +1,4 @@
-package store
+package db
 
 import (
 	"context"
@@ -11,19 +11,19 @@ import (
 // length, and a slow consumer does not block WAL checkpoints.
 const listBatch = 64
 
-// list yields the items that scan makes of the rows of a query, in batches, until a batch is empty.
+// List yields the items that scan makes of the rows of a query, in batches, until a batch is empty.
 // after returns the query's arguments for the last item, at first the zero value; what names the
 // items in errors.
-func list[T any](
-	ctx context.Context, s *Store, what string, scan func(*sql.Rows) (T, error), query string,
+func List[T any](
+	ctx context.Context, d *DB, what string, scan func(*sql.Rows) (T, error), query string,
 	after func(last T) []any,
 ) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var last T
 		for {
 			var batch []T
-			err := s.read(ctx, func(r *conn) error {
-				return r.each(func(rows *sql.Rows) error {
+			err := d.Read(ctx, func(r *Conn) error {
+				return r.Each(func(rows *sql.Rows) error {
 					item, err := scan(rows)
 					batch = append(batch, item)
 					return err
@@ -47,10 +47,10 @@ func list[T any](
 	}
 }
 
-// row scans the only row of a query, or returns ErrNotFound.
-func row[T any](c *conn, scan func(*sql.Rows) (T, error), query string, args ...any) (v T, err error) {
+// Row scans the only row of a query, or returns ErrNotFound.
+func Row[T any](c *Conn, scan func(*sql.Rows) (T, error), query string, args ...any) (v T, err error) {
 	found := false
-	err = c.each(func(rows *sql.Rows) error {
+	err = c.Each(func(rows *sql.Rows) error {
 		found = true
 		v, err = scan(rows)
 		return err

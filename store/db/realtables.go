@@ -1,4 +1,4 @@
-package store
+package db
 
 import (
 	"database/sql"
@@ -27,13 +27,13 @@ var allTables = sync.OnceValue(func() []string {
 // checkRealTables returns ErrCorrupt if a table of this program is a view, a virtual table, or has
 // generated columns. A read of one would compute what the file says, and may have no end. It reads
 // the schema alone; Check compares it whole.
-func (c *conn) checkRealTables() error {
+func (c *Conn) checkRealTables() error {
 	names := "'" + strings.Join(allTables(), "','") + "'"
 	for _, query := range []string{
 		`SELECT name FROM sqlite_schema WHERE lower(name) IN (` + names + `) AND type IN ('view', 'table') AND (type = 'view' OR coalesce(rootpage, 0) = 0)`,
 		`SELECT t.name FROM sqlite_schema t, pragma_table_xinfo(t.name) c WHERE t.type = 'table' AND lower(t.name) IN (` + names + `) AND c.hidden <> 0`,
 	} {
-		err := c.each(func(rows *sql.Rows) error {
+		err := c.Each(func(rows *sql.Rows) error {
 			var name string
 			if err := rows.Scan(&name); err != nil {
 				return err

@@ -1,4 +1,4 @@
-package store
+package db
 
 // formerSteps are the first of migrations, up to schema 10.
 var formerSteps = [...]migration{

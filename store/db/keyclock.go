@@ -1,4 +1,4 @@
-package store
+package db
 
 import (
 	"sync"
@@ -11,7 +11,7 @@ const (
 	clockGrace = 24 * time.Hour // how long the wall clock must stay ahead before it is trusted
 )
 
-// keyClock is the clock by which idempotency keys expire. It follows the wall clock, unless that
+// KeyClock is the clock by which idempotency keys expire. It follows the wall clock, unless that
 // leaps ahead. Then it continues from before the leap by a monotonic clock, until the wall clock is
 // right again or has stayed ahead for clockGrace. At the start, the newest time in the database
 // stands for the time before the leap. So a clock that is wrong for a while does not make the
@@ -19,7 +19,7 @@ const (
 //
 // It compares wall times, so no time in it has a monotonic reading: the difference of two that have
 // one is that of the readings, and a leap of the wall clock would not show.
-type keyClock struct {
+type KeyClock struct {
 	mu     sync.Mutex
 	steady func() time.Duration // monotonic clock
 	time   time.Time            // last result; zero before the first use
@@ -29,29 +29,32 @@ type keyClock struct {
 	leapt  bool                 // it leapt while this process was running
 }
 
-// processClock returns a monotonic clock. It may stand still while the machine sleeps.
-func processClock() func() time.Duration {
+// ProcessClock returns a monotonic clock. It may stand still while the machine sleeps.
+func ProcessClock() func() time.Duration {
 	start := time.Now()
 	return func() time.Duration { return time.Since(start) }
 }
 
-// start sets the monotonic clock, and a wall clock time that the operator has confirmed, or zero.
-func (k *keyClock) start(steady func() time.Duration, vouched time.Time) {
+// NewKeyClock returns a clock that is not started.
+func NewKeyClock() *KeyClock { return &KeyClock{steady: ProcessClock()} }
+
+// Start sets the monotonic clock, and a wall clock time that the operator has confirmed, or zero.
+func (k *KeyClock) Start(steady func() time.Duration, vouched time.Time) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.steady, k.time, k.at, k.ahead = steady, vouched, steady(), false
 }
 
-// hasLeapt reports whether the wall clock leapt ahead while this process was running, and is still
+// HasLeapt reports whether the wall clock leapt ahead while this process was running, and is still
 // distrusted.
-func (k *keyClock) hasLeapt() bool {
+func (k *KeyClock) HasLeapt() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.leapt
 }
 
 // elapsed returns the time of the monotonic clock, or 0 before the start.
-func (k *keyClock) elapsed() time.Duration {
+func (k *KeyClock) elapsed() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.steady == nil {
@@ -60,10 +63,10 @@ func (k *keyClock) elapsed() time.Duration {
 	return k.steady()
 }
 
-// now returns the effective time when the wall clock says wall. leapt reports whether the wall
+// Now returns the effective time when the wall clock says wall. leapt reports whether the wall
 // clock has leapt ahead while this process was running and is still distrusted. The first call
 // reads the newest time in the database from c.
-func (k *keyClock) now(c *conn, wall time.Time) (now time.Time, leapt bool, err error) {
+func (k *KeyClock) Now(c *Conn, wall time.Time) (now time.Time, leapt bool, err error) {
 	wall = wall.Round(0)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -74,7 +77,7 @@ func (k *keyClock) now(c *conn, wall time.Time) (now time.Time, leapt bool, err 
 		if err != nil {
 			return now, false, err
 		}
-		if now, err = parseTime(text); err != nil { // there is none, or it is damaged
+		if now, err = ParseTime(text); err != nil { // there is none, or it is damaged
 			now = wall
 		}
 	}
@@ -89,18 +92,18 @@ func (k *keyClock) now(c *conn, wall time.Time) (now time.Time, leapt bool, err 
 }
 
 // newest returns the newest time in the database, or "".
-func newest(c *conn) (text string, err error) {
-	err = c.one([]any{&text}, `SELECT coalesce(max(at), '') FROM (SELECT timestamp AS at FROM head
+func newest(c *Conn) (text string, err error) {
+	err = c.One([]any{&text}, `SELECT coalesce(max(at), '') FROM (SELECT timestamp AS at FROM head
 		UNION ALL SELECT registered_at FROM company) AS times`)
 	return text, err
 }
 
-// keyTime returns the time by which idempotency keys and passports expire when the clock says wall;
-// see keyClock.
-func (s *Store) keyTime(c *conn, wall time.Time) (time.Time, error) {
-	if s.writer == nil {
+// KeyTime returns the time by which idempotency keys and passports expire when the clock says wall;
+// see KeyClock.
+func (d *DB) KeyTime(c *Conn, wall time.Time) (time.Time, error) {
+	if d.keyClock == nil {
 		return wall, nil
 	}
-	now, _, err := s.writer.keyClock.now(c, wall)
+	now, _, err := d.keyClock.Now(c, wall)
 	return now, err
 }

@@ -1,4 +1,4 @@
-package store
+package db
 
 import (
 	"context"
@@ -15,14 +15,14 @@ const maxGap = 10
 
 // ClockAhead returns by how much a clock is ahead of the database server's clock, which several
 // servers share, and the uncertainty of the measurement. Both are zero for a file.
-func (s *Store) ClockAhead(ctx context.Context, clock func() time.Time) (ahead, within time.Duration, err error) {
-	if !s.isPostgres {
+func (d *DB) ClockAhead(ctx context.Context, clock func() time.Time) (ahead, within time.Duration, err error) {
+	if !d.isPostgres {
 		return 0, 0, nil
 	}
-	err = s.read(ctx, func(c *conn) error {
+	err = d.Read(ctx, func(c *Conn) error {
 		var at int64
 		before := clock()
-		if err := c.one([]any{&at}, `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`); err != nil {
+		if err := c.One([]any{&at}, `SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint`); err != nil {
 			return err
 		}
 		within = clock().Sub(before) / 2
@@ -32,25 +32,25 @@ func (s *Store) ClockAhead(ctx context.Context, clock func() time.Time) (ahead, 
 	return ahead, within, err
 }
 
-// clock protects the file from a wrong clock. The writer owns it.
-type clock struct {
-	known  bool   // newest includes the times in the file
-	newest string // "" for none
+// Clock protects the file from a wrong clock. The writer owns it.
+type Clock struct {
+	Known  bool   // newest includes the times in the file
+	Newest string // "" for none
 }
 
-// advance adds a time that is in the file, or that the operator has confirmed.
-func (k *clock) advance(now time.Time) { k.newest = max(k.newest, chain.FormatTime(now)) }
+// Advance adds a time that is in the file, or that the operator has confirmed.
+func (k *Clock) Advance(now time.Time) { k.Newest = max(k.Newest, chain.FormatTime(now)) }
 
-// check returns ErrClock for a time more than maxGap years after the newest one.
-func (k *clock) check(c *conn, now time.Time) error {
-	if !k.known {
+// Check returns ErrClock for a time more than maxGap years after the newest one.
+func (k *Clock) Check(c *Conn, now time.Time) error {
+	if !k.Known {
 		found, err := newest(c)
 		if err != nil {
 			return err
 		}
-		k.newest, k.known = max(k.newest, found), true
+		k.Newest, k.Known = max(k.Newest, found), true
 	}
-	return checkGap(now, k.newest)
+	return checkGap(now, k.Newest)
 }
 
 func checkGap(now time.Time, newest string) error {
@@ -62,8 +62,8 @@ func checkGap(now time.Time, newest string) error {
 
 // CheckClock compares a time with the newest one in the database, which it returns; "" for none. It
 // returns ErrClock for a time at which a server would refuse to write.
-func (s *Store) CheckClock(ctx context.Context, now time.Time) (at string, err error) {
-	err = s.read(ctx, func(c *conn) error {
+func (d *DB) CheckClock(ctx context.Context, now time.Time) (at string, err error) {
+	err = d.Read(ctx, func(c *Conn) error {
 		at, err = newest(c)
 		return err
 	})

@@ -1,4 +1,4 @@
-package store
+package db
 
 import (
 	"context"
@@ -16,20 +16,20 @@ import (
 //
 // It reads each table in a separate statement, so that it does not block the checkpoints of a
 // running server.
-func (s *Store) Check(ctx context.Context, schema string) error { return s.check(ctx, schema, true) }
+func (d *DB) Check(ctx context.Context, schema string) error { return d.check(ctx, schema, true) }
 
 // CheckGuards is Check without the rows, and so of the same cost whatever a database holds.
-func (s *Store) CheckGuards(ctx context.Context, schema string) error {
-	return s.check(ctx, schema, false)
+func (d *DB) CheckGuards(ctx context.Context, schema string) error {
+	return d.check(ctx, schema, false)
 }
 
-func (s *Store) check(ctx context.Context, schema string, rows bool) error {
-	if s.isPostgres {
+func (d *DB) check(ctx context.Context, schema string, rows bool) error {
+	if d.isPostgres {
 		check := postgres.CheckGuards
 		if rows {
 			check = postgres.Check
 		}
-		wrong, err := check(ctx, s.db)
+		wrong, err := check(ctx, d.pool)
 		if err == nil && len(wrong) > 0 {
 			err = fmt.Errorf("%w: %s", ErrCorrupt, strings.Join(wrong, "; "))
 		}
@@ -39,7 +39,7 @@ func (s *Store) check(ctx context.Context, schema string, rows bool) error {
 	if err != nil {
 		return fmt.Errorf("schema of this program: %w", err)
 	}
-	return s.read(ctx, func(r *conn) error {
+	return d.Read(ctx, func(r *Conn) error {
 		var wrong []string
 		if rows {
 			var err error
@@ -59,7 +59,7 @@ func (s *Store) check(ctx context.Context, schema string, rows bool) error {
 }
 
 // strayRows counts, for each table of a schema, the rows with a dangling reference.
-func (c *conn) strayRows(ctx context.Context, schema sqlite.Schema) (stray []string, err error) {
+func (c *Conn) strayRows(ctx context.Context, schema sqlite.Schema) (stray []string, err error) {
 	have, err := c.readSchema()
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (c *conn) strayRows(ctx context.Context, schema sqlite.Schema) (stray []str
 		}
 		var n int
 		var parent sql.NullString
-		err := c.sql.QueryRowContext(ctx, `SELECT count(*), min("parent") FROM pragma_foreign_key_check(?)`, o.Name).Scan(&n,
+		err := c.SQL.QueryRowContext(ctx, `SELECT count(*), min("parent") FROM pragma_foreign_key_check(?)`, o.Name).Scan(&n,
 			&parent)
 		if err != nil {
 			return nil, sentinel(err)
@@ -82,19 +82,19 @@ func (c *conn) strayRows(ctx context.Context, schema sqlite.Schema) (stray []str
 	return stray, nil
 }
 
-func (c *conn) readSchema() (sqlite.Schema, error) {
-	found, err := sqlite.ReadSchema(c.ctx, c.sql)
+func (c *Conn) readSchema() (sqlite.Schema, error) {
+	found, err := sqlite.ReadSchema(c.ctx, c.SQL)
 	return found, sentinel(err)
 }
 
 // upgradedSchema returns the schema that the file would have after an upgrade.
-func (c *conn) upgradedSchema(ctx context.Context) (sqlite.Schema, error) {
+func (c *Conn) upgradedSchema(ctx context.Context) (sqlite.Schema, error) {
 	have, err := c.readSchema()
 	if err != nil {
 		return nil, err
 	}
 	var version int
-	if err := c.one([]any{&version}, "PRAGMA user_version"); err != nil || version == schemaVersion {
+	if err := c.One([]any{&version}, "PRAGMA user_version"); err != nil || version == SchemaVersion {
 		return have, err
 	}
 	statements := have.Statements()
@@ -108,10 +108,10 @@ func (c *conn) upgradedSchema(ctx context.Context) (sqlite.Schema, error) {
 	return upgraded, err
 }
 
-// checkPages lets SQLite check every page and index. It returns ErrCorrupt if one is damaged.
-func (c *conn) checkPages(ctx context.Context) error {
+// CheckPages lets SQLite check every page and index. It returns ErrCorrupt if one is damaged.
+func (c *Conn) CheckPages(ctx context.Context) error {
 	var found string
-	err := sentinel(c.sql.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&found))
+	err := sentinel(c.SQL.QueryRowContext(ctx, "PRAGMA integrity_check(1)").Scan(&found))
 	if err == nil && found != "ok" {
 		err = fmt.Errorf("%w: %s", ErrCorrupt, found)
 	}

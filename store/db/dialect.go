@@ -1,4 +1,4 @@
-package store
+package db
 
 import (
 	"errors"
@@ -35,7 +35,7 @@ var sqliteDialect = dialect{
 	bind: func(statement string) string { return statement },
 	judge: func(err error) (error, bool) {
 		err = sentinel(err)
-		return err, !isConstraint(err) && !errors.Is(err, ErrNotFound)
+		return err, !IsConstraint(err) && !errors.Is(err, ErrNotFound)
 	},
 	rekey:    `SELECT length FROM head WHERE chain = ?`,
 	holdHead: `SELECT length, bytes FROM head WHERE chain = ?`,
@@ -48,6 +48,29 @@ var postgresDialect = dialect{bind: postgres.Rebind, text: postgres.Text, judge:
 	holdHead: `SELECT length, bytes FROM head WHERE chain = ? FOR UPDATE`,
 	recount:  `UPDATE head SET bytes = ?, epoch = epoch + 1 WHERE chain = ?`,
 	snapshot: "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", isRemote: true}
+
+// Rekey returns the length of a chain that gets a new key, or other limits. Extensions that were
+// built before fail, on other servers too.
+func (c *Conn) Rekey(chain int64) (length int64, err error) {
+	err = c.One([]any{&length}, c.dialect.rekey, chain)
+	return length, err
+}
+
+// HoldHead returns length and bytes of a head, which nobody changes then until the transaction
+// ends.
+func (c *Conn) HoldHead(chain int64) (length, bytes int64, err error) {
+	err = c.One([]any{&length, &bytes}, c.dialect.holdHead, chain)
+	return length, bytes, err
+}
+
+// SetBytes sets the bytes of a head. Extensions that were built on the former ones fail.
+func (c *Conn) SetBytes(chain, bytes int64) error {
+	_, err := c.Exec(c.dialect.recount, bytes, chain)
+	return err
+}
+
+// IsRemote reports whether other servers may write the database of the connection.
+func (c *Conn) IsRemote() bool { return c.dialect.isRemote }
 
 // arguments converts the strings among the arguments of a statement for the engine's text columns.
 func (d *dialect) arguments(args []any) []any {
@@ -81,4 +104,10 @@ func judgePostgres(err error) (error, bool) {
 		return fmt.Errorf("%w: %w", ErrCorrupt, err), true
 	}
 	return err, false
+}
+
+// PostgresSentinel wraps an error of package postgres in its sentinel.
+func PostgresSentinel(err error) error {
+	err, _ = judgePostgres(err)
+	return err
 }

@@ -1,4 +1,4 @@
-package store
+package db
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 // schema.sql makes.
 const (
 	oldestSchema  = 1
-	schemaVersion = 21
+	SchemaVersion = 21
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a
 // new schema is a new step, and schema.sql changed to match. Columns come last in their tables in
 // both, so that both ways end at the same text.
-var migrations = [schemaVersion]migration{
+var migrations = [SchemaVersion]migration{
 	1: formerSteps[1], 2: formerSteps[2], 3: formerSteps[3], 4: formerSteps[4], 5: formerSteps[5],
 	6: formerSteps[6], 7: formerSteps[7], 8: formerSteps[8], 9: formerSteps[9],
 
@@ -281,36 +281,35 @@ CREATE TRIGGER head_only_grows BEFORE UPDATE ON head WHEN NEW.chain <> OLD.chain
 PRAGMA user_version = 21;`},
 }
 
-// fingerprintSchema is the first that keeps the fingerprints of credentials beside their hashes,
-// which may be HMACs since.
-const fingerprintSchema = 5
+// Upgrading hears of an upgrade, in records; it may be nil.
+type Upgrading func(stage string, done, total int64)
 
 // migration is one step.
 type migration struct {
 	sql string
 	// puts in what no statement computes; nil for nothing
-	fill func(ctx context.Context, c *conn, o Options) error
+	fill func(ctx context.Context, c *Conn, logHost string, progress Upgrading) error
 	// statements after that: guards that would have refused it
 	guard string
 }
 
-// migrate brings the file behind c to the schema of this program, in one transaction: after a crash
+// Upgrade brings the file behind c to the schema of this program, in one transaction: after a crash
 // it is of the old schema or of the new one, whole. It returns the schema that the file had. No
 // other server writes meanwhile: the caller holds the lock.
-func migrate(ctx context.Context, c *conn, o Options) (from int64, err error) {
-	if err := c.one([]any{&from}, "PRAGMA user_version"); err != nil || from == schemaVersion {
+func Upgrade(ctx context.Context, c *Conn, logHost string, progress Upgrading) (from int64, err error) {
+	if err := c.One([]any{&from}, "PRAGMA user_version"); err != nil || from == SchemaVersion {
 		return from, err
 	}
-	tx, err := c.sql.BeginTx(ctx, nil)
+	tx, err := c.SQL.BeginTx(ctx, nil)
 	if err != nil {
 		return from, sentinel(err)
 	}
 	defer tx.Rollback() // nothing to do after the commit
-	for v := from; v < schemaVersion; v++ {
+	for v := from; v < SchemaVersion; v++ {
 		m := migrations[v]
 		_, err := tx.ExecContext(ctx, m.sql)
 		if err == nil && m.fill != nil {
-			err = m.fill(ctx, c, o)
+			err = m.fill(ctx, c, logHost, progress)
 		}
 		if err == nil {
 			_, err = tx.ExecContext(ctx, m.guard)

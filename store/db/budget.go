@@ -1,4 +1,4 @@
-package store
+package db
 
 import (
 	"context"
@@ -54,15 +54,15 @@ func (r *refusals) note(account [32]byte, until time.Time) {
 // Spend counts a call of an account against a budget of most calls per minute, which all servers on
 // the database share. A refused call is not counted. An error means that the database could not be
 // queried; the caller then uses its own counter.
-func (s *Store) Spend(ctx context.Context, account [32]byte, most int) (Spent, error) {
-	if !s.MultiWriter() {
+func (d *DB) Spend(ctx context.Context, account [32]byte, most int) (Spent, error) {
+	if !d.MultiWriter() {
 		return Spent{}, nil
 	}
-	if left := s.refused.left(account); left > 0 {
+	if left := d.refused.left(account); left > 0 {
 		return Spent{Counted: true, Frees: left}, nil
 	}
 	var used, frees int64
-	found, err := s.spending.Row(ctx, []any{&used, &frees}, spendBudget, account[:], most)
+	found, err := d.spending.Row(ctx, []any{&used, &frees}, spendBudget, account[:], most)
 	if err != nil {
 		return Spent{}, err
 	}
@@ -70,10 +70,10 @@ func (s *Store) Spend(ctx context.Context, account [32]byte, most int) (Spent, e
 		return Spent{true, true, most - int(used), time.Duration(frees) * time.Millisecond}, nil
 	}
 	// no row: the budget has become free since the first statement
-	if _, err := s.spending.Row(ctx, []any{&frees}, nextOfBudget, account[:]); err != nil {
+	if _, err := d.spending.Row(ctx, []any{&frees}, nextOfBudget, account[:]); err != nil {
 		return Spent{}, err
 	}
 	wait := max(time.Duration(frees)*time.Millisecond, time.Millisecond)
-	s.refused.note(account, time.Now().Add(wait))
+	d.refused.note(account, time.Now().Add(wait))
 	return Spent{Counted: true, Frees: wait}, nil
 }
