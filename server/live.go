@@ -4,16 +4,16 @@ import (
 	"context"
 
 	"attestd/server/limit"
-	"attestd/store"
+	"attestd/store/ledger"
 )
 
 // Live are the settings that Reload can change while the server runs.
 type Live struct {
 	Limits         limit.Limits // requests a minute
 	Registration   Registration
-	AllowedOrigins []string     // URLs of pages elsewhere that may use the API from a browser
-	Bounds         Bounds       // of what a company may have
-	Quotas         store.Quotas // of what companies may have
+	AllowedOrigins []string      // URLs of pages elsewhere that may use the API from a browser
+	Bounds         Bounds        // of what a company may have
+	Quotas         ledger.Quotas // of what companies may have
 	// free bytes on the disk of the database below which the server is not ready; 0 for no bound
 	DiskFloor int64
 	AccessLog AccessLog
@@ -40,7 +40,7 @@ func newLive(l Live, baseURL string) *live {
 func (s *Server) Reload(ctx context.Context, to Live) {
 	s.live.Store(newLive(to, s.BaseURL))
 	s.limiter.SetLimits(to.Limits)
-	s.Store.Companies.SetQuotas(to.Quotas)
+	s.Store.SetQuotas(to.Quotas)
 	s.recordStart(ctx)
 }
 

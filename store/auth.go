@@ -11,6 +11,7 @@ import (
 	"attestd/chain"
 	"attestd/crypto/keys"
 	"attestd/store/db"
+	"attestd/store/ledger"
 	"attestd/store/projection"
 )
 
@@ -212,15 +213,15 @@ func (s Credentials) find(ctx context.Context, hash [32]byte, now time.Time) (cr
 	if errors.Is(err, db.ErrNotFound) {
 		return s.findFederated(ctx, hash, anyCompany, now)
 	}
-	if err == nil && use.id != (credentialID{}) && !found.grant.expired(now) {
-		s.db.lastUsed.enqueue(use.id, chain.FormatTime(now.Truncate(time.Hour)), use.last)
+	if err == nil && use.id != (ledger.CredentialID{}) && !found.grant.expired(now) {
+		s.db.LastUsed().Enqueue(use.id, chain.FormatTime(now.Truncate(time.Hour)), use.last)
 	}
 	return found, err
 }
 
 // lastUse is when a credential was last used, as far as it is written.
 type lastUse struct {
-	id   credentialID // of none for an agent
+	id   ledger.CredentialID // of none for an agent
 	last string
 }
 
@@ -265,5 +266,5 @@ func (s Credentials) read(ctx context.Context, hash [32]byte, query string, more
 	if err := s.check(ctx, found.company, clientID, latest, has, hash); err != nil {
 		return credential{}, use, err
 	}
-	return found, lastUse{credentialID{key.Int64, client.Int64}, used.String}, nil
+	return found, lastUse{ledger.CredentialID{Key: key.Int64, Client: client.Int64}, used.String}, nil
 }

@@ -118,10 +118,10 @@ func (s *Store) Recount(ctx context.Context, number int64) (ByteCount, error) {
 		return ByteCount{}, err
 	}
 	n, err := s.recount(ctx, number, func(rows func(*db.Conn) ([]controlEvent, error)) error {
-		return s.recorded(ctx, Caller{Company: c}, s.change, func(w *db.Conn) ([]controlEvent, error) {
+		return s.recorded(ctx, Caller{Company: c}, s.Change, func(w *db.Conn) ([]controlEvent, error) {
 			events, err := rows(w)
 			if len(events) > 0 {
-				s.writer.rekeyed = append(s.writer.rekeyed, number)
+				s.Rekeyed(number)
 			}
 			return events, err
 		})

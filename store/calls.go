@@ -91,7 +91,7 @@ func (s Calls) Next(ctx context.Context, company int64, now time.Time) (next int
 // unless the duty to look at them has gone to another server.
 func (s Calls) SaveNext(ctx context.Context, duty *db.Held, next map[int64]int64) error {
 	mine, args := duty.Fence()
-	err := s.db.write(ctx, func(w *db.Conn) error {
+	err := s.db.Write(ctx, func(w *db.Conn) error {
 		for company, index := range next {
 			if _, err := w.Exec(`INSERT INTO call_watch (company, next_record) SELECT ?, ? WHERE `+mine+`
 				ON CONFLICT (company) DO UPDATE SET next_record = excluded.next_record`, slices.Concat([]any{company, index}, args)...); err != nil {
@@ -164,7 +164,7 @@ func (s Calls) Save(ctx context.Context, by Caller, calls []RefusedCall, found [
 	}
 	var err error
 	if len(found) == 0 {
-		err = s.db.write(ctx, rows)
+		err = s.db.Write(ctx, rows)
 	} else {
 		err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 			events := make([]controlEvent, len(found))

@@ -48,7 +48,7 @@ func (s Companies) Create(
 	c := &Company{ID: id, RegisteredAt: chain.FormatTime(now), key: private, complete: true}
 	label := "bootstrap"
 	key := s.db.Credentials.newKey(&label, now)
-	_, err = s.db.change(ctx, func(w *db.Conn) ([]chain.Draft, error) {
+	_, err = s.db.Change(ctx, func(w *db.Conn) ([]chain.Draft, error) {
 		if err := s.mayRegister(w, now); err != nil {
 			return nil, err
 		}

@@ -93,7 +93,7 @@ func (s Companies) listOlder(w *db.Conn, now time.Time) ([]chain.Draft, error) {
 	if err := drainSetting(w, unlistedSetting, &unlisted); err != nil || !unlisted {
 		return nil, err
 	}
-	if log := s.db.journal.Load(); log != nil {
+	if log := s.db.Logger(); log != nil {
 		log.Warn("creating the log of the companies, because the database is from before it")
 	}
 	return s.makeLog(w, now)

@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"attestd/store/db"
+	"attestd/store/ledger"
 	"attestd/store/projection"
 )
 
@@ -46,7 +47,7 @@ var quotas = right[storedQuota, projection.Quota]{
 // SetQuota changes the quota of the caller's company, for a reason that its control log says. It is
 // in force on all servers before the next record of the company.
 func (s Companies) SetQuota(ctx context.Context, by Caller, q Quota, reason string) error {
-	err := s.db.recorded(ctx, by, s.db.change, func(w *db.Conn) ([]controlEvent, error) {
+	err := s.db.recorded(ctx, by, s.db.Change, func(w *db.Conn) ([]controlEvent, error) {
 		stored := storedQuota{by.Company.Chain, q}
 		if _, err := quotas.insert(w, &stored, `ON CONFLICT (company) DO UPDATE SET max_records = excluded.max_records, max_bytes = excluded.max_bytes`); err != nil {
 			return nil, err
@@ -115,7 +116,7 @@ type Usage struct {
 // Total returns what all companies have. It reads the heads of their logs, and no record.
 func (s Companies) Total(ctx context.Context) (u Usage, err error) {
 	err = s.db.Read(ctx, func(r *db.Conn) error {
-		if err := r.One([]any{&u.Records, &u.Bytes}, countUsed); err != nil {
+		if err := r.One([]any{&u.Records, &u.Bytes}, ledger.CountUsed); err != nil {
 			return err
 		}
 		return r.One([]any{&u.Companies, &u.Suspended}, `SELECT (SELECT count(*) FROM company WHERE id < ?),

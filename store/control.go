@@ -12,6 +12,7 @@ import (
 	"attestd/chain"
 	"attestd/crypto/jcs"
 	"attestd/store/db"
+	"attestd/store/ledger"
 	"attestd/store/projection"
 )
 
@@ -132,12 +133,12 @@ func (s *Store) controlled(ctx context.Context, by Caller, rows func(*db.Conn) (
 	if err := s.Tables.intact(by.Company.Chain); err != nil {
 		return err
 	}
-	return s.recorded(ctx, by, s.change, rows)
+	return s.recorded(ctx, by, s.Change, rows)
 }
 
 // recorded is controlled by a way of its own to write, for what must work also where nothing else
 // of the company may be changed; see Changeable.
-func (s *Store) recorded(ctx context.Context, by Caller, write writeFunc, rows func(*db.Conn) ([]controlEvent, error)) error {
+func (s *Store) recorded(ctx context.Context, by Caller, write ledger.WriteFunc, rows func(*db.Conn) ([]controlEvent, error)) error {
 	var takesAway bool
 	_, err := write(ctx, func(w *db.Conn) ([]chain.Draft, error) {
 		events, err := rows(w)

@@ -15,7 +15,7 @@ import (
 func (s Checkpoints) KeepCosignature(
 	ctx context.Context, logID string, size int64, checkpoint string, by tlog.Cosignature,
 ) error {
-	err := s.db.write(ctx, func(w *db.Conn) error {
+	err := s.db.Write(ctx, func(w *db.Conn) error {
 		_, err := w.Exec(`INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (log_id, witness) DO UPDATE SET size = excluded.size, note = excluded.note, line = excluded.line WHERE excluded.size >= cosignature.size`,
 			logID, by.Key.String(), size, checkpoint, by.Line)

@@ -7,6 +7,7 @@ import (
 
 	"attestd/chain"
 	"attestd/store/db"
+	"attestd/store/ledger"
 )
 
 // Credential is an API key or an OAuth client without its secret.
@@ -42,11 +43,11 @@ func (s Credentials) List(ctx context.Context, by Caller, madeBy string) iter.Se
 			c.ExpiresAt = chain.FormatTime(end)
 		}
 		c.Kind = KindAPIKey
-		id := credentialID{key: c.id}
+		id := ledger.CredentialID{Key: c.id}
 		if c.rank == 1 {
-			c.Kind, id = KindOAuthClient, credentialID{client: c.id}
+			c.Kind, id = KindOAuthClient, ledger.CredentialID{Client: c.id}
 		}
-		c.ClientID, c.MadeBy, c.LastUsedAt = client.String, made.String, s.db.lastUsed.last(id, used.String)
+		c.ClientID, c.MadeBy, c.LastUsedAt = client.String, made.String, s.db.LastUsed().Last(id, used.String)
 		return c, err
 	}
 	return db.List(ctx, s.db.DB, "credentials", scan, `SELECT * FROM (

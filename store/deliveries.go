@@ -76,7 +76,7 @@ func (s Webhooks) Delivery(ctx context.Context, company int64, id string) (d Del
 func (s Webhooks) SaveProgress(ctx context.Context, duty *db.Held, progress map[string]Progress) error {
 	mine, args := duty.Fence()
 	s.db.Credentials.knowTokenKey(ctx)
-	err := s.db.write(ctx, func(w *db.Conn) error {
+	err := s.db.Write(ctx, func(w *db.Conn) error {
 		k, err := s.db.rowKey(w)
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 
 	"attestd/chain"
 	"attestd/store/db"
+	"attestd/store/ledger"
 )
 
 // Sentinel errors, beside those of package db. All are returned wrapped; test with errors.Is.
@@ -56,3 +57,6 @@ const (
 	Actions = db.Actions
 	Control = db.Control
 )
+
+// RunOptions are the parameters of Run.
+type RunOptions = ledger.RunOptions

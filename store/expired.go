@@ -94,7 +94,7 @@ func (s Expired) delete(ctx context.Context, w Sweep, kind, query, statement str
 
 // step runs one statement in a transaction of its own, and rests.
 func (s Expired) step(ctx context.Context, w Sweep, kind string, began time.Time, statement string, args ...any) (n int64, err error) {
-	err = s.db.write(ctx, func(c *db.Conn) error {
+	err = s.db.Write(ctx, func(c *db.Conn) error {
 		n, err = c.Exec(statement, args...)
 		return err
 	})

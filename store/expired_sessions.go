@@ -93,7 +93,7 @@ func (s Expired) session(ctx context.Context, w Sweep, e *endedSession) error {
 	for n := int64(sweepRows); n == sweepRows; {
 		began := time.Now()
 		rows := int64(0)
-		err := s.db.write(ctx, func(c *db.Conn) (err error) {
+		err := s.db.Write(ctx, func(c *db.Conn) (err error) {
 			n, rows = 0, 0
 			var newest int64
 			err = c.One([]any{&newest}, `SELECT idx FROM idempotency_key WHERE chain = ? AND name BETWEEN ? AND ? AND request = ?

@@ -46,7 +46,7 @@ func (s *Store) ExportPositions(ctx context.Context, number int64) (positions []
 // ErrDutyLost, and stores nothing, when the duty to export has gone to another server.
 func (s *Store) SaveExportPositions(ctx context.Context, duty *db.Held, name string, positions map[int64]string) error {
 	mine, args := duty.Fence()
-	err := s.write(ctx, func(w *db.Conn) error {
+	err := s.Write(ctx, func(w *db.Conn) error {
 		for number, position := range positions {
 			setting := exportSetting(name, number)
 			// Roles of servers may not change a setting, but put another one in its place.

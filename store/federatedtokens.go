@@ -44,7 +44,7 @@ func (s Federations) IssueFederated(ctx context.Context, by Caller, f Federated,
 		token = keys.NewToken(by.At)
 		s.db.Credentials.knowTokenKey(ctx)
 		if issue := s.issuing(by, f, token); known {
-			err = s.db.write(ctx, issue)
+			err = s.db.Write(ctx, issue)
 		} else {
 			err = s.issueRecorded(ctx, by, f, use, most, issue)
 		}

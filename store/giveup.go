@@ -30,13 +30,13 @@ func (s Rollback) All(ctx context.Context) ([]Behind, error) {
 // log of each affected company, or of the oldest company if the affected one is gone, in one
 // transaction. It does not record again what the logs contain already. Run MUST be running.
 func (s Rollback) Accept(ctx context.Context, accepted []Behind, reason string) error {
-	_, err := s.db.change(ctx, func(w *db.Conn) ([]chain.Draft, error) { return s.accept(ctx, w, accepted, reason) })
+	_, err := s.db.Change(ctx, func(w *db.Conn) ([]chain.Draft, error) { return s.accept(ctx, w, accepted, reason) })
 	return err
 }
 
 // MayWrite allows writes to a database that is behind its head file. The caller MUST NOT have
 // started Run, so that only Open can have stopped the writes.
-func (s Rollback) MayWrite() { s.db.writer.stopped.Store(nil) }
+func (s Rollback) MayWrite() { s.db.Resume() }
 
 // MakeHeadFile creates a new head file with the current state of the database.
 func (s Rollback) MakeHeadFile(ctx context.Context, path string) error {

@@ -13,7 +13,7 @@ import (
 // or has a different history. It returns the reason. Other companies are not affected.
 func (s Rollback) halt(b Behind) error {
 	err := &RolledBackError{[]Behind{b}}
-	if log := s.db.journal.Load(); s.db.halted.add(b.company, err) && log != nil {
+	if log := s.db.Logger(); s.db.halted.add(b.company, err) && log != nil {
 		log.Error("nothing of a company is written any more: its log was rolled back", "company", b.Company, "log", b.Log,
 			"error", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"attestd/internal/wake"
 	"attestd/store/db"
 	"attestd/store/headfile"
+	"attestd/store/ledger"
 	"attestd/store/sqlite"
 )
 
@@ -96,8 +97,8 @@ func newHeads(s *Store, path string, id headfile.ID, file *headfile.File) *heads
 // hasFile reports whether a head file is to be kept.
 func (h *heads) hasFile() bool { return h != nil && h.path != "" }
 
-// start starts the goroutine that writes the file until close.
-func (h *heads) start(log *slog.Logger) {
+// Start starts the goroutine that writes the file until close.
+func (h *heads) Start(log *slog.Logger) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.started = !h.closed; h.started {
@@ -107,8 +108,8 @@ func (h *heads) start(log *slog.Logger) {
 	}
 }
 
-// close writes what is due and stops. It gives up on a disk that hangs. Store.Close calls it once.
-func (h *heads) close() error {
+// Close writes what is due and stops. It gives up on a disk that hangs. The ledger calls it once.
+func (h *heads) Close() error {
 	h.mu.Lock()
 	h.closed = true
 	started := h.started
@@ -166,7 +167,7 @@ func (h *heads) writeCosigned(list []cosigning, err error) error {
 
 func (h *heads) run(ctx context.Context, log *slog.Logger) {
 	defer close(h.ended)
-	places, pause := time.NewTicker(lookEvery), headsRest
+	places, pause := time.NewTicker(ledger.LookEvery), headsRest
 	defer places.Stop()
 	if !h.hasFile() {
 		pause = memoryRest
@@ -237,7 +238,7 @@ func (h *heads) flush(ctx context.Context, ending bool, log *slog.Logger) error 
 			err = h.write(ctx, number, tree, headfile.Checkpoint{})
 		}
 	}
-	if err != nil || h.store.writer.stopped.Load() != nil {
+	if err != nil || h.store.Stopped() != nil {
 		return err // what was known before remains authoritative
 	}
 	return h.advance(ctx, ending, log)
@@ -278,7 +279,7 @@ func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) error
 			return nil
 		}
 	}
-	if h.file != nil || !h.hasFile() || h.store.writer.stopped.Load() != nil {
+	if h.file != nil || !h.hasFile() || h.store.Stopped() != nil {
 		return nil
 	}
 	file, err := h.store.Rollback.createHeads(ctx, h.path, h.id)
@@ -286,7 +287,7 @@ func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) error
 		return err
 	}
 	h.file = file
-	if err := h.store.write(ctx, func(w *db.Conn) error {
+	if err := h.store.Write(ctx, func(w *db.Conn) error {
 		return LeaveUnrecorded(w, unrecordedHeadFile(time.Now()))
 	}); err != nil {
 		log.Warn("the control logs will not say that the head file was made", "error", err)

@@ -11,6 +11,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/ledger"
 	"attestd/store/names"
 	"attestd/store/storetest"
 )
@@ -103,7 +104,7 @@ func TestKeysExpire(t *testing.T) {
 		must(t, db.QueryRow("SELECT count(*) FROM idempotency_key").Scan(&n))
 		return n
 	}
-	older := fmt.Sprintf("UPDATE idempotency_key SET expires_at = expires_at - %d", store.KeyLifetime.Milliseconds())
+	older := fmt.Sprintf("UPDATE idempotency_key SET expires_at = expires_at - %d", ledger.KeyLifetime.Milliseconds())
 	got(db.Exec(older + " WHERE idx < 6"))(t)
 	if _, err := recordOf(s, by(c, time.Now()), "5", "a"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("an expired key: %v", err)

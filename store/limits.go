@@ -3,10 +3,10 @@ package store
 import (
 	"database/sql"
 	"errors"
-	"slices"
 	"time"
 
 	"attestd/store/db"
+	"attestd/store/ledger"
 	"attestd/store/projection"
 )
 
@@ -14,26 +14,21 @@ import (
 // with the rows when it reads the head of a log. What it has compared it remembers for a moment.
 
 // comparedLimits is the result of a comparison: what the rows say, and what is obeyed.
-type comparedLimits struct{ rows, obeyed limits }
+type comparedLimits struct{ rows, obeyed ledger.Limits }
 
 // obeyedLimits returns what the control log says of the limits of a company, whose rows say has. A
-// difference is remembered. Rows that the open transaction has changed have no record yet.
-func (w *writer) obeyedLimits(c *db.Conn, number int64, has limits) (limits, error) {
-	company, _ := db.LogOf(number)
-	if company == db.Installation || slices.Contains(w.rekeyed, number) || w.tables.db == nil {
-		return has, nil
-	}
-	s := w.tables.db
-	known, err := db.Lookup(s.limits, company, time.Now(), func() (comparedLimits, error) { return w.tables.compareLimits(c, company, has) })
+// difference is remembered.
+func (s Tables) obeyedLimits(c *db.Conn, company int64, has ledger.Limits) (ledger.Limits, error) {
+	known, err := db.Lookup(s.db.limits, company, time.Now(), func() (comparedLimits, error) { return s.compareLimits(c, company, has) })
 	if err == nil && known.rows != has { // another transaction has changed them
-		known, err = w.tables.compareLimits(c, company, has)
+		known, err = s.compareLimits(c, company, has)
 	}
 	return known.obeyed, err
 }
 
 // compareLimits reads the rows once more, in the statement that finds the newest control records
 // about them.
-func (s Tables) compareLimits(c *db.Conn, company int64, has limits) (comparedLimits, error) {
+func (s Tables) compareLimits(c *db.Conn, company int64, has ledger.Limits) (comparedLimits, error) {
 	of := &Company{Chain: company}
 	var at, reason sql.NullString
 	var quota Quota
@@ -56,14 +51,14 @@ func (s Tables) compareLimits(c *db.Conn, company int64, has limits) (comparedLi
 		}
 	}
 	of.complete = latest[2].Tells()
-	rows := limits{at.Valid, orNull(quota.Records), orNull(quota.Bytes)}
+	rows := ledger.Limits{Suspended: at.Valid, Records: orNull(quota.Records), Bytes: orNull(quota.Bytes)}
 	obeyed := rows
 	is := suspensions.row(&storedSuspension{Suspension: Suspension{at.String, reason.String}})
 	if s.checked(of, latest[0].Suspension(is)) != nil {
-		obeyed.suspended = latest[0].Suspends()
+		obeyed.Suspended = latest[0].Suspends()
 	}
 	if s.checked(of, latest[1].Quota(quotas.row(&storedQuota{Quota: quota}))) != nil {
-		obeyed.records, obeyed.bytes = serversOr(latest[1].Quotas())
+		obeyed.Records, obeyed.Bytes = serversOr(latest[1].Quotas())
 	}
 	return comparedLimits{rows, obeyed}, nil
 }

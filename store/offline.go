@@ -5,20 +5,12 @@ import (
 	"context"
 	"slices"
 
-	"attestd/chain"
 	"attestd/store/db"
 	"attestd/store/headfile"
 )
 
 // The declarations below are for package admin. No server calls them: a *db.Conn reads and writes
 // any row, past the checks in the methods of a Store.
-
-// Change commits rows, and with them the records of the drafts that fn returns; see chain.Log.Write
-// for what fn MUST observe.
-func (s *Store) Change(ctx context.Context, fn func(*db.Conn) ([]chain.Draft, error)) error {
-	_, err := s.change(ctx, fn)
-	return err
-}
 
 // On returns a Store for reading on one connection only, which sees the writes of its own
 // transaction. name is the name of the database.

@@ -1,10 +1,9 @@
 // Package store keeps everything in one SQLite file, or in a database of PostgreSQL that other
 // servers write too.
 //
-// The rows and their SQL stand here, once for both; packages sqlite and postgres have what differs.
-// A Store has one connection that writes and a few that read. All writes go through the queue of a
-// chain.Log, which commits those of many callers together; each method has its SQL beside it. What
-// the tables mean is said in schema.sql.
+// Package db has the connections and the schema, and package ledger the logs, with one connection
+// that writes. Here are the rows of companies and of their rights, each method with its SQL beside
+// it, once for both engines. What the tables mean is said in schema.sql.
 package store
 
 import (
@@ -13,7 +12,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -23,28 +21,21 @@ import (
 	"attestd/crypto/cred"
 	"attestd/crypto/seal"
 	"attestd/store/db"
+	"attestd/store/ledger"
 	"attestd/store/sqlite"
 )
 
 // Store is an open database. It implements chain.Reader, and writes while somebody runs it.
 type Store struct {
 	View // of now, at each call
-	*db.DB
+	*ledger.Ledger
 	groups // what it does
 
-	opened    Options      // for serving; the path of its head file is absolute
-	logHost   string       // of the origins of new logs
-	lock      *sqlite.Lock // nil in a read-only store, as are writer, storage and log
-	heads     *heads       // nil for a file without one, and while the database is behind it
-	behind    []Behind     // in what it is
-	writer    *writer
-	storage   storage
-	log       *chain.Log
-	pruning   sync.Mutex // see beginPrune
-	suspected chan error // what is to be examined; see guardFile
-	closed    bool
-	closing   context.Context
-	close     context.CancelFunc // ends closing, when Run or the store is to end
+	opened  Options    // for serving; the path of its head file is absolute
+	logHost string     // of the origins of new logs
+	heads   *heads     // nil for a file without one, and while the database is behind it
+	behind  []Behind   // in what it is
+	pruning sync.Mutex // see beginPrune
 
 	verified cred.Verified // shared by all companies
 	notices  []string      // see Notices
@@ -70,7 +61,6 @@ type Store struct {
 	limits      *db.Cache[int64, db.Dated[comparedLimits]]
 	sessions    *db.Cache[sessionID, time.Time] // when they were noted, by the caller's clock
 	clients     *db.Cache[string, db.Dated[oauthSecret]]
-	lastUsed    lastUsed
 	generating  chan struct{} // has one element while token keys are generated
 	// of the first token keys of companies: for strangers who read a set, and for tokens
 	readPace, signedPace pace
@@ -78,16 +68,11 @@ type Store struct {
 
 	// the control log says that each row which may have an HMAC has one
 	rowsSigned atomic.Bool
-	doubt      *nameDoubt // whether the names of statements are complete
 	// companies whose tables differ from their control logs
 	changed changedSet
 	// companies of which a checkpoint shows that a log went back
-	halted        changedSet
-	refusedWrites refusedCount
-	quotas        atomic.Pointer[Quotas] // of RunOptions; nil before Run
-	cosigned      cosigned               // what is known of the logs of others
-	// of RunOptions, for what any goroutine finds; nil before Run
-	journal atomic.Pointer[slog.Logger]
+	halted   changedSet
+	cosigned cosigned // what is known of the logs of others
 }
 
 // owned is the name of something that belongs to a company.
@@ -153,7 +138,8 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 		return nil, err
 	}
 	s := newStore(db.NewFile(path))
-	s.lock, s.opened = l, o
+	s.opened = o
+	s.Lock(l)
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -183,22 +169,13 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 	}
 	o.LogHost = cmp.Or(o.LogHost, s.Domain().TrustDomain)
 	s.logHost = o.LogHost
-	if err := s.lock.LockFile(path); err != nil {
+	if err := l.LockFile(path); err != nil {
 		return nil, err
 	}
-	pool, err := sqlite.Open(path, sqlite.ModeWriter)
-	if err != nil {
+	if err := s.OpenFile(ctx, s.Tables.obeyedLimits); err != nil {
 		return nil, err
 	}
-	w, err := newFileWriter(ctx, pool, path, s.Secrets(), &s.lastUsed, s.doubt, s.Checked, s.damaged)
-	if err != nil {
-		pool.Close()
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	w.tables = s.Tables
-	s.writer, s.storage, s.log = w.writer, w, chain.NewLog(w)
-	s.Serve(w.keyClock, s.damaged)
-	from, err := db.Upgrade(ctx, s.writer.conn, o.LogHost, o.Progress)
+	from, err := db.Upgrade(ctx, s.WriterConn(), o.LogHost, o.Progress)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -209,7 +186,7 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 	if err := s.OpenReaders(ctx, sqlite.ModeReader); err != nil {
 		return nil, err
 	}
-	return s, s.Rollback.openKnown(ctx, o.Heads)
+	return s, s.openKnown(ctx, o.Heads)
 }
 
 // Notices are what the operator should know about how the database was found, a sentence each.
@@ -258,10 +235,9 @@ func openFileReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 }
 
 func newStore(d *db.DB) *Store {
-	s := &Store{DB: d, doubt: newNameDoubt(), suspected: make(chan error, 1), generating: make(chan struct{}, 1),
+	s := &Store{Ledger: ledger.New(d), generating: make(chan struct{}, 1),
 		readPace: pace{burst: firstKeysRead, every: firstKeysReadIn}, signedPace: pace{burst: firstKeysSigned, every: firstKeysSignedIn}}
-	s.View, s.groups = View{db.NewSource(s.DB), s}, s.group()
-	s.closing, s.close = context.WithCancel(context.Background())
+	s.View, s.groups = View{ledger.View{Source: db.NewSource(d)}, s}, s.group()
 	s.companies = db.NewCache[string, db.Dated[*Company]](s.DB)
 	s.chains = db.NewCache[int64, db.Dated[*Company]](s.DB)
 	s.credentials = db.NewCache[[sha256.Size]byte, db.Dated[credential]](s.DB)
@@ -280,4 +256,26 @@ func newStore(d *db.DB) *Store {
 	s.sessions = db.NewCache[sessionID, time.Time](s.DB)
 	s.clients = db.NewCache[string, db.Dated[oauthSecret]](s.DB)
 	return s
+}
+
+// readAgain opens a database a second time if SQLite calls it corrupt, because a single failed read
+// is not damage. It returns ErrUnavailable if the disk cannot be read.
+func readAgain(ctx context.Context, path string, open func() (*Store, error)) (*Store, error) {
+	s, err := open()
+	if db.IsDamage(err) {
+		if err = sqlite.ReadError(ctx, path, err); db.IsDamage(err) {
+			s, err = open()
+			err = sqlite.ReadError(ctx, path, err)
+		}
+	}
+	return s, err
+}
+
+// openKnown compares the database with what is known of it elsewhere, and goes on doing so.
+func (s *Store) openKnown(ctx context.Context, heads string) error {
+	err := s.Rollback.openKnown(ctx, heads)
+	if s.heads != nil {
+		s.SetGuard(s.heads)
+	}
+	return err
 }

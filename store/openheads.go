@@ -157,7 +157,7 @@ func (s Rollback) newHeadFile(ctx context.Context, path string, id headfile.ID, 
 	case !isNew:
 		s.db.notices = append(s.db.notices, "made the head file "+path+
 			", for there was none: nothing says whether this database is older than it was")
-		if err := LeaveUnrecorded(s.db.writer.conn, unrecordedHeadFile(time.Now())); err != nil {
+		if err := LeaveUnrecorded(s.db.WriterConn(), unrecordedHeadFile(time.Now())); err != nil {
 			s.db.notices = append(s.db.notices, fmt.Sprintf("the control logs will not say that the head file was made: %v",
 				err))
 		}

@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 
-	"attestd/chain"
 	"attestd/store/db"
-	"attestd/store/postgres"
 )
 
 // openServer opens a PostgreSQL database for serving, possibly beside other servers, and creates
@@ -53,20 +51,10 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 		return nil, err
 	}
 	s.notices = append(s.notices, risks...)
-	to := postgres.NewWriter(s.closing, s.Pool(), notes)
-	if _, err := to.Conn(); errors.Is(err, postgres.ErrRefused) {
-		return nil, s.NamedError(err)
-	}
-	w := newPGWriter(to, postgres.NewWatch(s.Pool()), s.Secrets(), &s.lastUsed, s.doubt)
-	if err := w.connect(); err != nil {
+	if err := s.OpenPostgres(notes, s.Tables.obeyedLimits); err != nil {
 		return nil, err
 	}
-	w.tables = s.Tables
-	s.Serve(w.keyClock, nil)
-	s.writer, s.storage, s.log = w.writer, w, chain.NewLog(w)
-	err = s.Rollback.openKnown(ctx, o.Heads)
-	w.heads = s.heads
-	return s, err
+	return s, s.openKnown(ctx, o.Heads)
 }
 
 // readServer opens a PostgreSQL database for reading.

@@ -177,7 +177,7 @@ func (h *heads) advance(ctx context.Context, ending bool, log *slog.Logger) erro
 		if !proven {
 			continue
 		}
-		if h.store.writer.stopped.Load() != nil {
+		if h.store.Stopped() != nil {
 			return nil
 		}
 		if err := h.write(ctx, number, p.to, p.checkpoint); err != nil {

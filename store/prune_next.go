@@ -35,7 +35,7 @@ func (s *Store) pruneNext(ctx context.Context, by Caller, records, most int64) (
 		if err := s.Tables.intact(number); err != nil {
 			return 0, err
 		}
-		if err := s.write(ctx, func(w *db.Conn) error { return s.takePayloads(w, number, at, to) }); err != nil {
+		if err := s.Write(ctx, func(w *db.Conn) error { return s.takePayloads(w, number, at, to) }); err != nil {
 			return 0, err
 		}
 		done += to - at

@@ -13,6 +13,7 @@ import (
 	"attestd/crypto/jose"
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/ledger"
 	"attestd/store/storetest"
 )
 
@@ -279,7 +280,7 @@ func TestPruneIsRefused(t *testing.T) {
 	p.append(t, 1)
 	p.at.pass(2*day, 2*day)
 	p.wantNotPrunable(t, 22, archiveSum, "a retry of record 21")
-	p.at.pass(store.KeyLifetime, store.KeyLifetime)
+	p.at.pass(ledger.KeyLifetime, ledger.KeyLifetime)
 	p.wantNotPrunable(t, 22, archiveSum, "webhook "+h.ID)
 	must(t, p.Webhooks.SaveProgress(ctx, nil, map[string]store.Progress{h.ID: {Next: 22}}))
 	p.begin(t, 22)

@@ -12,6 +12,7 @@ import (
 	"attestd/chain"
 	"attestd/chain/tlog"
 	"attestd/store/db"
+	"attestd/store/ledger"
 )
 
 // prunedSchema is the first in which payloads may be missing.
@@ -71,7 +72,7 @@ func (v *View) readPrune(ctx context.Context, company int64, find func(*db.Conn)
 		r = nil
 		id, err := find(c)
 		if err == nil && id.Valid {
-			r, err = record(c, control, id.Int64&db.IndexMask)
+			r, err = ledger.ReadRecord(c, control, id.Int64&db.IndexMask)
 		}
 		return err
 	})

@@ -62,7 +62,7 @@ func (set tokenKeySet) publish(at time.Time) (*PublishedKeys, error) {
 		if err != nil {
 			return nil, err
 		}
-		changed = later(changed, came)
+		changed = db.Later(changed, came)
 		if k.CompromisedAt != "" {
 			continue
 		}
@@ -72,7 +72,7 @@ func (set tokenKeySet) publish(at time.Time) (*PublishedKeys, error) {
 				return nil, err
 			}
 			if !at.Before(goes) {
-				changed, p.from = later(changed, goes), later(p.from, goes)
+				changed, p.from = db.Later(changed, goes), db.Later(p.from, goes)
 				continue
 			}
 			if p.until.IsZero() || goes.Before(p.until) {
@@ -83,11 +83,4 @@ func (set tokenKeySet) publish(at time.Time) (*PublishedKeys, error) {
 	}
 	p.Set = tokenkey.NewSet(public, changed)
 	return p, nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }

@@ -29,7 +29,7 @@ func (s Credentials) RecoverKey(ctx context.Context, companyID, via string, at t
 		return APIKey{}, err
 	}
 	if err = s.db.Rollback.HaltedChain(c.Control.Chain); err == nil {
-		err = s.db.recorded(ctx, Caller{Company: c, At: at}, s.db.change, func(*db.Conn) ([]controlEvent, error) {
+		err = s.db.recorded(ctx, Caller{Company: c, At: at}, s.db.Change, func(*db.Conn) ([]controlEvent, error) {
 			u := UnrecordedKey(companyID, key, via)
 			return []controlEvent{{u.Action, u.Subject, u.Details}}, nil
 		})

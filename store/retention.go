@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"attestd/store/ledger"
 )
 
 // Retention is how long rows stay in the database after what they are for has ended. Records of
@@ -27,7 +29,7 @@ const (
 )
 
 // DefaultRetention is what a server has without settings.
-var DefaultRetention = Retention{Passports: 30 * 24 * time.Hour, Tokens: 7 * 24 * time.Hour, Sessions: Forever, RetryKeys: KeyLifetime}
+var DefaultRetention = Retention{Passports: 30 * 24 * time.Hour, Tokens: 7 * 24 * time.Hour, Sessions: Forever, RetryKeys: ledger.KeyLifetime}
 
 // String is in the form of the flags.
 func (r Retention) String() string {

@@ -20,7 +20,7 @@ import (
 func (s Credentials) RevokeJWT(ctx context.Context, by Caller, jti string, ends time.Time) error {
 	name := revokedName(by, jti)
 	defer s.db.revokedTokens.Forget(name)
-	err := s.db.write(ctx, func(w *db.Conn) error {
+	err := s.db.Write(ctx, func(w *db.Conn) error {
 		_, err := w.Exec(`INSERT INTO revoked_token (name, expires_at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`, name[:], ends.UnixMilli())
 		return err
 	})

@@ -222,7 +222,7 @@ func (s Rollback) treeAt(ctx context.Context, l loggedHead, head *chain.Head, si
 	if err != nil {
 		return headfile.Tree{}, err
 	}
-	reader := LogReader{s.db, l.Chain}
+	reader := s.db.LogTree(db.Log{Chain: l.Chain})
 	if _, err := tlog.ProveConsistency(ctx, reader, size, tlog.Tree{Size: head.Length, Root: head.LogRoot}); err != nil {
 		return headfile.Tree{}, err
 	}

@@ -45,16 +45,16 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 	}
 	defer s.forgetKeys() // whatever the outcome
 	var tokenKeys map[string]*tokenkey.Private
-	write := s.db.change
+	write := s.db.Change
 	if compromised { // must not wait for or depend on anything else
-		write = s.db.urgently(&by)
+		write = s.db.Urgently(&by.At)
 	} else if err := s.db.Tables.intact(by.Company.Chain); err != nil {
 		return old, next, fmt.Errorf("rotate the key of company %q: %w", by.Company.ID, err)
 	} else {
 		tokenKeys = s.db.TokenKeys.prepare(ctx, by)
 	}
 	var asked time.Duration
-	if s.db.writer != nil {
+	if !s.db.IsReadOnly() {
 		asked = s.db.Elapsed()
 	}
 	var replace bool // token keys
@@ -65,7 +65,7 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 		}
 		old, next, err = s.rotate(w, by.Company, private, end, compromised)
 		for _, l := range by.Company.Logs() {
-			s.db.writer.rekeyed = append(s.db.writer.rekeyed, l.Chain)
+			s.db.Rekeyed(l.Chain)
 		}
 		if err != nil {
 			return nil, err
@@ -96,7 +96,7 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 		return old, next, nil
 	}
 	if err := sqlite.CutLog(ctx, s.db.Path()); err != nil { // the rotation is complete all the same
-		s.db.writer.logger.Warn("the seed of a former key may remain in the write-ahead log until that is truncated", "error",
+		s.db.WriterLogger().Warn("the seed of a former key may remain in the write-ahead log until that is truncated", "error",
 			err)
 	}
 	return old, next, nil

@@ -67,7 +67,7 @@ func (s Sessions) Note(ctx context.Context, by Caller, sessions ...names.Session
 		return nil
 	})
 	if err == nil && len(missing) > 0 {
-		err = s.db.write(ctx, func(w *db.Conn) error {
+		err = s.db.Write(ctx, func(w *db.Conn) error {
 			for _, of := range missing {
 				if err := mayUse(w, by, of); err != nil {
 					return err

@@ -44,7 +44,7 @@ type restoration struct {
 // HMACs, each row that may have an HMAC must have one: RecordStart gives one to the rows from
 // before.
 func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error {
-	if s.writer == nil {
+	if s.IsReadOnly() {
 		return db.ErrReadOnly
 	}
 	key, err := s.Credentials.sharedKey(ctx)
@@ -59,7 +59,7 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 	if err := s.agree(ctx, trust, key); err != nil {
 		return fmt.Errorf("record what the logs say otherwise than the last start: %w", err)
 	}
-	_, err = s.change(ctx, func(w *db.Conn) ([]chain.Draft, error) {
+	_, err = s.Change(ctx, func(w *db.Conn) ([]chain.Draft, error) {
 		if err := s.identify(w, trust, key); err != nil {
 			return nil, err
 		}
@@ -219,7 +219,7 @@ func (s *Store) agree(ctx context.Context, trust map[string]string, key []byte) 
 		if err != nil || left <= agreeStep {
 			return err
 		}
-		_, err = s.change(ctx, func(w *db.Conn) ([]chain.Draft, error) {
+		_, err = s.Change(ctx, func(w *db.Conn) ([]chain.Draft, error) {
 			if err := s.identify(w, maps.Clone(trust), key); err != nil {
 				return nil, err
 			}
@@ -254,7 +254,7 @@ func (s *Store) AgreeSettings(ctx context.Context, verify func(context.Context) 
 	if err != nil || !isNew {
 		return err
 	}
-	_, err = s.change(ctx, func(w *db.Conn) ([]chain.Draft, error) {
+	_, err = s.Change(ctx, func(w *db.Conn) ([]chain.Draft, error) {
 		stored, err := sharedSettings(w)
 		if err != nil || stored == nil {
 			return nil, err

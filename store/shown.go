@@ -56,8 +56,8 @@ func (s Checkpoints) WitnessShows(ctx context.Context, l db.Log, witness tlog.VK
 	}
 	halted := s.db.Rollback.halt(*b)
 	// if storing fails, the next start asks the witness again
-	if err := s.keepShown(ctx, l, shown); err != nil && s.db.journal.Load() != nil {
-		s.db.journal.Load().Error("a checkpoint that a witness has shown could not be stored", "witness", witness.Name, "log",
+	if err := s.keepShown(ctx, l, shown); err != nil && s.db.Logger() != nil {
+		s.db.Logger().Error("a checkpoint that a witness has shown could not be stored", "witness", witness.Name, "log",
 			l.Origin, "error", err)
 	}
 	return halted
@@ -67,7 +67,7 @@ func (s Checkpoints) WitnessShows(ctx context.Context, l db.Log, witness tlog.VK
 // line, because it is not a cosignature of the log's tree. So every server finds it at each start,
 // until an operator accepts it.
 func (s Checkpoints) keepShown(ctx context.Context, l db.Log, k KeptCheckpoint) error {
-	return s.db.write(ctx, func(w *db.Conn) error {
+	return s.db.Write(ctx, func(w *db.Conn) error {
 		_, err := w.Exec(`INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?, ?, ?, ?, '')
 			ON CONFLICT (log_id, witness) DO UPDATE SET size = excluded.size, note = excluded.note, line = excluded.line`, l.ID, shownBy+k.Witness, k.Tree.Size, k.Note)
 		return err

@@ -27,9 +27,7 @@ type DiskStatus struct {
 // Status may be called at any time.
 func (s *Store) Status() Status {
 	status := Status{HeadFile: s.Rollback.HeadFile(), Disk: s.disk(), Duties: s.Duties()}
-	if s.writer != nil {
-		status.Queue, status.ClockLeapt = s.log.Waiting(), s.writer.keyClock.HasLeapt()
-	}
+	status.Queue, status.ClockLeapt = s.Waiting()
 	return status
 }
 

@@ -52,7 +52,7 @@ func (s Companies) Resume(ctx context.Context, by Caller, reason string) (bool, 
 func (companies Companies) suspend(ctx context.Context, by Caller, next Suspension) (changed bool, err error) {
 	company := by.Company.Chain
 	defer companies.db.suspensions.Forget(company) // whatever the outcome
-	err = companies.db.recorded(ctx, by, companies.db.change, func(w *db.Conn) ([]controlEvent, error) {
+	err = companies.db.recorded(ctx, by, companies.db.Change, func(w *db.Conn) ([]controlEvent, error) {
 		var at, reason sql.NullString
 		err := w.One([]any{&at, &reason}, `SELECT suspended_at, reason FROM company_suspension WHERE company = ?`, company)
 		if err != nil && !errors.Is(err, db.ErrNotFound) {
@@ -84,7 +84,7 @@ func (s Companies) relimit(w *db.Conn, c *Company) error {
 		if _, err := w.Rekey(l.Chain); err != nil {
 			return err
 		}
-		s.db.writer.rekeyed = append(s.db.writer.rekeyed, l.Chain)
+		s.db.Rekeyed(l.Chain)
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (s Companies) Active(ctx context.Context, by Caller) error {
 		return found.At != "", err
 	})
 	if err == nil && suspended {
-		err = s.db.refusedWrites.count(ErrSuspended)
+		err = s.db.Refused(ErrSuspended)
 	}
 	if err != nil {
 		return fmt.Errorf("company %q: %w", by.Company.ID, err)

@@ -81,12 +81,12 @@ func (s Tables) replay(ctx context.Context, c *Company, of scope, pace Pace) (*c
 	if of == onlyRights || c.Chain == db.Installation {
 		return r, nil
 	}
-	generation := s.db.doubt.now()
+	generation := s.db.Names().Now()
 	broken, err := r.compareNames(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("compare the names of company %q: %w", c.ID, err)
 	}
-	s.db.doubt.settle(c.Actions.Chain, generation, broken)
+	s.db.Names().Settle(c.Actions.Chain, generation, broken)
 	return r, nil
 }
 

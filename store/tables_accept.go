@@ -58,7 +58,7 @@ func (s Tables) checkScope(ctx context.Context, number int64, of scope, pace Pac
 	if of == everything {
 		s.db.changed.remove(c.Chain)
 	}
-	if s.db.writer == nil {
+	if s.db.IsReadOnly() {
 		return nil
 	}
 	if len(found.unlisted) > 0 {
@@ -88,7 +88,7 @@ func (s Tables) enter(
 		step := rows[:min(adoptStep, len(rows))]
 		rows = rows[len(step):]
 		isLast := len(rows) == 0
-		_, err := s.db.change(ctx, func(w *db.Conn) (drafts []chain.Draft, err error) {
+		_, err := s.db.Change(ctx, func(w *db.Conn) (drafts []chain.Draft, err error) {
 			for _, d := range step {
 				event, err := s.rowEvent(w, c, action, d)
 				if err == nil && action == RowAccepted && d.Table == webhookTable.name {
@@ -228,7 +228,7 @@ func (s Tables) Accept(ctx context.Context, c *Company, differences []*projectio
 		return fmt.Errorf("accept the tables of company %q: %w", c.ID, err)
 	}
 	s.db.changed.remove(c.Chain)
-	s.db.doubt.settle(c.Actions.Chain, s.db.doubt.now(), nil)
+	s.db.Names().Settle(c.Actions.Chain, s.db.Names().Now(), nil)
 	return nil
 }
 

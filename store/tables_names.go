@@ -13,6 +13,7 @@ import (
 	"attestd/chain"
 	"attestd/crypto/jcs"
 	"attestd/store/db"
+	"attestd/store/ledger"
 	"attestd/store/names"
 	"attestd/store/projection"
 )
@@ -116,7 +117,7 @@ func (s Tables) repairNames(ctx context.Context, c *Company) error {
 	// a row that is of no record where it leads may have the name of another one
 	slices.SortStableFunc(n.repairs, func(a, b repair) int { return cmp.Compare(a.order(), b.order()) })
 	for step := range slices.Chunk(n.repairs, adoptStep) {
-		if err := s.db.write(ctx, func(w *db.Conn) error {
+		if err := s.db.Write(ctx, func(w *db.Conn) error {
 			for i := range step {
 				if err := step[i].carryOut(w, c); err != nil {
 					return err
@@ -141,7 +142,7 @@ func (r *repair) order() int {
 func (r *repair) carryOut(w *db.Conn, c *Company) (err error) {
 	switch {
 	case r.put != nil:
-		_, err = w.Exec(insertKept[1], c.Chain, r.put.Name[:], r.put.Request[:], r.put.index, chain.LastTime.UnixMilli())
+		_, err = w.Exec(ledger.InsertKeyEntries[1], c.Chain, r.put.Name[:], r.put.Request[:], r.put.index, chain.LastTime.UnixMilli())
 	case r.session != (names.Session{}):
 		_, err = w.Exec(insertSession, c.Chain, r.session.AgentID, r.session.Key, r.session.ID)
 	default:
@@ -259,8 +260,8 @@ func (n *nameComparison) records(c *db.Conn, from, to int64) error {
 // nameRows reads rows by their names.
 func nameRows(c *db.Conn, number int64, wanted []chain.Hash) (map[chain.Hash]nameRow, error) {
 	found := make(map[chain.Hash]nameRow, len(wanted))
-	err := inPieces(len(wanted), func(from, to int) error {
-		args := append(make([]any, 0, 1+keysAtOnce), number)
+	err := ledger.InPieces(len(wanted), func(from, to int) error {
+		args := append(make([]any, 0, 1+ledger.KeysAtOnce), number)
 		for i := from; i < to; i++ {
 			args = append(args, wanted[i][:])
 		}
@@ -268,7 +269,7 @@ func nameRows(c *db.Conn, number int64, wanted []chain.Hash) (map[chain.Hash]nam
 			r, err := scanNameRow(rows)
 			found[r.name] = r
 			return err
-		}, selectKept[to-from], args...)
+		}, ledger.SelectKeyEntries[to-from], args...)
 	})
 	return found, err
 }
@@ -312,7 +313,7 @@ func (n *nameComparison) name(c *db.Conn, e *expectedName, rows map[chain.Hash]n
 
 // isTwice reports whether the record that a row leads to has the name as well.
 func (n *nameComparison) isTwice(c *db.Conn, e *expectedName, row *nameRow) (bool, error) {
-	r, err := record(c, n.company.Chain, row.index)
+	r, err := ledger.ReadRecord(c, n.company.Chain, row.index)
 	if errors.Is(err, chain.ErrMissing) {
 		return false, nil
 	}

@@ -14,10 +14,10 @@ import (
 // Look notices that somebody else has written the file, which ExternalWrites counts, although
 // nothing is written. It does nothing on PostgreSQL, where other servers write.
 func (s Tables) Look(ctx context.Context) error {
-	if s.db.writer == nil || s.db.MultiWriter() {
+	if s.db.IsReadOnly() || s.db.MultiWriter() {
 		return nil
 	}
-	return s.db.write(ctx, func(*db.Conn) error { return nil })
+	return s.db.Write(ctx, func(*db.Conn) error { return nil })
 }
 
 // RowsAreSigned reports whether the control logs demand that each row which may have an HMAC has
@@ -121,4 +121,22 @@ func (s Tables) checkWebhook(ctx context.Context, name webhookName) error {
 		return nil
 	}
 	return err
+}
+
+// ExternalWrites returns how often somebody else has written the file, as far as this process has
+// noticed. On PostgreSQL nothing shows that.
+func (s Tables) ExternalWrites() int64 { return s.db.Names().Now() }
+
+// Doubted has a token when somebody else has written the file, or a company waits for the
+// comparison of its names. Waiting says which companies wait.
+func (s Tables) Doubted() <-chan struct{} { return s.db.Names().Wake }
+
+// Waiting returns the companies that wait for the comparison of their names, by number, and forgets
+// them.
+func (s Tables) Waiting() (numbers []int64) {
+	for _, number := range s.db.Names().Drain() {
+		company, _ := db.LogOf(number)
+		numbers = append(numbers, company)
+	}
+	return numbers
 }

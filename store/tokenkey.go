@@ -96,7 +96,7 @@ func (s Credentials) sharedKey(ctx context.Context) (key []byte, err error) {
 		})
 	}
 	if err = read(); errors.Is(err, db.ErrNotFound) {
-		err = s.db.write(ctx, func(w *db.Conn) error {
+		err = s.db.Write(ctx, func(w *db.Conn) error {
 			_, err := s.needTokenKey(w)
 			return err
 		})

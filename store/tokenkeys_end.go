@@ -96,7 +96,7 @@ func (s TokenKeys) endCompromised(w *db.Conn, by Caller) (events []controlEvent,
 // replace makes the keys that follow compromised ones. What fails is made when it is first needed.
 func (s TokenKeys) replace(ctx context.Context, by Caller) {
 	if _, err := s.whole(ctx, by, nil); err != nil {
-		s.db.writer.logger.Warn("the token keys that follow compromised ones are made when they are first needed",
+		s.db.WriterLogger().Warn("the token keys that follow compromised ones are made when they are first needed",
 			"company", by.Company.ID, "error", err)
 		return
 	}
@@ -114,7 +114,7 @@ func (s TokenKeys) Wipe(ctx context.Context, now time.Time) error {
 	var due int64
 	err := s.db.Read(ctx, func(r *db.Conn) error { return r.One([]any{&due}, "SELECT count(*)"+ended, until) })
 	if err == nil && due > 0 {
-		err = s.db.write(ctx, func(w *db.Conn) error {
+		err = s.db.Write(ctx, func(w *db.Conn) error {
 			if err := s.db.Companies.overwriteDeleted(w, true); err != nil {
 				return err
 			}

@@ -77,7 +77,7 @@ func (s Credentials) issueToken(ctx context.Context, by Caller, g TokenGrant, li
 		row.holder, row.jkt = heldBy(by.Key, g.JKT != ""), ""
 	}
 	s.knowTokenKey(ctx)
-	err = s.db.write(ctx, func(w *db.Conn) error {
+	err = s.db.Write(ctx, func(w *db.Conn) error {
 		if err := useProofs(w, by.At, g.Proofs); err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (s Credentials) RevokeToken(ctx context.Context, by Caller, hash [32]byte) 
 	// whatever the outcome: the next use of the token reads the database
 	defer s.db.credentials.Forget(hash)
 	defer s.db.introspected.Forget(tenantHash{by.Company.Chain, hash})
-	err := s.db.write(ctx, func(w *db.Conn) error {
+	err := s.db.Write(ctx, func(w *db.Conn) error {
 		index, former := s.db.Secrets().TokenIndex(hash), s.db.Secrets().Index(hash)
 		_, err := w.Exec(`DELETE FROM oauth_token WHERE hash IN (?, ?) AND company = ?`, index, former, by.Company.Chain)
 		if err == nil {
@@ -138,7 +138,7 @@ func (s Credentials) RevokeToken(ctx context.Context, by Caller, hash [32]byte) 
 
 // Use notes that a proof was used; ErrUsed where it was before, on any server of the database.
 func (s Credentials) Use(ctx context.Context, proof UsedProof, now time.Time) error {
-	return s.db.write(ctx, func(w *db.Conn) error {
+	return s.db.Write(ctx, func(w *db.Conn) error {
 		return useProofs(w, now, []UsedProof{proof})
 	})
 }

@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"attestd/store/db"
+	"attestd/store/ledger"
 )
 
 // View reads the database: a Store at the time of each call, and Snapshot at one moment. It
 // implements chain.Reader.
 type View struct {
-	db.Source
+	ledger.View
 	store *Store
 }
 
@@ -19,7 +20,7 @@ type View struct {
 // call the Store, which would use another connection, nor retain the View. If the connection is
 // lost before the first read, fn runs again, so it MUST set its results and not add to them.
 func (s *Store) Snapshot(ctx context.Context, fn func(*View) error) error {
-	return s.DB.Snapshot(ctx, func(at db.Source) error { return fn(&View{at, s}) })
+	return s.DB.Snapshot(ctx, func(at db.Source) error { return fn(&View{ledger.View{Source: at}, s}) })
 }
 
 // CompanyNow reads a company by its number, with its keys at the moment of the view. It returns

@@ -22,19 +22,19 @@ import (
 // host of the logs' origins with "/witness". The caller MUST call Key before Run. It returns
 // ErrRefused if the cosigner has a different name, or if name is invalid.
 func (s Cosigner) Key(ctx context.Context, name string, now time.Time) (string, ed25519.PrivateKey, error) {
-	if s.db.writer == nil {
+	if s.db.IsReadOnly() {
 		return "", nil, db.ErrReadOnly
 	}
-	fixed, private, err := s.readKey(s.db.writer.conn)
+	fixed, private, err := s.readKey(s.db.WriterConn())
 	if errors.Is(err, db.ErrNotFound) {
-		if reason := s.db.writer.stopped.Load(); reason != nil {
-			return "", nil, fmt.Errorf("key of the witness: %w", *reason)
+		if reason := s.db.Stopped(); reason != nil {
+			return "", nil, fmt.Errorf("key of the witness: %w", reason)
 		}
 		if err := s.db.cosigned.stop(); err != nil { // the key that it signed with is gone
 			return "", nil, fmt.Errorf("key of the witness: %w", err)
 		}
 		fixed = cmp.Or(name, s.db.logHost+"/witness")
-		private, err = s.makeKey(s.db.writer.conn, fixed, now)
+		private, err = s.makeKey(s.db.WriterConn(), fixed, now)
 	}
 	if err == nil && name != "" && name != fixed {
 		err = fmt.Errorf("%w: the witness is named %q, for good; asked for %q", db.ErrRefused, fixed, name)
@@ -108,7 +108,7 @@ func (l CosignedLogs) Advance(
 	hash := sha256.Sum256([]byte(origin))
 	known, err := l.store.cosigned.of(origin)
 	if err == nil {
-		err = l.store.write(ctx, func(w *db.Conn) error {
+		err = l.store.Write(ctx, func(w *db.Conn) error {
 			latest, err := latestCosigned(w, origin)
 			if err == nil {
 				err = l.store.cosigned.compare(origin, known, latest)

@@ -13,6 +13,7 @@ import (
 	"attestd/chain"
 	"attestd/internal/testenv"
 	"attestd/store/db"
+	"attestd/store/ledger"
 )
 
 // These tests are inside the package because they must decide which jobs share a transaction.
@@ -30,7 +31,7 @@ func inBubble(t *testing.T, test func(t *testing.T, s *Store)) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		go s.Run(context.Background(), RunOptions{})
+		go s.Run(context.Background(), ledger.RunOptions{})
 		test(t, s)
 	})
 }
@@ -38,12 +39,12 @@ func inBubble(t *testing.T, test func(t *testing.T, s *Store)) {
 // together runs the changes in one transaction in the given order and returns their answers.
 func together(s *Store, changes ...func(*db.Conn) error) []error {
 	running, gathered := make(chan struct{}), make(chan struct{})
-	go s.write(context.Background(), func(*db.Conn) error { close(running); <-gathered; return nil })
+	go s.Write(context.Background(), func(*db.Conn) error { close(running); <-gathered; return nil })
 	<-running // nothing else is taken until all are queued
 	errs := make([]error, len(changes))
 	var answered sync.WaitGroup
 	for i, fn := range changes {
-		answered.Go(func() { errs[i] = s.write(context.Background(), fn) })
+		answered.Go(func() { errs[i] = s.Write(context.Background(), fn) })
 		synctest.Wait()
 	}
 	close(gathered)
@@ -61,7 +62,7 @@ func put(name string) func(*db.Conn) error {
 // stored lists the values that put has stored; it reads them in a transaction of its own.
 func stored(t *testing.T, s *Store) (names string) {
 	t.Helper()
-	if err := s.write(context.Background(), func(c *db.Conn) error {
+	if err := s.Write(context.Background(), func(c *db.Conn) error {
 		return c.One([]any{&names}, `SELECT coalesce(group_concat(name, ' ' ORDER BY name), '') FROM setting
 			WHERE name NOT IN ('service_name', 'trust_domain', 'database_id')`)
 	}); err != nil {
@@ -101,7 +102,7 @@ func TestChangeRequiresControlRecord(t *testing.T) {
 		}
 		payload := []byte(`{"actionType":"build","agentId":"bot","companyId":"acme","payload":1}`)
 		change := func(name string, chains ...int64) (records []chain.Record, err error) {
-			return s.change(context.Background(), func(w *db.Conn) (drafts []chain.Draft, err error) {
+			return s.Change(context.Background(), func(w *db.Conn) (drafts []chain.Draft, err error) {
 				for _, number := range chains {
 					drafts = append(drafts, chain.Draft{Chain: number, Payload: payload, Canonical: payload})
 				}
@@ -167,7 +168,7 @@ func TestLostTransactionFailsAllItsWrites(t *testing.T) {
 						t.Errorf("answer %d: %v", i, err)
 					}
 				}
-				if err := s.write(context.Background(), put("after")); err != nil {
+				if err := s.Write(context.Background(), put("after")); err != nil {
 					t.Fatalf("the next write: %v", err)
 				}
 				if names := stored(t, s); names != "after" {
@@ -183,13 +184,13 @@ func TestBrokenConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *Store) {
 		s.companies.Put(s.companies.Generation(), "acme", db.Dated[*Company]{})
-		if _, err := s.writer.conn.Exec("BEGIN"); err != nil {
+		if _, err := s.WriterConn().Exec("BEGIN"); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.write(context.Background(), put("a")); err == nil {
+		if err := s.Write(context.Background(), put("a")); err == nil {
 			t.Fatal("a transaction within a transaction")
 		}
-		if err := s.write(context.Background(), put("b")); err != nil {
+		if err := s.Write(context.Background(), put("b")); err != nil {
 			t.Fatal(err)
 		}
 		if names := stored(t, s); names != "b" {

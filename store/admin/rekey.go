@@ -73,7 +73,7 @@ func changeSecrets(ctx context.Context, path, schema string, found atrest.Sealin
 		if err != nil {
 			return err
 		}
-		return s.Change(ctx, func(w *db.Conn) ([]chain.Draft, error) { return nil, reseal(w, s.Tables, found, old, o) })
+		return s.Write(ctx, func(w *db.Conn) error { return reseal(w, s.Tables, found, old, o) })
 	})
 	if err != nil {
 		return fmt.Errorf("change the master key: %w", err)

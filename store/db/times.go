@@ -17,3 +17,10 @@ func ParseTime(text string) (time.Time, error) {
 	}
 	return at, nil
 }
+
+func Later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}

@@ -1,4 +1,4 @@
-package store
+package ledger
 
 import (
 	"context"
@@ -9,23 +9,23 @@ import (
 	"attestd/store/db"
 )
 
-// urgently returns the writeFunc for changes that must be possible even while other writes are
-// refused because the database was rolled back or the clock is wrong. With a wrong clock, by.At and
+// Urgently returns the WriteFunc for changes that must be possible even while other writes are
+// refused because the database was rolled back or the clock is wrong. With a wrong clock, at and
 // the time of the records are the newest time in the file, because a time in the far future would
 // stay in it.
-func (s *Store) urgently(by *Caller) writeFunc {
+func (l *Ledger) Urgently(at *time.Time) WriteFunc {
 	return func(ctx context.Context, rows func(*db.Conn) ([]chain.Draft, error)) ([]chain.Record, error) {
-		if s.writer == nil {
+		if l.writer == nil {
 			return nil, db.ErrReadOnly
 		}
-		return s.log.WriteAlone(ctx, func(now time.Time) time.Time {
-			s.writer.urgent = true
-			if newest, wrong := s.writer.wrongClock(now); wrong {
-				by.At = newest
+		return l.log.WriteAlone(ctx, func(now time.Time) time.Time {
+			l.writer.urgent = true
+			if newest, wrong := l.writer.wrongClock(now); wrong {
+				*at = newest
 				return newest
 			}
 			return now
-		}, s.changing(rows))
+		}, l.changing(rows))
 	}
 }
 

@@ -1,4 +1,4 @@
-package store
+package ledger
 
 import (
 	"crypto/ed25519"
@@ -39,9 +39,9 @@ func (tx *transaction) head(number int64) (h chain.Head, key ed25519.PrivateKey,
 	company, _ := db.LogOf(number)
 	var root, frontier, logRoot, logFrontier, seed, public []byte
 	var generation int64
-	var has limits
+	var has Limits
 	err = tx.One([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &h.Bytes, &generation, &seed, &public,
-		&has.suspended, &has.records, &has.bytes},
+		&has.Suspended, &has.Records, &has.Bytes},
 		`SELECT length, root, frontier, timestamp, log_root, log_frontier, bytes, generation, seed, public_key, suspended_at IS NOT NULL, max_records, max_bytes
 		FROM head JOIN company_key k ON k.company = ?1 AND ended_at IS NULL
 			LEFT JOIN company_suspension s ON s.company = ?1 LEFT JOIN company_quota q ON q.company = ?1 WHERE chain = ?2`, company, number)

@@ -1,4 +1,4 @@
-package store
+package ledger
 
 import (
 	"context"
@@ -11,13 +11,10 @@ import (
 // watched watches a database that other servers write too, as one of a group, until ctx is done. It
 // returns publish as it is to be used then, once it is known how long all chains are, or that this
 // cannot be read now.
-func (s *Store) watched(ctx context.Context, group *sync.WaitGroup, o RunOptions, publish func([]chain.Extension, bool)) func([]chain.Extension, bool) {
-	w := s.storage.(*pgWriter).watch
-	w.Log = s.writer.logger
+func (l *Ledger) watched(ctx context.Context, group *sync.WaitGroup, o RunOptions, publish func([]chain.Extension, bool)) func([]chain.Extension, bool) {
+	w := l.storage.(*pgWriter).watch
+	w.Log = l.writer.logger
 	w.Extended = func(number, from, to int64) {
-		if s.heads != nil {
-			s.heads.extended(number)
-		}
 		o.Grown(number)
 		if company, name := db.LogOf(number); name == db.Control {
 			o.Changed(company)
@@ -26,7 +23,7 @@ func (s *Store) watched(ctx context.Context, group *sync.WaitGroup, o RunOptions
 		}
 	}
 	w.Shrunk = func(chains []int64) {
-		s.Forget()
+		l.Forget()
 		publish(nil, true)
 		for _, number := range chains {
 			if _, name := db.LogOf(number); name == db.Actions {
@@ -34,11 +31,8 @@ func (s *Store) watched(ctx context.Context, group *sync.WaitGroup, o RunOptions
 			}
 		}
 	}
-	if h := s.heads; h != nil {
-		w.Reconnected, h.wentBack = h.compareAgain, w.WentBack
-	}
-	if h := s.heads; h.hasFile() {
-		w.Compare = func(ctx context.Context, before map[int64]int64) error { return h.shrunk(ctx, before, w.Log) }
+	if l.guard != nil {
+		l.guard.Watch(w)
 	}
 	ready := make(chan struct{})
 	group.Go(func() { w.Run(ctx, func() { close(ready) }) })

@@ -1,4 +1,4 @@
-package store
+package ledger
 
 import (
 	"context"
@@ -50,8 +50,8 @@ type RunOptions struct {
 // Run commits the writes of all methods of s until ctx is done or Close is called. Then it answers
 // all waiting writes and returns nil. The server starts it, and stops it after the last request. It
 // MUST be called once, and no other process may write the file.
-func (s *Store) Run(ctx context.Context, o RunOptions) error {
-	if s.writer == nil {
+func (l *Ledger) Run(ctx context.Context, o RunOptions) error {
+	if l.writer == nil {
 		return db.ErrReadOnly
 	}
 	if o.Publish == nil {
@@ -75,23 +75,23 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	// The difference of two times with monotonic readings is 0 through a leap of the wall clock.
 	o.Now = func() time.Time { return clock().Round(0) }
 	if o.Log != nil {
-		s.writer.logger = o.Log
-		s.journal.Store(o.Log)
+		l.writer.logger = o.Log
+		l.journal.Store(o.Log)
 	}
 	if o.Steady == nil {
 		o.Steady = db.ProcessClock()
 	}
-	s.log.Observe(o.Transacted)
-	defer context.AfterFunc(ctx, s.close)()
+	l.log.Observe(o.Transacted)
+	defer context.AfterFunc(ctx, l.close)()
 	var vouched time.Time
 	if o.AcceptClock {
 		vouched = o.Now()
-		s.writer.clock.Advance(vouched)
+		l.writer.clock.Advance(vouched)
 	}
-	s.writer.keyClock.Start(o.Steady, vouched)
-	s.writer.keyLifetime = max(o.KeyLifetime, KeyLifetime)
-	s.quotas.CompareAndSwap(nil, &o.Quotas)
-	s.writer.wanted, s.writer.quotas = &s.quotas, *s.quotas.Load()
+	l.writer.keyClock.Start(o.Steady, vouched)
+	l.writer.keyLifetime = max(o.KeyLifetime, KeyLifetime)
+	l.quotas.CompareAndSwap(nil, &o.Quotas)
+	l.writer.wanted, l.writer.quotas = &l.quotas, *l.quotas.Load()
 	publish := func(batch []chain.Extension, external bool) {
 		records := 0
 		for i := range batch {
@@ -105,17 +105,17 @@ func (s *Store) Run(ctx context.Context, o RunOptions) error {
 	defer beside.Wait()
 	writing, end := context.WithCancel(ctx)
 	defer end()
-	if s.MultiWriter() {
-		publish = s.watched(writing, &beside, o, publish)
+	if l.MultiWriter() {
+		publish = l.watched(writing, &beside, o, publish)
 	} else {
-		beside.Go(func() { s.guardFile(writing) })
+		beside.Go(func() { l.guardFile(writing) })
 	}
-	if s.heads != nil {
-		s.heads.start(s.writer.logger)
+	if l.guard != nil {
+		l.guard.Start(l.writer.logger)
 	}
-	return s.log.Run(ctx, o.Now, func(batch []chain.Extension, external bool) {
-		if s.heads != nil {
-			s.heads.committed(batch, external)
+	return l.log.Run(ctx, o.Now, func(batch []chain.Extension, external bool) {
+		if l.guard != nil {
+			l.guard.Committed(batch, external)
 		}
 		publish(batch, external)
 	})
@@ -135,55 +135,42 @@ func withoutControl(batch []chain.Extension) []chain.Extension {
 
 // Append returns a record once it is durable. An error means that nothing was written, unless it is
 // ErrUnknown.
-func (s *Store) Append(ctx context.Context, d chain.Draft) (chain.Record, error) {
-	if s.writer == nil {
+func (l *Ledger) Append(ctx context.Context, d chain.Draft) (chain.Record, error) {
+	if l.writer == nil {
 		return chain.Record{}, db.ErrReadOnly
 	}
-	if err := s.Rollback.HaltedChain(d.Chain); err != nil {
-		return chain.Record{}, err
-	}
-	return s.log.Append(ctx, d)
+	return l.log.Append(ctx, d)
 }
 
 // AppendAll returns the records of drafts once all of them are durable. Its errors are those of
-// Append, and chain.DraftError. A *TablesChangedError within one means that somebody has written
-// the entry of a key of that draft, or its record.
-func (s *Store) AppendAll(ctx context.Context, drafts []chain.Draft) ([]chain.Appended, error) {
-	if s.writer == nil {
+// Append, and chain.DraftError.
+func (l *Ledger) AppendAll(ctx context.Context, drafts []chain.Draft) ([]chain.Appended, error) {
+	if l.writer == nil {
 		return nil, db.ErrReadOnly
 	}
-	if len(drafts) == 0 {
-		return nil, nil
-	}
-	if err := s.Rollback.HaltedChain(drafts[0].Chain); err != nil {
-		return nil, err
-	}
-	appended, err := s.log.AppendAll(ctx, drafts)
+	appended, err := l.log.AppendAll(ctx, drafts)
 	if err == nil {
-		err = s.checkAnswers(ctx, drafts, appended)
+		err = l.checkAnswers(ctx, drafts, appended)
 	}
-	if err != nil {
-		return nil, s.refusedWrites.count(s.Tables.forged(ctx, drafts[0].Chain, err))
-	}
-	return appended, nil
+	return appended, err
 }
 
-// writeFunc commits rows, and with them the records of the drafts that rows returns; see
+// WriteFunc commits rows, and with them the records of the drafts that rows returns; see
 // chain.Log.Write for what rows MUST observe.
-type writeFunc func(ctx context.Context, rows func(*db.Conn) ([]chain.Draft, error)) ([]chain.Record, error)
+type WriteFunc func(ctx context.Context, rows func(*db.Conn) ([]chain.Draft, error)) ([]chain.Record, error)
 
-// change is the writeFunc of ordinary changes.
-func (s *Store) change(ctx context.Context, rows func(*db.Conn) ([]chain.Draft, error)) ([]chain.Record, error) {
-	if s.writer == nil {
+// Change is the WriteFunc of ordinary changes.
+func (l *Ledger) Change(ctx context.Context, rows func(*db.Conn) ([]chain.Draft, error)) ([]chain.Record, error) {
+	if l.writer == nil {
 		return nil, db.ErrReadOnly
 	}
-	records, err := s.log.Write(ctx, s.changing(rows))
-	return records, s.refusedWrites.count(err)
+	records, err := l.log.Write(ctx, l.changing(rows))
+	return records, l.refused.count(err)
 }
 
-func (s *Store) changing(rows func(*db.Conn) ([]chain.Draft, error)) func() ([]chain.Draft, error) {
+func (l *Ledger) changing(rows func(*db.Conn) ([]chain.Draft, error)) func() ([]chain.Draft, error) {
 	return func() ([]chain.Draft, error) {
-		w, err := s.storage.changing()
+		w, err := l.storage.changing()
 		if err != nil {
 			return nil, err
 		}
@@ -191,22 +178,32 @@ func (s *Store) changing(rows func(*db.Conn) ([]chain.Draft, error)) func() ([]c
 	}
 }
 
-// write commits a change without records.
-func (s *Store) write(ctx context.Context, rows func(*db.Conn) error) error {
-	_, err := s.change(ctx, func(w *db.Conn) ([]chain.Draft, error) { return nil, rows(w) })
+// Write commits a change without records.
+func (l *Ledger) Write(ctx context.Context, rows func(*db.Conn) error) error {
+	_, err := l.Change(ctx, func(w *db.Conn) ([]chain.Draft, error) { return nil, rows(w) })
 	return err
 }
 
 // Ready returns nil if a write is possible now, otherwise the error that it would return. After a
 // failure of the disk it tries to write, once a second at most.
-func (s *Store) Ready(ctx context.Context) error {
-	return s.write(ctx, func(*db.Conn) error { return s.storage.probe() })
+func (l *Ledger) Ready(ctx context.Context) error {
+	return l.Write(ctx, func(*db.Conn) error { return l.storage.probe() })
+}
+
+// obeyedLimits returns what is obeyed of the limits of a chain's company, whose rows say has. Rows
+// that the open transaction has changed have no record yet, and count.
+func (w *writer) obeyedLimits(c *db.Conn, number int64, has Limits) (Limits, error) {
+	company, _ := db.LogOf(number)
+	if company == db.Installation || slices.Contains(w.rekeyed, number) || w.obeyed == nil {
+		return has, nil
+	}
+	return w.obeyed(c, company, has)
 }
 
 // writer is the common part of both implementations of chain.Storage. It is owned by the goroutine
 // of Run while that runs.
 type writer struct {
-	lastUsed *lastUsed
+	lastUsed *LastUsed
 	secrets  atrest.Secrets
 	logger   *slog.Logger
 
@@ -220,21 +217,21 @@ type writer struct {
 	used      used
 	clock     db.Clock
 	keyClock  *db.KeyClock
-	doubt     *nameDoubt
-	tables    Tables // of the Store
+	doubt     *NameDoubt
+	obeyed    Obeyed
 	// of new idempotency keys
 	keyLifetime time.Duration
 
 	summaries *search.Builder // summaries of the chains that are being extended
-	gaps      *gaps           // chains that summaries has left out
+	gaps      *Gaps           // chains that summaries has left out
 
-	// the next transaction is from urgently
+	// the next transaction is from Urgently
 	urgent bool
 	// why writes have stopped; any goroutine may set it, see StopWrites
 	stopped atomic.Pointer[error]
 }
 
-func newWriter(x atrest.Secrets, u *lastUsed, d *nameDoubt) *writer {
+func newWriter(x atrest.Secrets, u *LastUsed, d *NameDoubt) *writer {
 	return &writer{secrets: x, lastUsed: u, logger: slog.New(slog.DiscardHandler), summaries: search.NewBuilder(),
 		gaps: newGaps(), keyClock: db.NewKeyClock(), doubt: d}
 }
@@ -260,6 +257,6 @@ type storage interface {
 
 // StopWrites makes every later write fail with reason, until a restart. A running commit completes
 // first. Only the first reason is kept. StopWrites reports whether this is the first.
-func (s *Store) StopWrites(reason error) bool {
-	return s.writer != nil && s.writer.stopped.CompareAndSwap(nil, &reason)
+func (l *Ledger) StopWrites(reason error) bool {
+	return l.writer != nil && l.writer.stopped.CompareAndSwap(nil, &reason)
 }

@@ -1,4 +1,4 @@
-package store
+package ledger
 
 import (
 	"errors"
@@ -13,31 +13,31 @@ import (
 // Close stops Run if it is running, checkpoints the write-ahead log and releases the lock. The
 // caller MUST NOT run another method at the same time. ErrFileChanged means that the database file
 // or its log was moved or replaced, so the next start may not find everything.
-func (s *Store) Close() error {
-	if s.closed {
+func (l *Ledger) Close() error {
+	if l.closed {
 		return nil
 	}
-	s.closed = true
-	s.close()
-	if s.log != nil {
-		s.log.Close()
-		if s.heads != nil {
-			_ = s.heads.close() // the head file may be behind; the next start updates it
+	l.closed = true
+	l.close()
+	if l.log != nil {
+		l.log.Close()
+		if l.guard != nil {
+			_ = l.guard.Close() // the head file may be behind; the next start updates it
 		}
-		if errors.Is(s.storage.check(), db.ErrFileChanged) {
-			return s.closeChanged(s.storage.(*fileWriter))
+		if errors.Is(l.storage.check(), db.ErrFileChanged) {
+			return l.closeChanged(l.storage.(*fileWriter))
 		}
 	}
-	return s.closeAll()
+	return l.closeAll()
 }
 
-func (s *Store) closeAll() error {
-	errs := []error{s.CloseConnections()}
-	if s.storage != nil {
-		errs = append(errs, s.storage.close())
+func (l *Ledger) closeAll() error {
+	errs := []error{l.CloseConnections()}
+	if l.storage != nil {
+		errs = append(errs, l.storage.close())
 	}
-	if s.lock != nil {
-		errs = append(errs, s.lock.Unlock())
+	if l.lock != nil {
+		errs = append(errs, l.lock.Unlock())
 	}
 	return errors.Join(errs...)
 }
@@ -45,7 +45,7 @@ func (s *Store) closeAll() error {
 // closeChanged closes a store whose files were moved or replaced. If the log could not be rescued,
 // everything stays as it is and the connections end with the process, because SQLite would move and
 // delete files by name.
-func (s *Store) closeChanged(w *fileWriter) error {
+func (l *Ledger) closeChanged(w *fileWriter) error {
 	failed := w.rescue()
 	if !w.rescued {
 		return errors.Join(fmt.Errorf("%w, and what its log holds could not be moved into it", w.files.Changed()), failed)
@@ -56,9 +56,9 @@ func (s *Store) closeChanged(w *fileWriter) error {
 			return errors.Join(w.files.Changed(), err)
 		}
 	}
-	err := errors.Join(w.files.Changed(), s.closeAll())
+	err := errors.Join(w.files.Changed(), l.closeAll())
 	if ownsLog { // and is empty; SQLite does not remove it when the database has moved
-		if gone := os.Remove(s.Path() + "-wal"); !errors.Is(gone, fs.ErrNotExist) {
+		if gone := os.Remove(l.Path() + "-wal"); !errors.Is(gone, fs.ErrNotExist) {
 			err = errors.Join(err, gone)
 		}
 	}

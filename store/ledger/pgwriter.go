@@ -1,7 +1,6 @@
-package store
+package ledger
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,12 +17,12 @@ import (
 type pgWriter struct {
 	*writer
 	to      *postgres.Writer
-	heads   *heads // nil while the database is behind its head file
+	guard   Guard // nil while the database is behind its head file
 	watch   *postgres.Watch
 	changed bool // rows were changed in the transaction that is open
 }
 
-func newPGWriter(to *postgres.Writer, watch *postgres.Watch, x atrest.Secrets, u *lastUsed, d *nameDoubt) *pgWriter {
+func newPGWriter(to *postgres.Writer, watch *postgres.Watch, x atrest.Secrets, u *LastUsed, d *NameDoubt) *pgWriter {
 	return &pgWriter{writer: newWriter(x, u, d), to: to, watch: watch}
 }
 
@@ -60,8 +59,8 @@ func (w *pgWriter) connect() error {
 	}
 	if w.conn == nil || w.conn.SQL != c {
 		w.conn = db.OnPostgres(c)
-		if w.heads != nil {
-			w.heads.reconnected()
+		if w.guard != nil {
+			w.guard.Reconnected()
 		}
 	}
 	return nil
@@ -85,10 +84,10 @@ func (w *pgWriter) changing() (*db.Conn, error) {
 func (w *pgWriter) writeLastUsed() {
 	var keys, clients []postgres.Use
 	for id, hour := range w.lastUsed.drain(maxUses) {
-		if id.key != 0 {
-			keys = append(keys, postgres.Use{Row: id.key, Hour: hour})
+		if id.Key != 0 {
+			keys = append(keys, postgres.Use{Row: id.Key, Hour: hour})
 		} else {
-			clients = append(clients, postgres.Use{Row: id.client, Hour: hour})
+			clients = append(clients, postgres.Use{Row: id.Client, Hour: hour})
 		}
 	}
 	if len(keys)+len(clients) == 0 {
@@ -138,9 +137,9 @@ type pgTransaction struct {
 // Bases implements chain.Transaction.
 func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 	bases := make([]chain.Base, len(chains))
-	var known map[int64]pin
-	if tx.w.heads != nil {
-		known = tx.w.heads.pinned(chains)
+	check := func(int64, *chain.Head) error { return nil }
+	if tx.w.guard != nil {
+		check = tx.w.guard.Check(chains, tx.w.logger)
 	}
 	heads, err := tx.w.to.Heads(chains)
 	if err != nil {
@@ -166,11 +165,11 @@ func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 			b.Head.Length, b.Head.Timestamp, b.Head.Bytes = h.Length, h.Timestamp, h.Bytes
 			fillHead(&b.Head, h.Root, h.Frontier, h.LogRoot, h.LogFrontier)
 			if b.Key, b.Err = tx.w.secrets.PrivateKey(company, h.Generation, h.Seed, h.Public); b.Err == nil {
-				obeyed, err := tx.w.obeyedLimits(tx.Conn, number, limits{h.Suspended, h.MaxRecords, h.MaxBytes})
+				obeyed, err := tx.w.obeyedLimits(tx.Conn, number, Limits{h.Suspended, h.MaxRecords, h.MaxBytes})
 				b.Limit, b.Err = tx.w.quotas.limit(company, obeyed), tx.read(err)
 			}
-			if p, is := known[number]; is && b.Err == nil {
-				b.Err = tx.w.heads.check(context.Background(), number, p, &b.Head, tx.w.logger)
+			if b.Err == nil {
+				b.Err = check(number, &b.Head)
 			}
 		}
 	}
@@ -194,7 +193,7 @@ func (tx *pgTransaction) KeyEntries(names map[int64][]chain.Hash, yield func(int
 
 // Record implements chain.Transaction.
 func (tx *pgTransaction) Record(number, index int64) (*chain.Record, error) {
-	r, err := record(tx.Conn, number, index)
+	r, err := ReadRecord(tx.Conn, number, index)
 	return r, tx.read(err)
 }
 

@@ -1,4 +1,4 @@
-package store
+package ledger
 
 import (
 	"encoding/binary"
@@ -28,8 +28,8 @@ import (
 var errNamesDoubted = fmt.Errorf("%w: somebody else has written the database, and the names of statements are being compared with the records",
 	db.ErrUnavailable)
 
-// nameDoubt knows of which chains the names are complete. The zero value calls all complete.
-type nameDoubt struct {
+// NameDoubt knows of which chains the names are complete. The zero value calls all complete.
+type NameDoubt struct {
 	recent recentNames // owned by the goroutine that writes
 
 	mu         sync.Mutex
@@ -39,36 +39,36 @@ type nameDoubt struct {
 	overtaken map[int64]int
 	broken    map[int64]error // chains whose names differ from their records
 	asked     map[int64]bool  // chains that are waited for
-	wake      wake.Signal     // set when a chain is waited for, or after an external write
+	Wake      wake.Signal     // set when a chain is waited for, or after an external write
 }
 
 // maxOvertaken is after how many comparisons in a row that were overtaken a chain is trusted: where
 // a program such as Litestream writes for ever, no comparison of a long log is ever the last.
 const maxOvertaken = 3
 
-func newNameDoubt() *nameDoubt {
-	return &nameDoubt{trusted: map[int64]int64{}, overtaken: map[int64]int{}, broken: map[int64]error{}, asked: map[int64]bool{},
-		wake: wake.NewSignal()}
+func NewNameDoubt() *NameDoubt {
+	return &NameDoubt{trusted: map[int64]int64{}, overtaken: map[int64]int{}, broken: map[int64]error{}, asked: map[int64]bool{},
+		Wake: wake.NewSignal()}
 }
 
 // raise doubts the names of all chains.
-func (d *nameDoubt) raise() {
+func (d *NameDoubt) raise() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.generation++
 	clear(d.trusted)
-	d.wake.Set()
+	d.Wake.Set()
 }
 
-// now returns the generation for a later settle.
-func (d *nameDoubt) now() int64 {
+// Now returns the generation for a later settle.
+func (d *NameDoubt) Now() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.generation
 }
 
-// settle takes the result of a comparison that began in a generation.
-func (d *nameDoubt) settle(number, generation int64, err error) {
+// Settle takes the result of a comparison that began in a generation.
+func (d *NameDoubt) Settle(number, generation int64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
@@ -90,7 +90,7 @@ func (d *nameDoubt) settle(number, generation int64, err error) {
 // free returns nil if no record of a chain has the names of keys without an entry. If this process
 // remembers a record that had one of them, it returns the place of that key, and the record's
 // index.
-func (d *nameDoubt) free(number int64, keys []chain.Key) (of int, index int64, err error) {
+func (d *NameDoubt) free(number int64, keys []chain.Key) (of int, index int64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err := d.broken[number]; err != nil {
@@ -107,12 +107,12 @@ func (d *nameDoubt) free(number int64, keys []chain.Key) (of int, index int64, e
 		return -1, 0, nil
 	}
 	d.asked[number] = true
-	d.wake.Set()
+	d.Wake.Set()
 	return -1, 0, errNamesDoubted
 }
 
-// drain returns the chains that are waited for.
-func (d *nameDoubt) drain() []int64 {
+// Drain returns the chains that are waited for.
+func (d *NameDoubt) Drain() []int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	asked := slices.Collect(maps.Keys(d.asked))
@@ -144,7 +144,7 @@ func shortName(number int64, name chain.Hash) uint64 {
 
 // begin says that all names of records from a time on are remembered. A process calls it before its
 // first append to a file.
-func (d *nameDoubt) begin(now time.Time) {
+func (d *NameDoubt) begin(now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.recent.since.IsZero() {
@@ -183,12 +183,12 @@ func (tx *pgTransaction) Free(number int64, keys []chain.Key) error {
 
 // check returns nil if keys without an entry are free. That one is not is a chain.ForgedError, if
 // the record that this process remembers is still there: a database may have gone back.
-func (d *nameDoubt) check(c *db.Conn, number int64, keys []chain.Key) error {
+func (d *NameDoubt) check(c *db.Conn, number int64, keys []chain.Key) error {
 	of, index, err := d.free(number, keys)
 	if err != nil || of < 0 {
 		return err
 	}
-	r, err := record(c, number, index)
+	r, err := ReadRecord(c, number, index)
 	if errors.Is(err, chain.ErrMissing) {
 		return nil
 	}
@@ -202,7 +202,7 @@ func (d *nameDoubt) check(c *db.Conn, number int64, keys []chain.Key) error {
 }
 
 // remember remembers the names for good of an extension, once it is durable.
-func (d *nameDoubt) remember(e *chain.Extension) {
+func (d *NameDoubt) remember(e *chain.Extension) {
 	if len(e.Keys) == 0 {
 		return
 	}
@@ -216,22 +216,4 @@ func (d *nameDoubt) remember(e *chain.Extension) {
 			}
 		}
 	}
-}
-
-// ExternalWrites returns how often somebody else has written the file, as far as this process has
-// noticed. On PostgreSQL nothing shows that.
-func (s Tables) ExternalWrites() int64 { return s.db.doubt.now() }
-
-// Doubted has a token when somebody else has written the file, or a company waits for the
-// comparison of its names. Waiting says which companies wait.
-func (s Tables) Doubted() <-chan struct{} { return s.db.doubt.wake }
-
-// Waiting returns the companies that wait for the comparison of their names, by number, and forgets
-// them.
-func (s Tables) Waiting() (numbers []int64) {
-	for _, number := range s.db.doubt.drain() {
-		company, _ := db.LogOf(number)
-		numbers = append(numbers, company)
-	}
-	return numbers
 }

@@ -1,4 +1,4 @@
-package store
+package ledger
 
 import (
 	"fmt"
@@ -47,7 +47,7 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 			return beyondHead(fmt.Sprintf("node %d of level %d", n.Index, n.Level), err)
 		}
 	}
-	return insertSummaries(tx.Conn, tx.w.summarize(e))
+	return InsertSummaries(tx.Conn, tx.w.summarize(e))
 }
 
 // beyondHead distinguishes an existing row from other failures.

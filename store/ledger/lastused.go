@@ -1,4 +1,4 @@
-package store
+package ledger
 
 import (
 	"sync"
@@ -6,35 +6,35 @@ import (
 	"attestd/store/db"
 )
 
-// credentialID identifies the row of an API key or an OAuth client; the other field is zero.
-type credentialID struct{ key, client int64 }
+// CredentialID identifies the row of an API key or an OAuth client; the other field is zero.
+type CredentialID struct{ Key, Client int64 }
 
 // maxLastUsed bounds the number of uses that are not written yet.
 const maxLastUsed = 16384
 
-// lastUsed has the hours of the last use of credentials that are not written yet. The next write of
+// LastUsed has the hours of the last use of credentials that are not written yet. The next write of
 // anything else stores them, so no request waits for it, and credentials stay valid while writes
 // fail.
-type lastUsed struct {
+type LastUsed struct {
 	mu      sync.Mutex
-	pending map[credentialID]string
+	pending map[CredentialID]string
 }
 
-// enqueue records a use. written is the stored hour.
-func (u *lastUsed) enqueue(id credentialID, hour, written string) {
+// Enqueue records a use. written is the stored hour.
+func (u *LastUsed) Enqueue(id CredentialID, hour, written string) {
 	if hour <= written {
 		return
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.pending == nil || len(u.pending) >= maxLastUsed {
-		u.pending = make(map[credentialID]string)
+		u.pending = make(map[CredentialID]string)
 	}
 	u.pending[id] = hour
 }
 
-// last returns the later of the stored and the pending hour.
-func (u *lastUsed) last(id credentialID, written string) string {
+// Last returns the later of the stored and the pending hour.
+func (u *LastUsed) Last(id CredentialID, written string) string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return max(written, u.pending[id])
@@ -42,7 +42,7 @@ func (u *lastUsed) last(id credentialID, written string) string {
 
 // drain removes and returns up to most pending entries. If the transaction fails, they are lost
 // until the next use.
-func (u *lastUsed) drain(most int) map[credentialID]string {
+func (u *LastUsed) drain(most int) map[CredentialID]string {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.pending) <= most {
@@ -50,7 +50,7 @@ func (u *lastUsed) drain(most int) map[credentialID]string {
 		u.pending = nil
 		return drained
 	}
-	drained := make(map[credentialID]string, most)
+	drained := make(map[CredentialID]string, most)
 	for id, hour := range u.pending {
 		if len(drained) == most {
 			break
@@ -62,12 +62,12 @@ func (u *lastUsed) drain(most int) map[credentialID]string {
 }
 
 // write stores the pending entries in the current transaction.
-func (u *lastUsed) write(c *db.Conn) error {
+func (u *LastUsed) write(c *db.Conn) error {
 	for id, hour := range u.drain(maxLastUsed) {
-		if _, err := c.Exec(`UPDATE api_key SET last_used_at = ? WHERE id = ?`, hour, id.key); err != nil {
+		if _, err := c.Exec(`UPDATE api_key SET last_used_at = ? WHERE id = ?`, hour, id.Key); err != nil {
 			return err
 		}
-		if _, err := c.Exec(`UPDATE oauth_client SET last_used_at = ? WHERE id = ?`, hour, id.client); err != nil {
+		if _, err := c.Exec(`UPDATE oauth_client SET last_used_at = ? WHERE id = ?`, hour, id.Client); err != nil {
 			return err
 		}
 	}

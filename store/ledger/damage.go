@@ -1,4 +1,4 @@
-package store
+package ledger
 
 import (
 	"context"
@@ -12,33 +12,20 @@ import (
 )
 
 const (
-	lookEvery    = 2 * time.Second // interval of checks of a file without writes
+	LookEvery    = 2 * time.Second // interval of checks of a file without writes
 	examineAgain = time.Second     // minimum time between two examinations of a database
 	// damage that is found again within this time is not transient
 	damageStays = time.Minute
 )
 
-// readAgain opens a database a second time if SQLite calls it corrupt, because a single failed read
-// is not damage. It returns ErrUnavailable if the disk cannot be read.
-func readAgain(ctx context.Context, path string, open func() (*Store, error)) (*Store, error) {
-	s, err := open()
-	if db.IsDamage(err) {
-		if err = sqlite.ReadError(ctx, path, err); db.IsDamage(err) {
-			s, err = open()
-			err = sqlite.ReadError(ctx, path, err)
-		}
-	}
-	return s, err
-}
-
 // damaged returns the error of a request that has met damage. It is ErrUnavailable until an
 // examination has shown that the database is damaged, and not only the disk unreadable.
-func (s *Store) damaged(err error) error {
-	if reason := s.writer.stopped.Load(); reason != nil && errors.Is(*reason, db.ErrDamaged) {
+func (l *Ledger) damaged(err error) error {
+	if reason := l.writer.stopped.Load(); reason != nil && errors.Is(*reason, db.ErrDamaged) {
 		return err
 	}
 	select {
-	case s.suspected <- err:
+	case l.suspected <- err:
 	default: // another error is waiting for examination
 	}
 	return fmt.Errorf("%w: %w", db.ErrUnavailable, err)
@@ -55,8 +42,8 @@ func (w *fileWriter) retryOnDamage(err error) error {
 
 // guardFile checks the files of a database between writes, detects when a failed disk works again,
 // and examines suspected damage, until ctx is done.
-func (s *Store) guardFile(ctx context.Context) {
-	looks := time.NewTicker(lookEvery)
+func (l *Ledger) guardFile(ctx context.Context) {
+	looks := time.NewTicker(LookEvery)
 	defer looks.Stop()
 	var x examination
 	for {
@@ -64,10 +51,10 @@ func (s *Store) guardFile(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-looks.C:
-			_ = s.Ready(ctx) // Ready logs what it finds, and remembers it
-		case err := <-s.suspected:
+			_ = l.Ready(ctx) // Ready logs what it finds, and remembers it
+		case err := <-l.suspected:
 			if time.Since(x.ended) >= examineAgain {
-				x.examine(ctx, s, err)
+				x.examine(ctx, l, err)
 			}
 		}
 	}
@@ -83,24 +70,24 @@ type examination struct {
 // examine compares the log with its copy, which restores missing parts. Then it reads all files. If
 // the disk cannot be read, the failure may pass. If it can, and damage is met again, the database
 // is damaged and writes stop.
-func (x *examination) examine(ctx context.Context, s *Store, met error) {
-	w := s.storage.(*fileWriter)
+func (x *examination) examine(ctx context.Context, l *Ledger, met error) {
+	w := l.storage.(*fileWriter)
 	w.doubted.Store(true)
-	if err := s.Ready(ctx); ctx.Err() != nil || errors.Is(err, db.ErrFileChanged) {
+	if err := l.Ready(ctx); ctx.Err() != nil || errors.Is(err, db.ErrFileChanged) {
 		return
 	}
 	if x.readable && time.Since(x.ended) < damageStays {
-		if reason := fmt.Errorf("%w: %w", db.ErrDamaged, met); s.StopWrites(reason) {
+		if reason := fmt.Errorf("%w: %w", db.ErrDamaged, met); l.StopWrites(reason) {
 			w.logger.Error("nothing is written any more until a restart", "error", reason)
 		}
 		return
 	}
-	err := sqlite.ReadError(ctx, s.Path(), met)
+	err := sqlite.ReadError(ctx, l.Path(), met)
 	if x.readable = db.IsDamage(err); ctx.Err() == nil {
 		w.logger.Error("a read failed", "error", err, "readable", x.readable)
 	}
 	select {
-	case <-s.suspected: // from a request that was running
+	case <-l.suspected: // from a request that was running
 	default:
 	}
 	x.ended = time.Now()

@@ -1,4 +1,4 @@
-package store
+package ledger
 
 import (
 	"context"
@@ -27,7 +27,7 @@ type fileWriter struct {
 	rescued bool // see rescue
 
 	path    string
-	damaged func(error) error // see Store.damaged
+	damaged func(error) error // see Ledger.damaged
 	// a transaction was begun again for damage, and none was durable since
 	reread  bool
 	doubted atomic.Bool // the next transaction compares the whole log with its copy first
@@ -36,7 +36,7 @@ type fileWriter struct {
 	probed  time.Time
 }
 
-func newFileWriter(ctx context.Context, pool *sql.DB, path string, x atrest.Secrets, u *lastUsed, d *nameDoubt, checked func(time.Time, bool), damaged func(error) error) (*fileWriter, error) {
+func newFileWriter(ctx context.Context, pool *sql.DB, path string, x atrest.Secrets, u *LastUsed, d *NameDoubt, checked func(time.Time, bool), damaged func(error) error) (*fileWriter, error) {
 	w := &fileWriter{writer: newWriter(x, u, d), pool: pool, checked: checked, path: path, damaged: damaged}
 	var err error
 	if w.conn, err = db.Dial(ctx, pool); err != nil {
@@ -114,7 +114,7 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 	}
 	if !w.begun {
 		newest, _ := db.ParseTime(w.clock.Newest) // zero where there is none
-		w.doubt.begin(later(now, newest))
+		w.doubt.begin(db.Later(now, newest))
 		w.begun = true
 	}
 	return tx, external, nil
