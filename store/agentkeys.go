@@ -150,7 +150,7 @@ var (
 // when it was in other hands may be said later, and moved to an earlier time. So the last control
 // record of a revocation says the earliest time. ErrNotFound, ErrSinceBefore, ErrSinceLater.
 func (s AgentKeys) Revoke(ctx context.Context, by Caller, agentID, thumbprint string, r Revocation) (k AgentKey, err error) {
-	defer s.db.agentKeys.Forget(owned{by.Company.Chain, thumbprint}) // whatever the outcome
+	defer s.found.Forget(owned{by.Company.Chain, thumbprint}) // whatever the outcome
 	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		n, err := w.Exec(`UPDATE agent_key SET revoked_at = ? WHERE company = ? AND thumbprint = ? AND agent_id = ? AND revoked_at IS NULL`,
 			chain.FormatTime(by.At), by.Company.Chain, thumbprint, agentID)
@@ -208,7 +208,7 @@ func (s AgentKeys) isEarlier(w *db.Conn, company *Company, thumbprint string, si
 // Live returns a key of an agent that counts at the caller's time; ErrNotFound. Answers are cached;
 // a revocation takes effect before Revoke returns.
 func (s AgentKeys) Live(ctx context.Context, by Caller, agentID, thumbprint string) (AgentKey, error) {
-	k, err := db.Lookup(s.db.agentKeys, owned{by.Company.Chain, thumbprint}, by.At, func() (k AgentKey, err error) {
+	k, err := db.Lookup(s.found, owned{by.Company.Chain, thumbprint}, by.At, func() (k AgentKey, err error) {
 		err = s.db.Read(ctx, func(r *db.Conn) error {
 			k, err = s.load(r, by.Company, thumbprint)
 			return err

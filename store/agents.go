@@ -55,7 +55,7 @@ func (s Agents) Register(
 ) (Agent, error) {
 	company := by.Company.Chain
 	a := Agent{company: company, ID: id, RegisteredAt: chain.FormatTime(by.At), Metadata: metadata}
-	defer s.db.agents.Forget(owned{company, id})
+	defer s.states.Forget(owned{company, id})
 	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		state, err := findAgentState(w, company, id)
 		switch {
@@ -137,7 +137,7 @@ func (s Agents) load(r *db.Conn, company *Company, id string) (agentState, error
 // otherwise ErrNotFound or ErrDisabled. Answers are cached; a change takes effect before
 // Agents.Register, Agents.Disable or Agents.Enable returns.
 func (s Agents) Check(ctx context.Context, by Caller, id string) error {
-	state, err := db.Lookup(s.db.agents, owned{by.Company.Chain, id}, by.At, func() (state agentState, err error) {
+	state, err := db.Lookup(s.states, owned{by.Company.Chain, id}, by.At, func() (state agentState, err error) {
 		err = s.db.Read(ctx, func(r *db.Conn) error {
 			state, err = s.load(r, by.Company, id)
 			return err
@@ -170,8 +170,8 @@ const clockSkew = time.Hour
 // agent.
 func (s Agents) Disable(ctx context.Context, by Caller, id string) (a Agent, revoked int64, err error) {
 	company := by.Company.Chain
-	defer s.db.agents.Forget(owned{company, id})
-	defer s.db.passports.Forget()
+	defer s.states.Forget(owned{company, id})
+	defer s.db.Passports.states.Forget()
 	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		revoked = 0
 		if a, err = findAgent(w, company, id); err != nil || a.DisabledAt != "" {
@@ -204,7 +204,7 @@ func (s Agents) Disable(ctx context.Context, by Caller, id string) (a Agent, rev
 // Enable enables an agent. Revoked passports stay revoked. It returns ErrNotFound for an unknown
 // agent.
 func (s Agents) Enable(ctx context.Context, by Caller, id string) (a Agent, err error) {
-	defer s.db.agents.Forget(owned{by.Company.Chain, id})
+	defer s.states.Forget(owned{by.Company.Chain, id})
 	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		n, err := w.Exec(`UPDATE agent SET disabled_at = NULL WHERE company = ? AND agent_id = ? AND disabled_at IS NOT NULL`,
 			by.Company.Chain, id)

@@ -75,7 +75,7 @@ func (s Credentials) AuthenticateBound(ctx context.Context, hash [32]byte, now t
 // authenticate implements both. bound decides about the key to which the credential is bound, ""
 // for none: without that there is no caller.
 func (s Credentials) authenticate(ctx context.Context, hash [32]byte, now time.Time, bound func(jkt string) error) (Caller, error) {
-	found, err := db.Lookup(s.db.credentials, hash, now, func() (credential, error) { return s.find(ctx, hash, now) })
+	found, err := db.Lookup(s.found, hash, now, func() (credential, error) { return s.find(ctx, hash, now) })
 	if err != nil {
 		return Caller{}, fmt.Errorf("credential: %w", err)
 	}
@@ -95,7 +95,7 @@ func (s Credentials) authenticate(ctx context.Context, hash [32]byte, now time.T
 // Introspect returns the caller that an access token of the caller's company authenticates. What is
 // no such token is not found, in the same way and the same time whatever else it is: ErrNotFound.
 func (s Credentials) Introspect(ctx context.Context, by Caller, hash [32]byte) (Caller, error) {
-	found, err := db.Lookup(s.db.introspected, tenantHash{by.Company.Chain, hash}, by.At, func() (credential, error) {
+	found, err := db.Lookup(s.introspected, tenantHash{by.Company.Chain, hash}, by.At, func() (credential, error) {
 		found, _, err := s.read(ctx, hash, introspectionQuery, by.Company.Chain)
 		if errors.Is(err, db.ErrNotFound) {
 			return s.findFederated(ctx, hash, by.Company.Chain, by.At)
@@ -120,8 +120,8 @@ type tenantHash struct {
 
 // forgetTokens makes the next use of any credential read the database.
 func (s *Store) forgetTokens() {
-	s.credentials.Forget()
-	s.introspected.Forget()
+	s.Credentials.found.Forget()
+	s.Credentials.introspected.Forget()
 }
 
 // stillAgent says of an agent that has signed in whether it is enabled and its key live:

@@ -81,7 +81,7 @@ func (s Companies) Create(
 	if err != nil {
 		return nil, APIKey{}, fmt.Errorf("create company %q: %w", id, err)
 	}
-	c.Issuer = cred.NewIssuer(s.db.Domain(), c.ID, private, &s.db.verified)
+	c.Issuer = cred.NewIssuer(s.db.Domain(), c.ID, private, s.verified)
 	return c, key, nil
 }
 
@@ -107,7 +107,7 @@ func (s Companies) Get(ctx context.Context, id string) (*Company, error) {
 	if id == db.InstallationID {
 		return nil, fmt.Errorf("company %q: %w", id, db.ErrNotFound)
 	}
-	if c, ok := s.db.companies.Get(id); ok && s.stands(c) {
+	if c, ok := s.byID.Get(id); ok && s.stands(c) {
 		return c.Value, nil
 	}
 	c, err := s.find(ctx, "company_id = ?", id)
@@ -120,7 +120,7 @@ func (s Companies) Get(ctx context.Context, id string) (*Company, error) {
 // OfChain returns a company by its number, which is the ID of its action chain. It returns
 // ErrNotFound for an unknown number.
 func (s Companies) OfChain(ctx context.Context, number int64) (*Company, error) {
-	if c, ok := s.db.chains.Get(number); ok && s.stands(c) {
+	if c, ok := s.byChain.Get(number); ok && s.stands(c) {
 		return c.Value, nil
 	}
 	return s.read(ctx, number)
@@ -163,15 +163,15 @@ func (s Companies) Metadata(ctx context.Context, by Caller) (json.RawMessage, er
 
 // find reads the company that a condition selects, and caches it.
 func (s Companies) find(ctx context.Context, where string, arg any) (*Company, error) {
-	byID, byChain := s.db.companies.Generation(), s.db.chains.Generation()
+	byID, byChain := s.byID.Generation(), s.byChain.Generation()
 	began := time.Now()
 	c, err := s.db.loadCompany(ctx, where, arg)
 	if err != nil {
 		return nil, err
 	}
 	read := db.Dated[*Company]{Value: c, Began: began}
-	s.db.companies.Put(byID, c.ID, read)
-	s.db.chains.Put(byChain, c.Chain, read)
+	s.byID.Put(byID, c.ID, read)
+	s.byChain.Put(byChain, c.Chain, read)
 	return c, nil
 }
 

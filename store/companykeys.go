@@ -158,7 +158,7 @@ func (s Companies) findIssuer(r *db.Conn, c *Company) (_ *cred.Issuer, current e
 	if err != nil {
 		return nil, nil, fmt.Errorf("keys of company %q: %w", id, err)
 	}
-	return cred.NewIssuer(s.db.Domain(), id, current, &s.db.verified, former...), current, nil
+	return cred.NewIssuer(s.db.Domain(), id, current, s.verified, former...), current, nil
 }
 
 // storedSigningKey is a row of company_key.

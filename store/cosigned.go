@@ -88,7 +88,7 @@ func (c *cosigned) stop() error {
 }
 
 // Stopped returns why the cosigner signs nothing, a *CosignerError, or nil while it signs.
-func (s Cosigner) Stopped() error { return s.db.cosigned.stop() }
+func (s Cosigner) Stopped() error { return s.cosigned.stop() }
 
 // whyForgotten describes what the database has lost of a cosigned log, or returns "".
 func whyForgotten(known, found tlog.Tree) string {
@@ -146,9 +146,9 @@ func (s Cosigner) open(ctx context.Context, file *headfile.File) error {
 		return err
 	}
 	if len(behind) > 0 {
-		s.db.cosigned.behind = &CosignerError{behind}
+		s.cosigned.behind = &CosignerError{behind}
 		s.db.notices = append(s.db.notices, fmt.Sprintf("nothing is cosigned: %v; see attestd help accept-rollback",
-			s.db.cosigned.behind))
+			s.cosigned.behind))
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (s Cosigner) compare(ctx context.Context, file *headfile.File) (behind []Be
 	found := make(map[[sha256.Size]byte]tlog.Tree, len(list))
 	for _, c := range list {
 		found[c.Origin] = tlog.Tree{Size: c.Size, Root: c.Root}
-		s.db.cosigned.put(origins[c.Origin], found[c.Origin])
+		s.cosigned.put(origins[c.Origin], found[c.Origin])
 	}
 	err = file.EachCosigned(func(c headfile.Cosigned) error {
 		known := tlog.Tree{Size: c.Size, Root: c.Root}

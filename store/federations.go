@@ -48,8 +48,8 @@ var federations = right[Federation, projection.Federation]{
 // Create creates a federation. ErrExists where the company has one of this name, or one of this
 // issuer and audience; ErrTooMany where it has most.
 func (s Federations) Create(ctx context.Context, by Caller, f Federation, most int) (Federation, error) {
-	defer s.db.federations.Forget() // whatever the outcome
-	defer s.db.requesters.Forget(owned{by.Company.Chain, federations.about(f.Name)})
+	defer s.byIssuer.Forget() // whatever the outcome
+	defer s.db.Credentials.requesters.Forget(owned{by.Company.Chain, federations.about(f.Name)})
 	f.company, f.CreatedAt = by.Company.Chain, chain.FormatTime(by.At)
 	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		var known int64
@@ -94,8 +94,8 @@ func (s Federations) Get(ctx context.Context, by Caller, name string) (f Federat
 // server of the database takes one of them when Delete returns.
 func (s Federations) Delete(ctx context.Context, by Caller, name string) error {
 	forget := func() {
-		s.db.federations.Forget()
-		s.db.requesters.Forget(owned{by.Company.Chain, federations.about(name)})
+		s.byIssuer.Forget()
+		s.db.Credentials.requesters.Forget(owned{by.Company.Chain, federations.about(name)})
 		s.db.forgetTokens()
 	}
 	defer forget() // whatever the outcome
@@ -115,7 +115,7 @@ func (s Federations) Delete(ctx context.Context, by Caller, name string) error {
 // Trusting returns the federations of the caller's company with an issuer, one for each audience.
 // Answers are cached; a deletion takes effect before Delete returns.
 func (s Federations) Trusting(ctx context.Context, by Caller, issuer string) ([]Federation, error) {
-	found, err := db.Lookup(s.db.federations, owned{by.Company.Chain, issuer}, by.At, func() (found []Federation, err error) {
+	found, err := db.Lookup(s.byIssuer, owned{by.Company.Chain, issuer}, by.At, func() (found []Federation, err error) {
 		err = s.db.Read(ctx, func(r *db.Conn) error {
 			found, err = s.load(r, by.Company, issuer)
 			return err

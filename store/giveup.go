@@ -20,7 +20,7 @@ func (s Rollback) All(ctx context.Context) ([]Behind, error) {
 		return nil, err
 	}
 	all := append(s.db.behind, kept...)
-	if cosigner := s.db.cosigned.behind; cosigner != nil {
+	if cosigner := s.db.Cosigner.cosigned.behind; cosigner != nil {
 		all = append(all, cosigner.Behind...)
 	}
 	return all, nil

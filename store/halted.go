@@ -13,22 +13,22 @@ import (
 // or has a different history. It returns the reason. Other companies are not affected.
 func (s Rollback) halt(b Behind) error {
 	err := &RolledBackError{[]Behind{b}}
-	if log := s.db.Logger(); s.db.halted.add(b.company, err) && log != nil {
+	if log := s.db.Logger(); s.halted.add(b.company, err) && log != nil {
 		log.Error("nothing of a company is written any more: its log was rolled back", "company", b.Company, "log", b.Log,
 			"error", err)
 	}
-	return s.db.halted.of(b.company)
+	return s.halted.of(b.company)
 }
 
 // HaltedChain returns why nothing is appended to a chain, a *RolledBackError, or nil if its company
 // is not halted.
 func (s Rollback) HaltedChain(number int64) error {
 	company, _ := db.LogOf(number)
-	return s.db.halted.of(company)
+	return s.halted.of(company)
 }
 
 // Halted returns the reasons why companies are halted, a *RolledBackError for each.
-func (s Rollback) Halted() []error { return s.db.halted.all() }
+func (s Rollback) Halted() []error { return s.halted.all() }
 
 // openKept halts the companies of which a witness has shown that a log was rolled back, or which
 // have a published checkpoint larger than the log, until an operator accepts that. All other stored

@@ -97,7 +97,7 @@ func (s *Store) identify(w *db.Conn, trust map[string]string, key []byte) error 
 	if d := logged.Fixed(has); d != nil {
 		return s.Tables.noted(theDatabase, changedTables(&Company{ID: db.InstallationID}, d))
 	}
-	s.changed.remove(theDatabase.Chain)
+	s.Tables.changed.remove(theDatabase.Chain)
 	delete(has, projection.SettingRowKey)
 	maps.Copy(trust, has)
 	_, signed := logged.Settings[projection.SettingRowKey]
@@ -187,7 +187,7 @@ func (s Tables) CheckIdentity(ctx context.Context) error {
 		if err != nil {
 			return s.noted(theDatabase, err)
 		}
-		s.db.changed.remove(theDatabase.Chain)
+		s.changed.remove(theDatabase.Chain)
 		return nil
 	})
 }

@@ -144,8 +144,8 @@ func (s Credentials) DeleteKey(ctx context.Context, by Caller, key string) error
 	hash := keys.HashSecret(key)
 	// Forget the key whatever the outcome, which is unknown after a failed commit. The next use of
 	// the key reads the database.
-	defer s.db.credentials.Forget(hash)
-	defer s.db.requesters.Forget(owned{by.Company.Chain, apiKeys.about(keys.Fingerprint(hash))})
+	defer s.found.Forget(hash)
+	defer s.requesters.Forget(owned{by.Company.Chain, apiKeys.about(keys.Fingerprint(hash))})
 	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		n, err := w.Exec(`DELETE FROM api_key WHERE company = ? AND hash = ?`, by.Company.Chain, s.db.Secrets().Index(hash))
 		if err != nil {

@@ -19,7 +19,7 @@ type comparedLimits struct{ rows, obeyed ledger.Limits }
 // obeyedLimits returns what the control log says of the limits of a company, whose rows say has. A
 // difference is remembered.
 func (s Tables) obeyedLimits(c *db.Conn, company int64, has ledger.Limits) (ledger.Limits, error) {
-	known, err := db.Lookup(s.db.limits, company, time.Now(), func() (comparedLimits, error) { return s.compareLimits(c, company, has) })
+	known, err := db.Lookup(s.limits, company, time.Now(), func() (comparedLimits, error) { return s.compareLimits(c, company, has) })
 	if err == nil && known.rows != has { // another transaction has changed them
 		known, err = s.compareLimits(c, company, has)
 	}

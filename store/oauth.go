@@ -126,7 +126,7 @@ func (s Credentials) DeleteClient(ctx context.Context, by Caller, clientID strin
 	// Forget them whatever the outcome. The next use of the client, and of any token, reads the
 	// database.
 	defer s.db.forgetTokens()
-	defer s.db.clients.Forget(clientID)
+	defer s.clients.Forget(clientID)
 	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		// The foreign key deletes its tokens.
 		if err := w.One([]any{&fingerprint}, `DELETE FROM oauth_client WHERE company = ? AND client_id = ?

@@ -25,7 +25,7 @@ type oauthSecret struct {
 // clientSecret reads the state of a client, which never changes, so that it can be cached. An
 // unknown client has an empty hash.
 func (s Credentials) clientSecret(ctx context.Context, clientID string, now time.Time) (oauthSecret, error) {
-	o, err := db.Lookup(s.db.clients, clientID, now, func() (o oauthSecret, err error) {
+	o, err := db.Lookup(s.clients, clientID, now, func() (o oauthSecret, err error) {
 		var found known[storedClient]
 		err = s.db.Read(ctx, func(r *db.Conn) (err error) {
 			found, err = clients.knownOne(r, "client_id = ?", clientID)

@@ -9,15 +9,11 @@ package store
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
-	"time"
 
-	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/crypto/seal"
 	"attestd/store/db"
@@ -37,42 +33,8 @@ type Store struct {
 	behind  []Behind   // in what it is
 	pruning sync.Mutex // see beginPrune
 
-	verified cred.Verified // shared by all companies
-	notices  []string      // see Notices
-	isNew    bool          // this program has just made it
-
-	companies   *db.Cache[string, db.Dated[*Company]] // by companyId
-	chains      *db.Cache[int64, db.Dated[*Company]]  // by number
-	credentials *db.Cache[[sha256.Size]byte, db.Dated[credential]]
-	// access tokens that were asked about, for each company its own
-	introspected  *db.Cache[tenantHash, db.Dated[credential]]
-	revokedTokens *db.Cache[chain.Hash, db.Dated[bool]]
-	passports     *db.Cache[owned, db.Dated[passportState]]
-	agents        *db.Cache[owned, db.Dated[agentState]]
-	agentKeys     *db.Cache[owned, db.Dated[AgentKey]]     // by thumbprint
-	tokenKeys     *db.Cache[int64, db.Dated[tokenKeySet]]  // by the number of the company
-	federations   *db.Cache[owned, db.Dated[[]Federation]] // by issuer
-	// when what a JWT was asked for with was made, "" where it is gone
-	requesters *db.Cache[owned, db.Dated[string]]
-	policies   *db.Cache[owned, db.Dated[bool]] // whether only what a key signed counts
-	// whether a company has named the audience with a hash for exchanges
-	exchanges   *db.Cache[tenantHash, db.Dated[bool]]
-	suspensions *db.Cache[int64, db.Dated[bool]] // by the number of the company
-	limits      *db.Cache[int64, db.Dated[comparedLimits]]
-	sessions    *db.Cache[sessionID, time.Time] // when they were noted, by the caller's clock
-	clients     *db.Cache[string, db.Dated[oauthSecret]]
-	generating  chan struct{} // has one element while token keys are generated
-	// of the first token keys of companies: for strangers who read a set, and for tokens
-	readPace, signedPace pace
-	tokens               atomic.Pointer[[]byte] // the key of tokenRow.mac
-
-	// the control log says that each row which may have an HMAC has one
-	rowsSigned atomic.Bool
-	// companies whose tables differ from their control logs
-	changed changedSet
-	// companies of which a checkpoint shows that a log went back
-	halted   changedSet
-	cosigned cosigned // what is known of the logs of others
+	notices []string // see Notices
+	isNew   bool     // this program has just made it
 }
 
 // owned is the name of something that belongs to a company.
@@ -235,26 +197,8 @@ func openFileReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 }
 
 func newStore(d *db.DB) *Store {
-	s := &Store{Ledger: ledger.New(d), generating: make(chan struct{}, 1),
-		readPace: pace{burst: firstKeysRead, every: firstKeysReadIn}, signedPace: pace{burst: firstKeysSigned, every: firstKeysSignedIn}}
+	s := &Store{Ledger: ledger.New(d)}
 	s.View, s.groups = View{ledger.View{Source: db.NewSource(d)}, s}, s.group()
-	s.companies = db.NewCache[string, db.Dated[*Company]](s.DB)
-	s.chains = db.NewCache[int64, db.Dated[*Company]](s.DB)
-	s.credentials = db.NewCache[[sha256.Size]byte, db.Dated[credential]](s.DB)
-	s.introspected = db.NewCache[tenantHash, db.Dated[credential]](s.DB)
-	s.revokedTokens = db.NewCache[chain.Hash, db.Dated[bool]](s.DB)
-	s.passports = db.NewCache[owned, db.Dated[passportState]](s.DB)
-	s.agents = db.NewCache[owned, db.Dated[agentState]](s.DB)
-	s.agentKeys = db.NewCache[owned, db.Dated[AgentKey]](s.DB)
-	s.tokenKeys = db.NewCache[int64, db.Dated[tokenKeySet]](s.DB)
-	s.federations = db.NewCache[owned, db.Dated[[]Federation]](s.DB)
-	s.requesters = db.NewCache[owned, db.Dated[string]](s.DB)
-	s.policies = db.NewCache[owned, db.Dated[bool]](s.DB)
-	s.exchanges = db.NewCache[tenantHash, db.Dated[bool]](s.DB)
-	s.suspensions = db.NewCache[int64, db.Dated[bool]](s.DB)
-	s.limits = db.NewCache[int64, db.Dated[comparedLimits]](s.DB)
-	s.sessions = db.NewCache[sessionID, time.Time](s.DB)
-	s.clients = db.NewCache[string, db.Dated[oauthSecret]](s.DB)
 	return s
 }
 

@@ -190,7 +190,7 @@ func (s Rollback) catchUp(ctx context.Context) error {
 		return failed
 	}
 	for _, c := range cosigned {
-		if err == nil && s.db.cosigned.behind == nil && s.db.heads.file.HasCosigned() {
+		if err == nil && s.db.Cosigner.cosigned.behind == nil && s.db.heads.file.HasCosigned() {
 			err = s.db.heads.file.Cosigned(c)
 		}
 	}

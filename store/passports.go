@@ -145,7 +145,7 @@ type passportState struct {
 // Results are cached; a revocation takes effect before Passports.Revoke, Passports.Rotate or
 // Agents.Disable returns.
 func (s Passports) state(ctx context.Context, by Caller, jti string) (passportState, error) {
-	return db.Lookup(s.db.passports, owned{by.Company.Chain, jti}, by.At, func() (passportState, error) {
+	return db.Lookup(s.states, owned{by.Company.Chain, jti}, by.At, func() (passportState, error) {
 		p, err := s.db.Passport(ctx, by, jti)
 		return passportState{p.RevokedAt != "", p.digest()}, err
 	})
@@ -188,7 +188,7 @@ func (p Passport) digest() (sum chain.Hash) {
 // issued it, and ErrRevoked if it is revoked already.
 func (s Passports) Revoke(ctx context.Context, by Caller, jti string, reason *string) (p Passport, err error) {
 	// forget it whatever the outcome: the next check reads the database
-	defer s.db.passports.Forget(owned{by.Company.Chain, jti})
+	defer s.states.Forget(owned{by.Company.Chain, jti})
 	err = s.db.controlled(ctx, by, func(w *db.Conn) (_ []controlEvent, err error) {
 		var revoked controlEvent
 		p, revoked, err = revoke(w, by, jti, reason)
@@ -204,7 +204,7 @@ func (s Passports) Revoke(ctx context.Context, by Caller, jti string, reason *st
 // one succeeds and the others get ErrRevoked. Other errors are ErrNotFound, ErrNotAsIssued and
 // ErrDisabled.
 func (s Passports) Rotate(ctx context.Context, by Caller, presented, next Passport) error {
-	defer s.db.passports.Forget(owned{by.Company.Chain, presented.JTI})
+	defer s.states.Forget(owned{by.Company.Chain, presented.JTI})
 	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		issued, err := findPassport(w, by.Company.Chain, presented.JTI)
 		if err != nil {

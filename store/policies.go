@@ -71,7 +71,7 @@ var companyPolicies = right[companyPolicy, projection.CompanyPolicy]{
 
 // Set sets the policy of an agent. ErrNotFound of the agent.
 func (s Policies) Set(ctx context.Context, by Caller, agentID, attest string) error {
-	defer s.db.policies.Forget() // whatever the outcome
+	defer s.demands.Forget() // whatever the outcome
 	err := s.db.controlled(ctx, by, func(w *db.Conn) (events []controlEvent, err error) {
 		if _, err := findAgentState(w, by.Company.Chain, agentID); err != nil {
 			return nil, err
@@ -91,8 +91,8 @@ func (s Policies) Set(ctx context.Context, by Caller, agentID, attest string) er
 // SetCompany changes the policy of the company, and returns it. Each member has a row and a control
 // record of its own, which stand in one transaction.
 func (s Policies) SetCompany(ctx context.Context, by Caller, change CompanyChange) (now CompanySetting, err error) {
-	defer s.db.policies.Forget() // whatever the outcome
-	defer s.db.exchanges.Forget()
+	defer s.demands.Forget() // whatever the outcome
+	defer s.exchanges.Forget()
 	err = s.db.controlled(ctx, by, func(w *db.Conn) (events []controlEvent, err error) {
 		if change.Attest != "" {
 			event, err := s.setAttest(w, by, "", change.Attest, CompanyPolicy)
@@ -193,7 +193,7 @@ func exchangesIn(text string) (audiences []string, err error) {
 // change takes effect before SetCompany returns.
 func (s Policies) MayExchange(ctx context.Context, by Caller, audience string) (bool, error) {
 	name := tenantHash{by.Company.Chain, sha256.Sum256([]byte(audience))}
-	named, err := db.Lookup(s.db.exchanges, name, by.At, func() (named bool, err error) {
+	named, err := db.Lookup(s.exchanges, name, by.At, func() (named bool, err error) {
 		err = s.db.Read(ctx, func(r *db.Conn) error {
 			audiences, err := s.loadExchanges(r, by.Company)
 			named = slices.Contains(audiences, audience)
@@ -232,7 +232,7 @@ func (s Policies) loadExchanges(r *db.Conn, company *Company) ([]string, error) 
 // agent's policy says, or that of the company. Answers are cached; a change takes effect before Set
 // returns.
 func (s Policies) DemandsKey(ctx context.Context, by Caller, agentID string) (bool, error) {
-	demands, err := db.Lookup(s.db.policies, owned{by.Company.Chain, agentID}, by.At, func() (demands bool, err error) {
+	demands, err := db.Lookup(s.demands, owned{by.Company.Chain, agentID}, by.At, func() (demands bool, err error) {
 		err = s.db.Read(ctx, func(r *db.Conn) error {
 			ofAgent, err := s.load(r, by.Company, agentID)
 			if err != nil {

@@ -16,7 +16,7 @@ import (
 // Check returns ErrNotFound unless the caller's company has the federation of a name that was made
 // at a time. Answers are cached; a deletion takes effect before Delete returns.
 func (s Federations) Check(ctx context.Context, by Caller, name, createdAt string) error {
-	since, err := db.Lookup(s.db.requesters, owned{by.Company.Chain, federations.about(name)}, by.At, func() (since string, err error) {
+	since, err := db.Lookup(s.db.Credentials.requesters, owned{by.Company.Chain, federations.about(name)}, by.At, func() (since string, err error) {
 		err = s.db.Read(ctx, func(r *db.Conn) error {
 			f, err := federations.knownOne(r, "company = ? AND name = ?", by.Company.Chain, name)
 			if err != nil {
@@ -40,7 +40,7 @@ func (s Federations) Check(ctx context.Context, by Caller, name, createdAt strin
 // does not say whether the key has expired. Answers are cached; a deletion takes effect before
 // DeleteKey returns.
 func (s Credentials) CheckKey(ctx context.Context, by Caller, fingerprint string) error {
-	created, err := db.Lookup(s.db.requesters, owned{by.Company.Chain, apiKeys.about(fingerprint)}, by.At, func() (created string, err error) {
+	created, err := db.Lookup(s.requesters, owned{by.Company.Chain, apiKeys.about(fingerprint)}, by.At, func() (created string, err error) {
 		err = s.db.Read(ctx, func(r *db.Conn) error {
 			k, err := apiKeys.knownOne(r, "company = ? AND fingerprint = ?", by.Company.Chain, fingerprint)
 			if err != nil {

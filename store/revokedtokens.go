@@ -19,7 +19,7 @@ import (
 // server of the database says otherwise when it returns.
 func (s Credentials) RevokeJWT(ctx context.Context, by Caller, jti string, ends time.Time) error {
 	name := revokedName(by, jti)
-	defer s.db.revokedTokens.Forget(name)
+	defer s.revoked.Forget(name)
 	err := s.db.Write(ctx, func(w *db.Conn) error {
 		_, err := w.Exec(`INSERT INTO revoked_token (name, expires_at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`, name[:], ends.UnixMilli())
 		return err
@@ -27,7 +27,7 @@ func (s Credentials) RevokeJWT(ctx context.Context, by Caller, jti string, ends 
 	if err != nil {
 		return fmt.Errorf("revoke access token: %w", err)
 	}
-	s.db.revokedTokens.Forget(name)
+	s.revoked.Forget(name)
 	s.db.WaitPropagation(ctx)
 	return nil
 }
@@ -35,7 +35,7 @@ func (s Credentials) RevokeJWT(ctx context.Context, by Caller, jti string, ends 
 // IsRevokedJWT says whether RevokeJWT has noted an access token of the caller's company.
 func (s Credentials) IsRevokedJWT(ctx context.Context, by Caller, jti string) (bool, error) {
 	name := revokedName(by, jti)
-	revoked, err := db.Lookup(s.db.revokedTokens, name, by.At, func() (is bool, err error) {
+	revoked, err := db.Lookup(s.revoked, name, by.At, func() (is bool, err error) {
 		err = s.db.Read(ctx, func(r *db.Conn) error {
 			var one int64
 			err := r.One([]any{&one}, `SELECT 1 FROM revoked_token WHERE name = ?`, name[:])

@@ -178,10 +178,10 @@ func rotateIn(
 // forgetKeys clears the caches of companies, and then of credentials, which refer to companies. A
 // concurrent lookup that has read a former company cannot store it afterwards.
 func (s Companies) forgetKeys() {
-	s.db.companies.Forget()
-	s.db.chains.Forget()
+	s.byID.Forget()
+	s.byChain.Forget()
 	s.db.forgetTokens()
-	s.db.tokenKeys.Forget()
+	s.db.TokenKeys.sets.Forget()
 }
 
 // overwriteDeleted makes SQLite overwrite deleted content on the connection that writes. Otherwise

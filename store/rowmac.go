@@ -135,19 +135,19 @@ type rowKey struct {
 // rowKey reads the key. A process without the master key of a sealed database does not know it, and
 // so cannot check rows.
 func (s *Store) rowKey(c *db.Conn) (k rowKey, err error) {
-	if k.required = s.rowsSigned.Load(); !k.required {
+	if k.required = s.Tables.rowsSigned.Load(); !k.required {
 		logged, _, err := s.loggedSettings(c, installation())
 		if err != nil {
 			return k, s.Tables.noted(theDatabase, err)
 		}
 		_, k.required = logged.Settings[projection.SettingRowKey]
-		s.rowsSigned.Store(k.required)
+		s.Tables.rowsSigned.Store(k.required)
 	}
 	if !s.IsUnsealed() {
 		return k, nil
 	}
 	k.isKnown = true
-	if known := s.tokens.Load(); known != nil {
+	if known := s.Credentials.tokens.Load(); known != nil {
 		k.key = *known
 		return k, nil
 	}

@@ -41,7 +41,7 @@ func (s Sessions) Note(ctx context.Context, by Caller, sessions ...names.Session
 	idOf := func(of names.Session) sessionID { return sessionID{by.Company.Chain, of} }
 	var unknown []names.Session
 	for _, of := range sessions {
-		noted, is := s.db.sessions.Get(idOf(of))
+		noted, is := s.noted.Get(idOf(of))
 		age := by.At.Sub(noted)
 		if is = is && age >= 0 && age < notedFor; !is && !slices.Contains(unknown, of) {
 			unknown = append(unknown, of)
@@ -50,7 +50,7 @@ func (s Sessions) Note(ctx context.Context, by Caller, sessions ...names.Session
 	if len(unknown) == 0 {
 		return nil
 	}
-	generation := s.db.sessions.Generation()
+	generation := s.noted.Generation()
 	var missing []names.Session
 	err := s.db.Read(ctx, func(r *db.Conn) error {
 		missing = missing[:0]
@@ -83,7 +83,7 @@ func (s Sessions) Note(ctx context.Context, by Caller, sessions ...names.Session
 		return fmt.Errorf("note a session of agent %q: %w", unknown[0].AgentID, err)
 	}
 	for _, of := range unknown {
-		s.db.sessions.Put(generation, idOf(of), by.At)
+		s.noted.Put(generation, idOf(of), by.At)
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func (s Companies) Resume(ctx context.Context, by Caller, reason string) (bool, 
 
 func (companies Companies) suspend(ctx context.Context, by Caller, next Suspension) (changed bool, err error) {
 	company := by.Company.Chain
-	defer companies.db.suspensions.Forget(company) // whatever the outcome
+	defer companies.suspended.Forget(company) // whatever the outcome
 	err = companies.db.recorded(ctx, by, companies.db.Change, func(w *db.Conn) ([]controlEvent, error) {
 		var at, reason sql.NullString
 		err := w.One([]any{&at, &reason}, `SELECT suspended_at, reason FROM company_suspension WHERE company = ?`, company)
@@ -96,7 +96,7 @@ func (s Companies) Active(ctx context.Context, by Caller) error {
 	if by.Operator || by.Company.Chain == db.Installation {
 		return nil
 	}
-	suspended, err := db.Lookup(s.db.suspensions, by.Company.Chain, by.At, func() (bool, error) {
+	suspended, err := db.Lookup(s.suspended, by.Company.Chain, by.At, func() (bool, error) {
 		found, err := s.Suspension(ctx, by.Company)
 		return found.At != "", err
 	})

@@ -56,7 +56,7 @@ func (s Tables) checkScope(ctx context.Context, number int64, of scope, pace Pac
 		return s.noted(c, err)
 	}
 	if of == everything {
-		s.db.changed.remove(c.Chain)
+		s.changed.remove(c.Chain)
 	}
 	if s.db.IsReadOnly() {
 		return nil
@@ -227,7 +227,7 @@ func (s Tables) Accept(ctx context.Context, c *Company, differences []*projectio
 		map[string]any{"reason": reason, "rows": len(differences)}); err != nil {
 		return fmt.Errorf("accept the tables of company %q: %w", c.ID, err)
 	}
-	s.db.changed.remove(c.Chain)
+	s.changed.remove(c.Chain)
 	s.db.Names().Settle(c.Actions.Chain, s.db.Names().Now(), nil)
 	return nil
 }

@@ -44,7 +44,7 @@ func (s Companies) check(r *db.Conn, c *Company, metadata sql.NullString, latest
 // noted remembers a *TablesChangedError of a company.
 func (s Tables) noted(c *Company, err error) error {
 	if errors.Is(err, ErrTablesChanged) {
-		s.db.changed.add(c.Chain, err)
+		s.changed.add(c.Chain, err)
 	}
 	return err
 }

@@ -67,6 +67,6 @@ func (s Tables) checked(company *Company, d *projection.Difference) error {
 		return nil
 	}
 	err := changedTables(company, d)
-	s.db.changed.add(company.Chain, err)
+	s.changed.add(company.Chain, err)
 	return fmt.Errorf("%w", err)
 }

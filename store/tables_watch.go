@@ -22,7 +22,7 @@ func (s Tables) Look(ctx context.Context) error {
 
 // RowsAreSigned reports whether the control logs demand that each row which may have an HMAC has
 // one.
-func (s Tables) RowsAreSigned() bool { return s.db.rowsSigned.Load() }
+func (s Tables) RowsAreSigned() bool { return s.rowsSigned.Load() }
 
 // WebhookWatch knows the rows of webhooks that were compared. Its zero value knows none.
 type WebhookWatch struct {

@@ -50,12 +50,12 @@ func (t tokenRow) mac(key []byte) []byte {
 
 // tokenKey returns the key of the HMACs, or ErrNotFound if there is none yet.
 func (s Credentials) tokenKey(c *db.Conn) ([]byte, error) {
-	if key := s.db.tokens.Load(); key != nil {
+	if key := s.tokens.Load(); key != nil {
 		return *key, nil
 	}
 	key, err := s.readTokenKey(c)
 	if err == nil {
-		s.db.tokens.Store(&key)
+		s.tokens.Store(&key)
 	}
 	return key, err
 }
@@ -110,7 +110,7 @@ func (s Credentials) sharedKey(ctx context.Context) (key []byte, err error) {
 // knowTokenKey caches the key of the HMACs before a transaction that needs it. In one it cannot be
 // cached, because it may be of a change that fails. If it cannot be read, the transaction says why.
 func (s Credentials) knowTokenKey(ctx context.Context) {
-	if s.db.tokens.Load() == nil {
+	if s.tokens.Load() == nil {
 		_ = s.db.Read(ctx, func(r *db.Conn) error {
 			_, err := s.tokenKey(r)
 			return err
@@ -121,7 +121,7 @@ func (s Credentials) knowTokenKey(ctx context.Context) {
 // needTokenKey returns the key of the HMACs in a transaction, and creates it if there is none. If
 // two servers create one, both use the first.
 func (s Credentials) needTokenKey(w *db.Conn) ([]byte, error) {
-	if known := s.db.tokens.Load(); known != nil {
+	if known := s.tokens.Load(); known != nil {
 		return *known, nil
 	}
 	key, err := s.readTokenKey(w)

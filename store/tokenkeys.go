@@ -112,7 +112,7 @@ type tokenKeySet struct {
 }
 
 func (s TokenKeys) known(ctx context.Context, by Caller) (tokenKeySet, error) {
-	known, err := db.Lookup(s.db.tokenKeys, by.Company.Chain, by.At, func() (set tokenKeySet, err error) {
+	known, err := db.Lookup(s.sets, by.Company.Chain, by.At, func() (set tokenKeySet, err error) {
 		err = s.db.Read(ctx, func(r *db.Conn) error {
 			set, err = s.load(r, by.Company, by.At)
 			return err

@@ -123,7 +123,7 @@ func (s TokenKeys) Wipe(ctx context.Context, now time.Time) error {
 			}
 			return s.db.Companies.overwriteDeleted(w, false)
 		})
-		s.db.tokenKeys.Forget()
+		s.sets.Forget()
 		if err == nil && !s.db.MultiWriter() {
 			err = sqlite.CutLog(ctx, s.db.Path())
 		}

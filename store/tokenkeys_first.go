@@ -63,7 +63,7 @@ func (p *pace) pass(now time.Time) bool {
 // keys, it makes them, and all servers publish them when Signer returns. The error is
 // ErrTokenKeysBusy where that has to wait.
 func (s TokenKeys) Signer(ctx context.Context, by Caller, algorithm string) (*tokenkey.Private, error) {
-	known, err := s.whole(ctx, by, &s.db.signedPace)
+	known, err := s.whole(ctx, by, s.signedPace)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (s TokenKeys) Signer(ctx context.Context, by Caller, algorithm string) (*to
 // Publish is Published for those who verify tokens of the caller's company. Where the company lacks
 // keys, it makes them first. The error is ErrTokenKeysBusy where that has to wait.
 func (s TokenKeys) Publish(ctx context.Context, by Caller) (*PublishedKeys, error) {
-	known, err := s.whole(ctx, by, &s.db.readPace)
+	known, err := s.whole(ctx, by, s.readPace)
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +115,12 @@ func (s TokenKeys) whole(ctx context.Context, by Caller, p *pace) (tokenKeySet, 
 func (s TokenKeys) makeMissing(ctx context.Context, by Caller, p *pace) error {
 	began := time.Now()
 	select {
-	case s.db.generating <- struct{}{}:
-		defer func() { <-s.db.generating }()
+	case s.generating <- struct{}{}:
+		defer func() { <-s.generating }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer s.db.tokenKeys.Forget(by.Company.Chain) // whatever the outcome
+	defer s.sets.Forget(by.Company.Chain) // whatever the outcome
 	keys, err := s.read(ctx, by)
 	if err != nil {
 		return err

@@ -117,8 +117,8 @@ func (s Credentials) insertToken(w *db.Conn, by Caller, row tokenRow, mac []byte
 // RevokeToken returns.
 func (s Credentials) RevokeToken(ctx context.Context, by Caller, hash [32]byte) error {
 	// whatever the outcome: the next use of the token reads the database
-	defer s.db.credentials.Forget(hash)
-	defer s.db.introspected.Forget(tenantHash{by.Company.Chain, hash})
+	defer s.found.Forget(hash)
+	defer s.introspected.Forget(tenantHash{by.Company.Chain, hash})
 	err := s.db.Write(ctx, func(w *db.Conn) error {
 		index, former := s.db.Secrets().TokenIndex(hash), s.db.Secrets().Index(hash)
 		_, err := w.Exec(`DELETE FROM oauth_token WHERE hash IN (?, ?) AND company = ?`, index, former, by.Company.Chain)
@@ -130,8 +130,8 @@ func (s Credentials) RevokeToken(ctx context.Context, by Caller, hash [32]byte) 
 	if err != nil {
 		return fmt.Errorf("revoke access token: %w", err)
 	}
-	s.db.credentials.Forget(hash)
-	s.db.introspected.Forget(tenantHash{by.Company.Chain, hash})
+	s.found.Forget(hash)
+	s.introspected.Forget(tenantHash{by.Company.Chain, hash})
 	s.db.WaitPropagation(ctx)
 	return nil
 }

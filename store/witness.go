@@ -30,7 +30,7 @@ func (s Cosigner) Key(ctx context.Context, name string, now time.Time) (string, 
 		if reason := s.db.Stopped(); reason != nil {
 			return "", nil, fmt.Errorf("key of the witness: %w", reason)
 		}
-		if err := s.db.cosigned.stop(); err != nil { // the key that it signed with is gone
+		if err := s.cosigned.stop(); err != nil { // the key that it signed with is gone
 			return "", nil, fmt.Errorf("key of the witness: %w", err)
 		}
 		fixed = cmp.Or(name, s.db.logHost+"/witness")
@@ -82,7 +82,7 @@ func (s Cosigner) Logs() CosignedLogs { return CosignedLogs{s.db} }
 // Latest implements witness.State. It returns a *CosignerError if the database has less than was
 // cosigned.
 func (l CosignedLogs) Latest(ctx context.Context, origin string) (latest tlog.Tree, err error) {
-	known, err := l.store.cosigned.of(origin) // read before the row, which may grow
+	known, err := l.store.Cosigner.cosigned.of(origin) // read before the row, which may grow
 	if err == nil {
 		err = l.store.Read(ctx, func(r *db.Conn) error {
 			latest, err = latestCosigned(r, origin)
@@ -90,12 +90,12 @@ func (l CosignedLogs) Latest(ctx context.Context, origin string) (latest tlog.Tr
 		})
 	}
 	if err == nil {
-		err = l.store.cosigned.compare(origin, known, latest)
+		err = l.store.Cosigner.cosigned.compare(origin, known, latest)
 	}
 	if err != nil {
 		return tlog.Tree{}, fmt.Errorf("cosigned log %q: %w", origin, err)
 	}
-	l.store.cosigned.put(origin, latest)
+	l.store.Cosigner.cosigned.put(origin, latest)
 	return latest, nil
 }
 
@@ -106,12 +106,12 @@ func (l CosignedLogs) Advance(
 	ctx context.Context, origin string, from, to tlog.Tree, checkpoint []byte,
 ) (advanced bool, err error) {
 	hash := sha256.Sum256([]byte(origin))
-	known, err := l.store.cosigned.of(origin)
+	known, err := l.store.Cosigner.cosigned.of(origin)
 	if err == nil {
 		err = l.store.Write(ctx, func(w *db.Conn) error {
 			latest, err := latestCosigned(w, origin)
 			if err == nil {
-				err = l.store.cosigned.compare(origin, known, latest)
+				err = l.store.Cosigner.cosigned.compare(origin, known, latest)
 			}
 			if advanced = err == nil && latest == from; !advanced {
 				return err
@@ -122,7 +122,7 @@ func (l CosignedLogs) Advance(
 		})
 	}
 	if err == nil && advanced {
-		l.store.cosigned.put(origin, to)
+		l.store.Cosigner.cosigned.put(origin, to)
 		if l.store.heads.hasFile() {
 			err = l.store.heads.cosign(ctx, headfile.Cosigned{Origin: hash, Size: to.Size, Root: to.Root})
 		}

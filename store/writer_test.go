@@ -183,7 +183,7 @@ func TestLostTransactionFailsAllItsWrites(t *testing.T) {
 func TestBrokenConnectionIsReplaced(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *Store) {
-		s.companies.Put(s.companies.Generation(), "acme", db.Dated[*Company]{})
+		s.Companies.byID.Put(s.Companies.byID.Generation(), "acme", db.Dated[*Company]{})
 		if _, err := s.WriterConn().Exec("BEGIN"); err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +196,7 @@ func TestBrokenConnectionIsReplaced(t *testing.T) {
 		if names := stored(t, s); names != "b" {
 			t.Errorf("stored: %s", names)
 		}
-		if _, cached := s.companies.Get("acme"); cached {
+		if _, cached := s.Companies.byID.Get("acme"); cached {
 			t.Error("what happened between two connections is not known, and memory was kept")
 		}
 	})
