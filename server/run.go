@@ -153,7 +153,7 @@ func (s *Server) warmKeySets(ctx context.Context) error {
 func (s *Server) recordStart(ctx context.Context) {
 	s.recording.Lock() // so that the newest settings are recorded last
 	defer s.recording.Unlock()
-	err := s.Store.RecordStart(ctx, s.trustSettings())
+	err := s.Store.Settings.RecordStart(ctx, s.trustSettings())
 	if err != nil {
 		s.Log.Warn("the current settings are not recorded in the control logs yet", "error", err)
 	}

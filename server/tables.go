@@ -200,7 +200,7 @@ func (w *tableWatch) agree(ctx context.Context, last *attempt) error {
 	}
 	began := time.Now()
 	defer func() { *last = attempt{time.Now(), time.Since(began)} }()
-	return w.store.AgreeSettings(ctx, func(ctx context.Context) error {
+	return w.store.Settings.AgreeSettings(ctx, func(ctx context.Context) error {
 		return w.compare(ctx, db.Installation, func(context.Context, int64) error { return nil })
 	})
 }

@@ -7,6 +7,7 @@ import (
 
 	"attestd/chain"
 	"attestd/store/db"
+	"attestd/store/ledger"
 )
 
 // ByteCount is how many bytes the head of a log counts, and how many its records have: their
@@ -72,39 +73,11 @@ func (s *Store) checkBytes(ctx context.Context, v *ChainVerdict, p *PrunedRecord
 	if err != nil {
 		return err
 	}
-	found, err := s.countBytes(ctx, v.Chain, p, head.Length)
+	found, err := s.CountBytes(ctx, v.Chain, p.Bytes, p.Records, head.Length)
 	if err == nil && found != head.Bytes {
 		v.Bytes = &ByteCount{head.Bytes, found}
 	}
 	return err
-}
-
-// countStep is the number of records per read, which keeps reads short.
-const countStep = 1 << 16
-
-// countBytes counts the bytes of the first records of a log, up to an index. Of payloads that may
-// be missing their control record says how many bytes they have, whether they are missing or not.
-func (s *Store) countBytes(ctx context.Context, number int64, p *PrunedRecords, to int64) (total int64, err error) {
-	total = p.Bytes
-	for at := int64(0); at < to; at += countStep {
-		err := s.Read(ctx, func(r *db.Conn) error {
-			n, err := countBytes(r, number, p.Records, at, min(at+countStep, to))
-			total += n
-			return err
-		})
-		if err != nil {
-			return 0, fmt.Errorf("count the bytes of chain %d: %w", number, err)
-		}
-	}
-	return total, nil
-}
-
-// countBytes counts the bytes of the records [from, to) of a log. Payloads before pruned count
-// nothing.
-func countBytes(c *db.Conn, number, pruned, from, to int64) (n int64, err error) {
-	err = c.One([]any{&n}, `SELECT CAST(coalesce(sum(CASE WHEN id < ? THEN 0 ELSE octet_length(payload) END + coalesce(octet_length(delegation), 0)), 0) AS BIGINT)
-		FROM record WHERE id BETWEEN ? AND ?`, db.RecordID(number, pruned), db.RecordID(number, from), db.RecordID(number, to)-1)
-	return n, err
 }
 
 // Recount counts the bytes of a log again, which the caller has verified. Where its head counts
@@ -153,7 +126,7 @@ func (s *Store) recount(
 		if err != nil {
 			return n, err
 		}
-		before, err := s.countBytes(ctx, number, &p, head.Length)
+		before, err := s.CountBytes(ctx, number, p.Bytes, p.Records, head.Length)
 		if err != nil {
 			return n, err
 		}
@@ -167,7 +140,7 @@ func (s *Store) recount(
 			if now, err := prunedSince(w, number, &p); err != nil || now {
 				return nil, errors.Join(err, errPrunedMeanwhile)
 			}
-			newest, err := countBytes(w, number, p.Records, head.Length, length)
+			newest, err := ledger.CountBytes(w, number, p.Records, head.Length, length)
 			if n.Found = before + newest; err != nil || n.Found == n.Counted {
 				return nil, err
 			}

@@ -216,8 +216,8 @@ func TestCompaniesBeforeControlLogAreListed(t *testing.T) {
 		if _, err := s.Companies.Installation(ctx); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("schema %s: %v", version, err)
 		}
-		must(t, s.RecordStart(ctx, nil))
-		must(t, s.RecordStart(ctx, nil))
+		must(t, s.Settings.RecordStart(ctx, nil))
+		must(t, s.Settings.RecordStart(ctx, nil))
 		company(t, s, "newcomer")
 		if n := tipOf(t, s, got(s.Companies.Installation(ctx))(t).Control).Length; n != int64(len(companies))+2 {
 			t.Errorf("schema %s: the log of the companies has %d records", version, n)

@@ -60,22 +60,6 @@ func (v *View) CosignedCheckpoint(ctx context.Context, logID string, index int64
 	return note, nil
 }
 
-// Chains returns the chain IDs of all logs that may have records.
-func (s *Store) Chains(ctx context.Context) (numbers []int64, err error) {
-	err = s.Read(ctx, func(r *db.Conn) error {
-		return r.Each(func(rows *sql.Rows) error {
-			var number int64
-			err := rows.Scan(&number)
-			numbers = append(numbers, number)
-			return err
-		}, `SELECT chain FROM log WHERE chain <> ?`, int64(db.Installation))
-	})
-	if err != nil {
-		return nil, fmt.Errorf("chains: %w", err)
-	}
-	return numbers, nil
-}
-
 // LogOfChain returns a log and its company by the ID of its chain, or ErrNotFound.
 func (s *Store) LogOfChain(ctx context.Context, number int64) (*Company, db.Log, error) {
 	company, name := db.LogOf(number)

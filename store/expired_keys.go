@@ -57,7 +57,7 @@ func scanKeyPlace(rows *sql.Rows) (p keyPlace, err error) {
 // expiredKeys looks at the keys after a place, keysPage at most, and no more than sweepRows of them
 // that have expired. to is the last one that it has looked at.
 func expiredKeys(c *db.Conn, from keyPlace, ended int64) (to keyPlace, expired int, more bool, err error) {
-	page, err := all(c, scanKeyPlace, fmt.Sprintf(`SELECT chain, name, expires_at FROM idempotency_key WHERE (chain, name) > (?, ?)
+	page, err := db.All(c, scanKeyPlace, fmt.Sprintf(`SELECT chain, name, expires_at FROM idempotency_key WHERE (chain, name) > (?, ?)
 		ORDER BY chain, name LIMIT %d`, keysPage), from.chain, from.name)
 	to = from
 	for i, p := range page {

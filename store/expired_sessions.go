@@ -58,7 +58,7 @@ func (s Expired) Sessions(ctx context.Context, w Sweep, series func(Session) (of
 func endedSessions(c *db.Conn,
 	after int64, until string, series func(Session) (of chain.Series, ok bool),
 ) (ended []endedSession, last int64, more bool, err error) {
-	page, err := all(c, func(rows *sql.Rows) (e endedSession, err error) {
+	page, err := db.All(c, func(rows *sql.Rows) (e endedSession, err error) {
 		err = rows.Scan(&e.Number, &e.AgentID, &e.Key, &e.ID, &e.company)
 		return e, err
 	}, fmt.Sprintf(`SELECT %s, company FROM agent_session WHERE id > ? ORDER BY id LIMIT %d`, sessionColumns, sessionsPage), after)

@@ -138,7 +138,7 @@ type Fetched struct {
 // company, then the second of each, and so on.
 func (s Federations) Fetched(ctx context.Context, most int) (found []Fetched, err error) {
 	err = s.db.Read(ctx, func(r *db.Conn) error {
-		found, err = all(r, func(rows *sql.Rows) (f Fetched, err error) {
+		found, err = db.All(r, func(rows *sql.Rows) (f Fetched, err error) {
 			err = rows.Scan(&f.Company, &f.Issuer, &f.JWKSURI)
 			return f, err
 		}, `SELECT company, issuer, uri FROM (SELECT id, company, issuer, coalesce(jwks_uri, '') AS uri,

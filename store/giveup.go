@@ -44,7 +44,7 @@ func (s Rollback) MakeHeadFile(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	id, err := s.db.databaseID(ctx)
+	id, err := s.db.DatabaseID(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"crypto/sha256"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -118,6 +119,17 @@ type (
 		// companies of which a checkpoint shows that a log went back
 		halted *changedSet
 	}
+	// Settings that affect trust are said in the control logs, and what awaits a record there.
+	Settings struct{ db *Store }
+	// Pruning takes away the payloads of old actions.
+	Pruning struct {
+		db *Store
+
+		// held while payloads may begin to be missing, and where a webhook gets its first position
+		mu *sync.Mutex
+	}
+	// Retries finds what was recorded under the key of a request.
+	Retries struct{ db *Store }
 	// Calls of tools that were refused, and what became of them.
 	Calls struct{ db *Store }
 	// Expired are rows that go some time after what they are for has ended.
@@ -142,6 +154,9 @@ type groups struct {
 	Rollback    Rollback
 	Calls       Calls
 	Expired     Expired
+	Settings    Settings
+	Pruning     Pruning
+	Retries     Retries
 }
 
 func (s *Store) group() groups {
@@ -211,6 +226,6 @@ func (s *Store) group() groups {
 			halted: new(changedSet),
 		},
 		Calls:   Calls{s},
-		Expired: Expired{s},
+		Expired: Expired{s}, Settings: Settings{s}, Pruning: Pruning{db: s, mu: new(sync.Mutex)}, Retries: Retries{s},
 	}
 }

@@ -309,7 +309,7 @@ func (h *heads) write(ctx context.Context, number int64, tree headfile.Tree, che
 	var id [16]byte
 	var revocations int64
 	if !gone {
-		if id, err = parseLogID(log.ID); err != nil {
+		if id, err = ledger.ParseLogID(log.ID); err != nil {
 			return err
 		}
 	}

@@ -17,9 +17,9 @@ import (
 // It returns ErrNotFound if there is none, and chain.ErrKeyReused if the key belongs to a different
 // request. A record that is not the one of the draft is a *TablesChangedError: somebody has written
 // the entry of the key.
-func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key, d *chain.Draft) (r *chain.Record, err error) {
-	err = s.Read(ctx, func(c *db.Conn) error {
-		now, err := s.KeyTime(c, by.At)
+func (s Retries) Recorded(ctx context.Context, by Caller, key *chain.Key, d *chain.Draft) (r *chain.Record, err error) {
+	err = s.db.Read(ctx, func(c *db.Conn) error {
+		now, err := s.db.KeyTime(c, by.At)
 		if err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key, d *chai
 		return ledger.CheckReplayed(c, by.Company.Chain, key.Name, r)
 	})
 	if err != nil {
-		return nil, s.Tables.forged(ctx, by.Company.Chain, err)
+		return nil, s.db.Tables.forged(ctx, by.Company.Chain, err)
 	}
 	return r, nil
 }
@@ -50,9 +50,9 @@ func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key, d *chai
 // it, or ErrNotFound. is reports whether a record may have the name; if it does not, the entry is
 // forged, and the error a *TablesChangedError. is is not called for a record whose payload was
 // pruned.
-func (s *Store) RecordedUnder(ctx context.Context, by Caller, name chain.Hash, is func(*chain.Record) bool) (r *chain.Record, err error) {
-	err = s.Read(ctx, func(c *db.Conn) error {
-		now, err := s.KeyTime(c, by.At)
+func (s Retries) RecordedUnder(ctx context.Context, by Caller, name chain.Hash, is func(*chain.Record) bool) (r *chain.Record, err error) {
+	err = s.db.Read(ctx, func(c *db.Conn) error {
+		now, err := s.db.KeyTime(c, by.At)
 		if err != nil {
 			return err
 		}
@@ -72,19 +72,19 @@ func (s *Store) RecordedUnder(ctx context.Context, by Caller, name chain.Hash, i
 		}
 		return nil
 	})
-	return r, s.Tables.forged(ctx, by.Company.Chain, err)
+	return r, s.db.Tables.forged(ctx, by.Company.Chain, err)
 }
 
 // CheckTaken returns nil if the name of a statement that a chain.ReusedError in err calls taken is
 // one of the record that the entry leads to, as far as its payload is there. Otherwise the entry is
 // forged, and the error a *TablesChangedError.
-func (s *Store) CheckTaken(ctx context.Context, by Caller, err error) error {
+func (s Retries) CheckTaken(ctx context.Context, by Caller, err error) error {
 	var taken *chain.ReusedError
 	if !errors.As(err, &taken) {
 		return nil // by another draft of the same batch
 	}
 	var r *chain.Record
-	if err := s.Read(ctx, func(c *db.Conn) error {
+	if err := s.db.Read(ctx, func(c *db.Conn) error {
 		r, err = ledger.ReadRecord(c, by.Company.Chain, taken.Entry.Index)
 		return err
 	}); err != nil || r.IsPruned() {
@@ -93,7 +93,7 @@ func (s *Store) CheckTaken(ctx context.Context, by Caller, err error) error {
 	if n, err := names.Of(r); err == nil && n.Takes(taken.Key.Name, taken.Entry.Request) {
 		return nil
 	}
-	return s.Tables.forged(ctx, by.Company.Chain, &chain.ForgedError{Name: taken.Key.Name, Index: r.Index,
+	return s.db.Tables.forged(ctx, by.Company.Chain, &chain.ForgedError{Name: taken.Key.Name, Index: r.Index,
 		Reason: fmt.Sprintf("leads to record %d, of which it is no name", r.Index)})
 }
 

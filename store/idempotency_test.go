@@ -26,7 +26,7 @@ func keyed(c *store.Company, key, request string) chain.Draft {
 // recordOf reads the record of a key.
 func recordOf(s *store.Store, by store.Caller, key, request string) (*chain.Record, error) {
 	d := keyed(by.Company, key, request)
-	return s.Recorded(ctx, by, &d.Keys[0], &d)
+	return s.Retries.Recorded(ctx, by, &d.Keys[0], &d)
 }
 
 // once appends a single draft.

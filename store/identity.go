@@ -24,7 +24,7 @@ var identitySettings = map[string]string{
 
 // readIdentity reads what the database says that it is. The fingerprint of the key of HMACs is
 // missing if there is no key, or this process cannot read it.
-func (s *Store) readIdentity(c *db.Conn) (has map[string]string, err error) {
+func (s Settings) readIdentity(c *db.Conn) (has map[string]string, err error) {
 	has = map[string]string{}
 	err = c.Each(func(rows *sql.Rows) error {
 		var name, value string
@@ -34,10 +34,10 @@ func (s *Store) readIdentity(c *db.Conn) (has map[string]string, err error) {
 		}
 		return err
 	}, `SELECT name, value FROM setting WHERE name IN ('service_name', 'trust_domain', 'database_id')`)
-	if err != nil || !s.IsUnsealed() {
+	if err != nil || !s.db.IsUnsealed() {
 		return has, err
 	}
-	key, err := s.Credentials.readTokenKey(c)
+	key, err := s.db.Credentials.readTokenKey(c)
 	switch {
 	case errors.Is(err, db.ErrNotFound), errors.Is(err, db.ErrCorrupt):
 		// Fixed reports it as missing
@@ -57,7 +57,7 @@ func installation() *Company {
 
 // loggedSettings replays what the control log of a company says of settings. ok is false before
 // there is one.
-func (s *Store) loggedSettings(c *db.Conn, company *Company) (state *projection.State, ok bool, err error) {
+func (s Settings) loggedSettings(c *db.Conn, company *Company) (state *projection.State, ok bool, err error) {
 	state = projection.New(company.ID)
 	apply := func(rows *sql.Rows) error {
 		var id int64
@@ -85,31 +85,31 @@ func (s *Store) loggedSettings(c *db.Conn, company *Company) (state *projection.
 
 // identify adds what the database is to the settings of a start, unless the logs say something
 // else.
-func (s *Store) identify(w *db.Conn, trust map[string]string, key []byte) error {
+func (s Settings) identify(w *db.Conn, trust map[string]string, key []byte) error {
 	logged, isThere, err := s.loggedSettings(w, installation())
 	if err != nil {
-		return s.Tables.noted(theDatabase, err)
+		return s.db.Tables.noted(theDatabase, err)
 	}
 	has, err := s.readIdentity(w)
 	if err != nil {
 		return err
 	}
 	if d := logged.Fixed(has); d != nil {
-		return s.Tables.noted(theDatabase, changedTables(&Company{ID: db.InstallationID}, d))
+		return s.db.Tables.noted(theDatabase, changedTables(&Company{ID: db.InstallationID}, d))
 	}
-	s.Tables.changed.remove(theDatabase.Chain)
+	s.db.Tables.changed.remove(theDatabase.Chain)
 	delete(has, projection.SettingRowKey)
 	maps.Copy(trust, has)
 	_, signed := logged.Settings[projection.SettingRowKey]
 	if !signed {
 		signed, err = s.mayDemandMACs(w, logged, isThere)
 		if err == nil && signed {
-			err = s.Tables.adoptRows(w)
+			err = s.db.Tables.adoptRows(w)
 		}
 	}
 	if err == nil && signed {
 		trust[projection.SettingRowKey] = fingerprintOfRowKey(key)
-		if s.MultiWriter() {
+		if s.db.MultiWriter() {
 			err = demandSchema(w)
 		}
 	}
@@ -122,8 +122,8 @@ const olderServersGone = 24 * time.Hour
 
 // mayDemandMACs reports whether no program writes rows that does not know of HMACs. A file has one
 // server. On PostgreSQL older ones may run beside: then their rows have none, and count.
-func (s *Store) mayDemandMACs(w *db.Conn, logged *projection.State, isThere bool) (bool, error) {
-	if !s.MultiWriter() {
+func (s Settings) mayDemandMACs(w *db.Conn, logged *projection.State, isThere bool) (bool, error) {
+	if !s.db.MultiWriter() {
 		return true, nil
 	}
 	var older bool
@@ -163,11 +163,11 @@ var theDatabase = &Company{ID: db.InstallationID}
 // *TablesChangedError, is remembered, and stops the changes of all companies.
 func (s Tables) CheckIdentity(ctx context.Context) error {
 	return s.db.Read(ctx, func(c *db.Conn) error {
-		logged, _, err := s.db.loggedSettings(c, installation())
+		logged, _, err := s.db.Settings.loggedSettings(c, installation())
 		if err != nil {
 			return s.noted(theDatabase, err)
 		}
-		has, err := s.db.readIdentity(c)
+		has, err := s.db.Settings.readIdentity(c)
 		if err != nil {
 			return err
 		}

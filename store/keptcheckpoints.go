@@ -13,6 +13,7 @@ import (
 	"attestd/chain/tlog"
 	"attestd/store/db"
 	"attestd/store/headfile"
+	"attestd/store/ledger"
 )
 
 // KeptCheckpoint is a stored checkpoint that one of our logs has signed.
@@ -196,7 +197,7 @@ func (s Checkpoints) whyBehind(ctx context.Context, l db.Log, tree tlog.Tree, k 
 func (s Checkpoints) behind(
 	ctx context.Context, l db.Log, head chain.Head, k KeptCheckpoint, why string,
 ) (*Behind, error) {
-	id, err := parseLogID(l.ID)
+	id, err := ledger.ParseLogID(l.ID)
 	if err != nil {
 		return nil, err
 	}

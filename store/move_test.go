@@ -45,7 +45,7 @@ func everything(t testing.TB, m *seal.Master) sealed {
 	got(s.Companies.Suspend(ctx, operator(c), "unpaid"))(t)
 	got(s.Companies.Resume(ctx, operator(c), "paid"))(t)
 	must(t, s.Companies.SetQuota(ctx, operator(c), store.Quota{Bytes: ptr(int64(1 << 40))}, "large"))
-	must(t, s.RecordStart(ctx, map[string]string{"stream": "off"}))
+	must(t, s.Settings.RecordStart(ctx, map[string]string{"stream": "off"}))
 	must(t, s.Calls.SaveNext(ctx, nil, map[int64]int64{c.Chain: 1500}))
 	refused := store.NewRefusedCall(chain.Hash{1}, now)
 	refused.State = action.State{Requests: 1, Refusals: 1, Refused: 2, Done: 3, HasOutcome: true, Tool: "Bash", Found: true}

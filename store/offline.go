@@ -16,9 +16,6 @@ import (
 // transaction. name is the name of the database.
 func On(name string, c *db.Conn) *Store { return newStore(db.On(name, c)) }
 
-// DatabaseID identifies a database and its copies.
-func (s *Store) DatabaseID(ctx context.Context) (headfile.ID, error) { return s.databaseID(ctx) }
-
 // Heads returns the state of all logs, in the order of their chains.
 func (s Rollback) Heads(ctx context.Context) ([]headfile.Head, error) {
 	logs, err := s.loggedHeads(ctx)

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"sync"
 
 	"attestd/crypto/cred"
 	"attestd/crypto/seal"
@@ -27,11 +26,10 @@ type Store struct {
 	*ledger.Ledger
 	groups // what it does
 
-	opened  Options    // for serving; the path of its head file is absolute
-	logHost string     // of the origins of new logs
-	heads   *heads     // nil for a file without one, and while the database is behind it
-	behind  []Behind   // in what it is
-	pruning sync.Mutex // see beginPrune
+	opened  Options  // for serving; the path of its head file is absolute
+	logHost string   // of the origins of new logs
+	heads   *heads   // nil for a file without one, and while the database is behind it
+	behind  []Behind // in what it is
 
 	notices []string // see Notices
 	isNew   bool     // this program has just made it

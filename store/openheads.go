@@ -42,7 +42,7 @@ func (s Rollback) openKnown(ctx context.Context, heads string) error {
 // until an operator has accepted that. Otherwise the head file is updated, or created if it does
 // not exist.
 func (s Rollback) openHeads(ctx context.Context, path string, isNew bool) error {
-	id, err := s.db.databaseID(ctx)
+	id, err := s.db.DatabaseID(ctx)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (s Rollback) Check(ctx context.Context, heads string) error {
 	if err != nil {
 		return err
 	}
-	id, err := s.db.databaseID(ctx)
+	id, err := s.db.DatabaseID(ctx)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"attestd/chain"
 	"attestd/store/db"
 	"attestd/store/headfile"
+	"attestd/store/ledger"
 )
 
 const (
@@ -237,7 +238,7 @@ func (s *Store) behindOf(ctx context.Context, number int64, known headfile.Tree,
 	company, log, err := s.LogOfChain(ctx, number)
 	switch {
 	case err == nil:
-		l.LogID, err = parseLogID(log.ID)
+		l.LogID, err = ledger.ParseLogID(log.ID)
 		l.company, l.companyID, l.name, l.origin = company.Chain, company.ID, log.Name, log.Origin
 	case errors.Is(err, db.ErrNotFound):
 		err = nil

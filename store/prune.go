@@ -34,7 +34,7 @@ const (
 // given, and which are in an archive with this SHA-256 in hex. The caller MUST have read and
 // checked that archive. PruneNext then takes them away. It returns ErrNotPrunable, and the errors
 // of other changes of a company.
-func (s *Store) BeginPrune(
+func (s Pruning) BeginPrune(
 	ctx context.Context, by Caller, records int64, root tlog.Hash, archive string,
 ) (p PrunedRecords, err error) {
 	if p, err = s.beginPrune(ctx, by, records, root, archive); err != nil {
@@ -43,21 +43,21 @@ func (s *Store) BeginPrune(
 	return p, nil
 }
 
-func (s *Store) beginPrune(
+func (s Pruning) beginPrune(
 	ctx context.Context, by Caller, records int64, root tlog.Hash, archive string,
 ) (p PrunedRecords, err error) {
 	number := by.Company.Chain
-	if err := s.Tables.intact(number); err != nil {
+	if err := s.db.Tables.intact(number); err != nil {
 		return p, err
 	}
 	if sum, err := hex.DecodeString(archive); err != nil || len(sum) != sha256.Size {
 		return p, fmt.Errorf("%w: %q is no SHA-256 of an archive", ErrNotPrunable, archive)
 	}
-	former, err := s.PrunedRecords(ctx, number)
+	former, err := s.db.PrunedRecords(ctx, number)
 	if err != nil {
 		return p, err
 	}
-	head, _, err := s.Tip(ctx, number)
+	head, _, err := s.db.Tip(ctx, number)
 	switch {
 	case err != nil:
 		return p, err
@@ -66,19 +66,19 @@ func (s *Store) beginPrune(
 	case records > head.Length:
 		return p, fmt.Errorf("%w: the log has %d records, and not %d", ErrNotPrunable, head.Length, records)
 	}
-	now, err := s.TrustedTime(ctx, by.At)
+	now, err := s.db.TrustedTime(ctx, by.At)
 	if errors.Is(err, db.ErrClockLeapt) {
 		return p, fmt.Errorf("%w: %w: set it right", ErrNotPrunable, err)
 	}
 	if err == nil {
-		err = s.Read(ctx, func(c *db.Conn) error { return mayPrune(c, by, now, records) })
+		err = s.db.Read(ctx, func(c *db.Conn) error { return mayPrune(c, by, now, records) })
 	}
 	if err != nil {
 		return p, err
 	}
 	// records below the head never change, so this needs no transaction
 	f := pruneFold{former: former}
-	if p, err = f.read(ctx, s, by, records); err != nil {
+	if p, err = f.read(ctx, s.db, by, records); err != nil {
 		return p, err
 	}
 	if f.tree.Root() != root {
@@ -87,10 +87,10 @@ func (s *Store) beginPrune(
 	p.Archive = archive
 	// In one transaction with another prune, latestPruned would not see the record of that: records
 	// are written at its end.
-	s.pruning.Lock()
-	defer s.pruning.Unlock()
-	err = s.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
-		if err := s.Tables.intact(number); err != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
+		if err := s.db.Tables.intact(number); err != nil {
 			return nil, err
 		}
 		latest, err := latestPruned(w, number)
@@ -108,7 +108,7 @@ func (s *Store) beginPrune(
 	if err != nil {
 		return p, err
 	}
-	return s.PrunedRecords(ctx, number)
+	return s.db.PrunedRecords(ctx, number)
 }
 
 // mayPrune refuses to prune payloads that somebody may still need at a time that is trusted. What

@@ -161,7 +161,7 @@ func TestMigrateCountsWherePayloadsWerePruned(t *testing.T) {
 	t.Parallel()
 	p := &pruner{path: storetest.NewOnPostgres(t), at: &clocks{wall: now}}
 	p.Store = openWith(t, p.path, p.at.options())
-	must(t, p.RecordStart(ctx, map[string]string{"stream": "open"}))
+	must(t, p.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
 	p.c, _ = company(t, p.Store, "acme")
 	p.append(t, 300)
 	p.at.pass(2*day, 2*day)
@@ -180,8 +180,8 @@ func TestMigrateCountsWherePayloadsWerePruned(t *testing.T) {
 	p.append(t, 1)
 	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
 	before := len(controlRecords(t, p.Store, p.c))
-	must(t, p.RecordStart(ctx, map[string]string{"stream": "open"}))
-	must(t, p.RecordStart(ctx, map[string]string{"stream": "open"}))
+	must(t, p.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
+	must(t, p.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
 	records := controlRecords(t, p.Store, p.c)[before:]
 	if len(records) != 1 || !strings.HasPrefix(records[0], "bytes.recounted {") || !strings.Contains(records[0], `"records":303,"subject":"bytes"`) {
 		t.Errorf("recorded: %q", records)

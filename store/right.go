@@ -283,7 +283,7 @@ func (k *right[R, P]) scanKnown(rows *sql.Rows) (found known[R], err error) {
 
 // known reads the rows of withLatest that meet a condition.
 func (k *right[R, P]) known(c *db.Conn, condition string, args ...any) ([]known[R], error) {
-	return all(c, k.scanKnown, k.withLatest()+condition, args...)
+	return db.All(c, k.scanKnown, k.withLatest()+condition, args...)
 }
 
 // knownOne is known for one row; ErrNotFound.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"attestd/chain/tlog"
 	"attestd/store/db"
 	"attestd/store/headfile"
+	"attestd/store/ledger"
 )
 
 // RolledBackError describes in what a database is behind its head file. It wraps ErrRolledBack.
@@ -75,7 +75,7 @@ func (s Rollback) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, e
 		err := rows.Scan(&l.Chain, &l.company, &l.companyID, &l.name, &id, &l.origin, &l.Size, &root, &logRoot, &note,
 			&l.counted, &l.Revocations)
 		if err == nil {
-			l.LogID, err = parseLogID(id)
+			l.LogID, err = ledger.ParseLogID(id)
 		}
 		db.FillHash(l.Root[:], root)
 		db.FillHash(l.LogRoot[:], logRoot)
@@ -236,29 +236,6 @@ func (s Rollback) countedRevocations(ctx context.Context, c *Company) (n int64, 
 		return r.One([]any{&n}, `SELECT coalesce(max(revocations), 0) FROM company_usage WHERE company = ?`, c.Chain)
 	})
 	return n, err
-}
-
-// databaseID returns the ID of the database, which its copies share.
-func (s *Store) databaseID(ctx context.Context) (id headfile.ID, err error) {
-	var text string
-	err = s.Read(ctx, func(r *db.Conn) error {
-		return r.One([]any{&text}, `SELECT value FROM setting WHERE name = 'database_id'`)
-	})
-	if err == nil {
-		id, err = parseLogID(text)
-	}
-	if errors.Is(err, db.ErrNotFound) {
-		err = fmt.Errorf("%w: the setting database_id is missing", db.ErrCorrupt)
-	}
-	return id, err
-}
-
-// parseLogID parses 32 hex digits.
-func parseLogID(text string) (id [16]byte, err error) {
-	if n, err := hex.Decode(id[:], []byte(text[:min(len(text), 32)])); err != nil || n != len(id) || len(text) != 32 {
-		return id, fmt.Errorf("%w: %q is not 32 hex digits", db.ErrCorrupt, text)
-	}
-	return id, nil
 }
 
 // parseCheckpoint parses a checkpoint that one of our logs has published.

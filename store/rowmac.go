@@ -136,7 +136,7 @@ type rowKey struct {
 // so cannot check rows.
 func (s *Store) rowKey(c *db.Conn) (k rowKey, err error) {
 	if k.required = s.Tables.rowsSigned.Load(); !k.required {
-		logged, _, err := s.loggedSettings(c, installation())
+		logged, _, err := s.Settings.loggedSettings(c, installation())
 		if err != nil {
 			return k, s.Tables.noted(theDatabase, err)
 		}
@@ -212,7 +212,7 @@ func (s Tables) sign(w *db.Conn, t *macTable, statement string, args ...any) err
 	if err != nil {
 		return err
 	}
-	rows, err := all(w, t.scan, statement, args...)
+	rows, err := db.All(w, t.scan, statement, args...)
 	for i := 0; err == nil && i < len(rows); i++ {
 		_, err = w.Exec(`UPDATE `+t.name+` SET mac = ? WHERE `+t.columns[0]+` = ?`, rows[i].sum(key), rows[i].values[0])
 	}
@@ -237,7 +237,7 @@ func (s Tables) ResealWebhooks(w *db.Conn, reseal func(company int64, id string,
 	if err != nil {
 		return err
 	}
-	rows, err := all(w, webhookTable.scan, `SELECT `+webhookTable.all()+` FROM webhook`)
+	rows, err := db.All(w, webhookTable.scan, `SELECT `+webhookTable.all()+` FROM webhook`)
 	for i := 0; err == nil && i < len(rows); i++ {
 		r := &rows[i]
 		if err = s.authentic(w, &k, r); err != nil {
@@ -275,7 +275,7 @@ func (r *comparison) readMACsOf(ctx context.Context, t *macTable, required bool)
 				return err
 			}
 			k.required = k.required || required
-			page, err := all(c, t.scan, query, r.company.Chain, after)
+			page, err := db.All(c, t.scan, query, r.company.Chain, after)
 			if n = len(page); n > 0 {
 				after = page[n-1].values[0]
 			}

@@ -43,11 +43,11 @@ type restoration struct {
 // *TablesChangedError, and no company is changed. Once the logs have the fingerprint of the key of
 // HMACs, each row that may have an HMAC must have one: RecordStart gives one to the rows from
 // before.
-func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error {
-	if s.IsReadOnly() {
+func (s Settings) RecordStart(ctx context.Context, trust map[string]string) error {
+	if s.db.IsReadOnly() {
 		return db.ErrReadOnly
 	}
-	key, err := s.Credentials.sharedKey(ctx)
+	key, err := s.db.Credentials.sharedKey(ctx)
 	if err != nil {
 		return fmt.Errorf("record what has changed since the last start: %w", err)
 	}
@@ -55,11 +55,11 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 	if trust == nil {
 		trust = map[string]string{}
 	}
-	trust["keysAtRest"] = s.Sealing().String()
+	trust["keysAtRest"] = s.db.Sealing().String()
 	if err := s.agree(ctx, trust, key); err != nil {
 		return fmt.Errorf("record what the logs say otherwise than the last start: %w", err)
 	}
-	_, err = s.Change(ctx, func(w *db.Conn) ([]chain.Draft, error) {
+	_, err = s.db.Change(ctx, func(w *db.Conn) ([]chain.Draft, error) {
 		if err := s.identify(w, trust, key); err != nil {
 			return nil, err
 		}
@@ -73,7 +73,7 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 		}
 		waiting, err := drainUnrecorded(w)
 		if err != nil {
-			return nil, s.Tables.noted(theDatabase, err)
+			return nil, s.db.Tables.noted(theDatabase, err)
 		}
 		agreed, err := agreedTo(w)
 		if err == nil {
@@ -86,7 +86,7 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 		if len(changed) > 0 || restored != nil || len(waiting) > 0 {
 			after = 0
 		}
-		companies, err := all(w, scanControl, selectControl+` ORDER BY company.id`, after)
+		companies, err := db.All(w, scanControl, selectControl+` ORDER BY company.id`, after)
 		if err != nil {
 			return nil, err
 		}
@@ -113,13 +113,13 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 			if len(changed) > 0 {
 				events = append(events, settingsChanged(changed))
 			}
-			written, err := s.controlDrafts(Caller{Company: c}, events...)
+			written, err := s.db.controlDrafts(Caller{Company: c}, events...)
 			if err != nil {
 				return nil, err
 			}
 			drafts = append(drafts, written...)
 		}
-		listed, err := s.Companies.listOlder(w, time.Now())
+		listed, err := s.db.Companies.listOlder(w, time.Now())
 		return append(drafts, listed...), err
 	})
 	if err != nil {
@@ -206,10 +206,10 @@ const agreeStep = 256
 // agree compares the logs with the stored settings while there are so many companies to compare
 // that the transaction of a start would last long, as at the first start of this version. What
 // differs is recorded. It leaves the last agreeStep companies to the start itself.
-func (s *Store) agree(ctx context.Context, trust map[string]string, key []byte) error {
+func (s Settings) agree(ctx context.Context, trust map[string]string, key []byte) error {
 	for {
 		var left int64
-		err := s.Read(ctx, func(c *db.Conn) error {
+		err := s.db.Read(ctx, func(c *db.Conn) error {
 			agreed, err := agreedTo(c)
 			if err == nil {
 				err = c.One([]any{&left}, `SELECT count(*) FROM company WHERE id > ? AND id < ?`, agreed, int64(db.Installation))
@@ -219,7 +219,7 @@ func (s *Store) agree(ctx context.Context, trust map[string]string, key []byte) 
 		if err != nil || left <= agreeStep {
 			return err
 		}
-		_, err = s.Change(ctx, func(w *db.Conn) ([]chain.Draft, error) {
+		_, err = s.db.Change(ctx, func(w *db.Conn) ([]chain.Draft, error) {
 			if err := s.identify(w, maps.Clone(trust), key); err != nil {
 				return nil, err
 			}
@@ -235,10 +235,10 @@ func (s *Store) agree(ctx context.Context, trust map[string]string, key []byte) 
 // has registered beside this one. The stored settings count only as far as the log of the companies
 // says the same, which verify verifies where something is to be recorded: a row that somebody has
 // changed is recorded nowhere.
-func (s *Store) AgreeSettings(ctx context.Context, verify func(context.Context) error) error {
+func (s Settings) AgreeSettings(ctx context.Context, verify func(context.Context) error) error {
 	isNew, differs := false, false
 	var last int64
-	err := s.Read(ctx, func(c *db.Conn) error {
+	err := s.db.Read(ctx, func(c *db.Conn) error {
 		agreed, err := agreedTo(c)
 		if err != nil {
 			return err
@@ -254,7 +254,7 @@ func (s *Store) AgreeSettings(ctx context.Context, verify func(context.Context) 
 	if err != nil || !isNew {
 		return err
 	}
-	_, err = s.Change(ctx, func(w *db.Conn) ([]chain.Draft, error) {
+	_, err = s.db.Change(ctx, func(w *db.Conn) ([]chain.Draft, error) {
 		stored, err := sharedSettings(w)
 		if err != nil || stored == nil {
 			return nil, err
@@ -271,7 +271,7 @@ func (s *Store) AgreeSettings(ctx context.Context, verify func(context.Context) 
 }
 
 // agreeSome is one step of agree.
-func (s *Store) agreeSome(w *db.Conn) (drafts []chain.Draft, err error) {
+func (s Settings) agreeSome(w *db.Conn) (drafts []chain.Draft, err error) {
 	agreed, err := agreedTo(w)
 	if err != nil {
 		return nil, err
@@ -280,7 +280,7 @@ func (s *Store) agreeSome(w *db.Conn) (drafts []chain.Draft, err error) {
 	for _, of := range differ {
 		var d chain.Draft
 		if err == nil {
-			d, err = s.controlDraft(Caller{Company: of.company}, settingsChanged(of.changed))
+			d, err = s.db.controlDraft(Caller{Company: of.company}, settingsChanged(of.changed))
 			drafts = append(drafts, d)
 		}
 	}
@@ -298,12 +298,12 @@ type unlike struct {
 
 // unlikeStored compares the logs of the next companies behind a number with the stored settings. It
 // returns the number of the last one, or the given number where none follows.
-func (s *Store) unlikeStored(c *db.Conn, after int64) (differ []unlike, last int64, err error) {
+func (s Settings) unlikeStored(c *db.Conn, after int64) (differ []unlike, last int64, err error) {
 	stored, err := sharedSettings(c)
 	if err != nil {
 		return nil, after, err
 	}
-	companies, err := all(c, scanControl, selectControl+` AND company.id < ? ORDER BY company.id LIMIT ?`, after, int64(db.Installation), agreeStep)
+	companies, err := db.All(c, scanControl, selectControl+` AND company.id < ? ORDER BY company.id LIMIT ?`, after, int64(db.Installation), agreeStep)
 	for i := 0; err == nil && i < len(companies); i++ {
 		last = companies[i].Chain
 		if stored == nil {
@@ -338,10 +338,10 @@ func settingsChanged(changed map[string]settingChange) controlEvent {
 // unlikeLogged returns the settings that differ from what the control log of a company says. What
 // is fixed stays what the log says of it: if the database is something else, that is no change. A
 // record that cannot be read is a *TablesChangedError, which is remembered of the company alone.
-func (s *Store) unlikeLogged(c *db.Conn, company *Company, trust map[string]string) (map[string]settingChange, error) {
+func (s Settings) unlikeLogged(c *db.Conn, company *Company, trust map[string]string) (map[string]settingChange, error) {
 	logged, _, err := s.loggedSettings(c, company)
 	if err != nil {
-		return nil, s.Tables.noted(company, err)
+		return nil, s.db.Tables.noted(company, err)
 	}
 	changed := settingChanges(logged.Settings, trust)
 	for _, name := range projection.FixedSettings {

@@ -184,7 +184,7 @@ func (s Tables) settingsEvent(w *db.Conn, c *Company) (e controlEvent, err error
 	if err != nil {
 		return e, err
 	}
-	changed, err := s.db.unlikeLogged(w, c, trust)
+	changed, err := s.db.Settings.unlikeLogged(w, c, trust)
 	return settingsChanged(changed), err
 }
 

@@ -156,7 +156,7 @@ func subjectName(name string) string { return "name:" + name }
 
 // readNameState reads what of the control log a comparison of names needs.
 func (r *comparison) readNameState(c *db.Conn) (err error) {
-	if r.state, _, err = r.store.loggedSettings(c, r.company); err != nil {
+	if r.state, _, err = r.store.Settings.loggedSettings(c, r.company); err != nil {
 		return err
 	}
 	first, last := db.RecordIDs(r.company.Control.Chain)
@@ -405,7 +405,7 @@ func (n *nameComparison) eachRow(ctx context.Context) error {
 	for more := true; more; {
 		began := time.Now()
 		err := n.store.Read(ctx, func(c *db.Conn) error {
-			page, err := all(c, scanNameRow, fmt.Sprintf(`SELECT name, request, idx, expires_at FROM idempotency_key WHERE chain = ? AND name > ?
+			page, err := db.All(c, scanNameRow, fmt.Sprintf(`SELECT name, request, idx, expires_at FROM idempotency_key WHERE chain = ? AND name > ?
 				ORDER BY name LIMIT %d`, tablePage), n.company.Chain, after)
 			if more = len(page) == tablePage; len(page) > 0 {
 				after = slices.Clone(page[len(page)-1].name[:])

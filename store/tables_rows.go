@@ -137,7 +137,7 @@ func (r *comparison) readSettings(ctx context.Context) error {
 		if err := json.Unmarshal([]byte(text), &given); err != nil {
 			return err
 		}
-		is, err := r.store.readIdentity(c)
+		is, err := r.store.Settings.readIdentity(c)
 		if err != nil {
 			return err
 		}

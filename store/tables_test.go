@@ -339,7 +339,7 @@ func TestRunningServerFindsEveryChangedRight(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			path := storetest.Copy(t, start)
 			s := open(t, path)
-			must(t, s.RecordStart(ctx, map[string]string{"registration": "open"}))
+			must(t, s.Settings.RecordStart(ctx, map[string]string{"registration": "open"}))
 			if errs := looksAt(t, s, 0); len(errs) > 0 {
 				t.Fatalf("before: %v", errs)
 			}
@@ -475,7 +475,7 @@ func TestBelievedColumnsAreDocumented(t *testing.T) {
 func filled(t *testing.T) string {
 	t.Helper()
 	s, path := fresh(t)
-	must(t, s.RecordStart(ctx, map[string]string{"registration": "open"}))
+	must(t, s.Settings.RecordStart(ctx, map[string]string{"registration": "open"}))
 	c := fill(t, s, "acme")
 	company(t, s, "zoo")
 	named(t, s, c)

@@ -46,7 +46,7 @@ func (s Tables) CheckWebhooks(ctx context.Context, w *WebhookWatch) error {
 			if err != nil {
 				return err
 			}
-			page, err = all(c, webhookTable.scan, fmt.Sprintf(`SELECT %s FROM webhook WHERE id > ? ORDER BY id LIMIT %d`, webhookTable.all(), tablePage), after)
+			page, err = db.All(c, webhookTable.scan, fmt.Sprintf(`SELECT %s FROM webhook WHERE id > ? ORDER BY id LIMIT %d`, webhookTable.all(), tablePage), after)
 			for i := 0; err == nil && i < len(page); i++ {
 				if wrong := s.authentic(c, &k, &page[i]); !errors.Is(wrong, ErrTablesChanged) {
 					err = wrong

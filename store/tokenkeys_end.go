@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -39,7 +38,7 @@ func (s TokenKeys) prepare(ctx context.Context, by Caller) map[string]*tokenkey.
 // key that does not sign yet stays.
 func (s TokenKeys) rotate(w *db.Conn, company *Company, at time.Time, next map[string]*tokenkey.Private) (events []controlEvent, err error) {
 	from := at.Add(tokenKeyNotice)
-	current, err := all(w, tokenKeys.scan, "SELECT "+tokenKeys.list("token_key")+` FROM token_key WHERE company = ? AND ended_at IS NULL ORDER BY alg`, company.Chain)
+	current, err := db.All(w, tokenKeys.scan, "SELECT "+tokenKeys.list("token_key")+` FROM token_key WHERE company = ? AND ended_at IS NULL ORDER BY alg`, company.Chain)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +68,7 @@ func (s TokenKeys) rotate(w *db.Conn, company *Company, at time.Time, next map[s
 // endCompromised declares all keys compromised whose tokens may be valid, now or later, and takes
 // their private parts out.
 func (s TokenKeys) endCompromised(w *db.Conn, by Caller) (events []controlEvent, err error) {
-	keys, err := all(w, tokenKeys.scan, "SELECT "+tokenKeys.list("token_key")+` FROM token_key
+	keys, err := db.All(w, tokenKeys.scan, "SELECT "+tokenKeys.list("token_key")+` FROM token_key
 		WHERE company = ? AND (ended_at IS NULL OR ended_at > ?) AND compromised_at IS NULL ORDER BY kid`,
 		by.Company.Chain, chain.FormatTime(by.At.Add(-TokenLife)))
 	if err != nil || len(keys) == 0 {
@@ -132,14 +131,4 @@ func (s TokenKeys) Wipe(ctx context.Context, now time.Time) error {
 		return fmt.Errorf("take out the private parts of token keys: %w", err)
 	}
 	return nil
-}
-
-// all reads all rows of a query.
-func all[T any](c *db.Conn, scan func(*sql.Rows) (T, error), query string, args ...any) (rows []T, err error) {
-	err = c.Each(func(r *sql.Rows) error {
-		row, err := scan(r)
-		rows = append(rows, row)
-		return err
-	}, query, args...)
-	return rows, err
 }

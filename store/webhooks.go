@@ -235,8 +235,8 @@ func (s Webhooks) Enable(ctx context.Context, by Caller, id string) (h Webhook, 
 		return h, 0, fmt.Errorf("enable webhook: %w", err)
 	}
 	// In one transaction with a prune, latestPruned would not see the record of that.
-	s.db.pruning.Lock()
-	defer s.db.pruning.Unlock()
+	s.db.Pruning.mu.Lock()
+	defer s.db.Pruning.mu.Unlock()
 	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		var row macRow
 		skipped = 0

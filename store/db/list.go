@@ -60,3 +60,13 @@ func Row[T any](c *Conn, scan func(*sql.Rows) (T, error), query string, args ...
 	}
 	return v, err
 }
+
+// All reads all rows of a query.
+func All[T any](c *Conn, scan func(*sql.Rows) (T, error), query string, args ...any) (rows []T, err error) {
+	err = c.Each(func(r *sql.Rows) error {
+		row, err := scan(r)
+		rows = append(rows, row)
+		return err
+	}, query, args...)
+	return rows, err
+}

@@ -130,3 +130,19 @@ func fillHead(h *chain.Head, root, frontier, logRoot, logFrontier []byte) {
 	db.FillHash(h.LogRoot[:], logRoot)
 	h.Log = tlog.Frontier{Size: h.Length, Roots: db.SplitHashes[tlog.Hash](logFrontier)}
 }
+
+// Chains returns the chain IDs of all logs that may have records.
+func (l *Ledger) Chains(ctx context.Context) (numbers []int64, err error) {
+	err = l.Read(ctx, func(r *db.Conn) error {
+		return r.Each(func(rows *sql.Rows) error {
+			var number int64
+			err := rows.Scan(&number)
+			numbers = append(numbers, number)
+			return err
+		}, `SELECT chain FROM log WHERE chain <> ?`, int64(db.Installation))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("chains: %w", err)
+	}
+	return numbers, nil
+}

@@ -1,4 +1,4 @@
-package store
+package ledger
 
 import (
 	"context"
@@ -17,8 +17,8 @@ func exportSetting(name string, number int64) string {
 }
 
 // ExportPosition returns what SaveExportPositions has stored for an export and a chain, or "".
-func (s *Store) ExportPosition(ctx context.Context, name string, number int64) (position string, err error) {
-	err = s.Read(ctx, func(r *db.Conn) error {
+func (l *Ledger) ExportPosition(ctx context.Context, name string, number int64) (position string, err error) {
+	err = l.Read(ctx, func(r *db.Conn) error {
 		return r.One([]any{&position}, `SELECT value FROM setting WHERE name = ?`, exportSetting(name, number))
 	})
 	if err != nil && !errors.Is(err, db.ErrNotFound) {
@@ -29,9 +29,9 @@ func (s *Store) ExportPosition(ctx context.Context, name string, number int64) (
 
 // ExportPositions returns what SaveExportPositions has stored for a chain, of all exports that
 // there ever were.
-func (s *Store) ExportPositions(ctx context.Context, number int64) (positions []string, err error) {
-	err = s.Read(ctx, func(r *db.Conn) error {
-		positions, err = all(r, func(rows *sql.Rows) (position string, err error) {
+func (l *Ledger) ExportPositions(ctx context.Context, number int64) (positions []string, err error) {
+	err = l.Read(ctx, func(r *db.Conn) error {
+		positions, err = db.All(r, func(rows *sql.Rows) (position string, err error) {
 			return position, rows.Scan(&position)
 		}, `SELECT value FROM setting WHERE name LIKE ? ORDER BY name`, exportSetting("%", number))
 		return err
@@ -44,9 +44,9 @@ func (s *Store) ExportPositions(ctx context.Context, number int64) (positions []
 
 // SaveExportPositions stores how far an export has come, by chain, in one transaction. It returns
 // ErrDutyLost, and stores nothing, when the duty to export has gone to another server.
-func (s *Store) SaveExportPositions(ctx context.Context, duty *db.Held, name string, positions map[int64]string) error {
+func (l *Ledger) SaveExportPositions(ctx context.Context, duty *db.Held, name string, positions map[int64]string) error {
 	mine, args := duty.Fence()
-	err := s.Write(ctx, func(w *db.Conn) error {
+	err := l.Write(ctx, func(w *db.Conn) error {
 		for number, position := range positions {
 			setting := exportSetting(name, number)
 			// Roles of servers may not change a setting, but put another one in its place.
