@@ -119,9 +119,9 @@ type tenantHash struct {
 }
 
 // forgetTokens makes the next use of any credential read the database.
-func (s *Store) forgetTokens() {
-	s.Credentials.found.Forget()
-	s.Credentials.introspected.Forget()
+func (s Credentials) forgetTokens() {
+	s.found.Forget()
+	s.introspected.Forget()
 }
 
 // stillAgent says of an agent that has signed in whether it is enabled and its key live:

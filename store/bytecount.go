@@ -55,7 +55,7 @@ func (s *Store) checkDerived(ctx context.Context, v *ChainVerdict, withBytes boo
 		checked := *v
 		err = s.checkSummaries(ctx, &checked, p.Records)
 		if err == nil && checked.Valid && withBytes && s.UpToDate() {
-			err = s.checkBytes(ctx, &checked, &p)
+			err = checkBytes(ctx, s, &checked, &p)
 		}
 		if err != nil || !checked.Valid || checked.Bytes != nil {
 			if now, failed := s.PrunedRecords(ctx, v.Chain); failed == nil && now != p {
@@ -68,7 +68,7 @@ func (s *Store) checkDerived(ctx context.Context, v *ChainVerdict, withBytes boo
 }
 
 // checkBytes compares the bytes that the head of a valid chain counts with its records.
-func (s *Store) checkBytes(ctx context.Context, v *ChainVerdict, p *PrunedRecords) error {
+func checkBytes(ctx context.Context, s *Store, v *ChainVerdict, p *PrunedRecords) error {
 	head, _, err := s.Tip(ctx, v.Chain)
 	if err != nil {
 		return err

@@ -77,7 +77,7 @@ func (s Webhooks) SaveProgress(ctx context.Context, duty *db.Held, progress map[
 	mine, args := duty.Fence()
 	s.db.Credentials.knowTokenKey(ctx)
 	err := s.db.Write(ctx, func(w *db.Conn) error {
-		k, err := s.db.rowKey(w)
+		k, err := s.db.Tables.rowKey(w)
 		if err != nil {
 			return err
 		}

@@ -96,7 +96,7 @@ func (s Federations) Delete(ctx context.Context, by Caller, name string) error {
 	forget := func() {
 		s.byIssuer.Forget()
 		s.db.Credentials.requesters.Forget(owned{by.Company.Chain, federations.about(name)})
-		s.db.forgetTokens()
+		s.db.Credentials.forgetTokens()
 	}
 	defer forget() // whatever the outcome
 	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {

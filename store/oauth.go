@@ -125,7 +125,7 @@ func (s Credentials) Clients(ctx context.Context, by Caller) iter.Seq2[OAuthClie
 func (s Credentials) DeleteClient(ctx context.Context, by Caller, clientID string) (fingerprint string, err error) {
 	// Forget them whatever the outcome. The next use of the client, and of any token, reads the
 	// database.
-	defer s.db.forgetTokens()
+	defer s.forgetTokens()
 	defer s.clients.Forget(clientID)
 	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		// The foreign key deletes its tokens.

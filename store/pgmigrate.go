@@ -57,14 +57,14 @@ func Migrate(ctx context.Context, address string, o Options) (m Migrated, err er
 	if err := s.Belongs(o.Domain); err != nil || found.Settings[postgres.UncountedSetting] == "" {
 		return m, err
 	}
-	m.Recounted, err = s.recountUpgraded(ctx)
+	m.Recounted, err = recountUpgraded(ctx, s)
 	return m, s.NamedError(err)
 }
 
 // recountUpgraded counts the bytes of all logs again, after an upgrade during which servers that do
 // not count any may have appended. Servers may append meanwhile. The next start of a server records
 // what was wrong, because the keys that sign records may be sealed here.
-func (s *Store) recountUpgraded(ctx context.Context) (wrong int, err error) {
+func recountUpgraded(ctx context.Context, s *Store) (wrong int, err error) {
 	s.Readable()
 	own, err := s.Pool().Conn(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (s *Store) recountUpgraded(ctx context.Context) (wrong int, err error) {
 			return wrong, err
 		}
 		for _, number := range page {
-			n, err := s.recountUnsigned(ctx, own, w, number)
+			n, err := recountUnsigned(ctx, s, own, w, number)
 			if err != nil {
 				return wrong, fmt.Errorf("count the bytes of chain %d again: %w", number, err)
 			}
@@ -104,7 +104,7 @@ func (s *Store) recountUpgraded(ctx context.Context) (wrong int, err error) {
 
 // recountUnsigned is recount, and leaves the control record to the next start. A log whose pruned
 // payloads are not proven, or whose company is missing, stays as it is: verification reports that.
-func (s *Store) recountUnsigned(ctx context.Context, own *sql.Conn, w *db.Conn, number int64) (n ByteCount, err error) {
+func recountUnsigned(ctx context.Context, s *Store, own *sql.Conn, w *db.Conn, number int64) (n ByteCount, err error) {
 	company, _ := db.LogOf(number)
 	n, err = s.recount(ctx, number, func(rows func(*db.Conn) ([]controlEvent, error)) error {
 		return postgres.Change(ctx, own, func() error {

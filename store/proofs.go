@@ -83,7 +83,7 @@ func (h *heads) check(ctx context.Context, number int64, known pin, head *chain.
 		trees = append(trees, known.from)
 	}
 	for _, tree := range trees {
-		b, err := h.store.behindOf(ctx, number, tree, head)
+		b, err := h.store.Rollback.behindOf(ctx, number, tree, head)
 		if err != nil {
 			return err
 		}
@@ -116,10 +116,10 @@ func (h *heads) shrunk(ctx context.Context, before map[int64]int64, log *slog.Lo
 		if err != nil {
 			return err
 		}
-		b, err := h.store.behindOf(ctx, number, known[number].to, &head)
+		b, err := h.store.Rollback.behindOf(ctx, number, known[number].to, &head)
 		// the missing records are newer than the pin, and their roots were not read
 		if err == nil && b == nil {
-			b, err = h.store.behindOf(ctx, number, headfile.Tree{Size: size}, &head)
+			b, err = h.store.Rollback.behindOf(ctx, number, headfile.Tree{Size: size}, &head)
 		}
 		if err != nil {
 			return err
@@ -220,7 +220,7 @@ func (h *heads) prove(ctx context.Context, turn *proofTurn, number int64, p *pin
 		return false, err
 	}
 	for _, tree := range trees {
-		b, err := h.store.behindOf(ctx, number, tree, &head)
+		b, err := h.store.Rollback.behindOf(ctx, number, tree, &head)
 		if err != nil {
 			return false, fmt.Errorf("compare chain %d with what was known: %w", number, err)
 		}
@@ -233,9 +233,9 @@ func (h *heads) prove(ctx context.Context, turn *proofTurn, number int64, p *pin
 }
 
 // behindOf describes in what the head of a chain is behind a known tree of it, or returns nil.
-func (s *Store) behindOf(ctx context.Context, number int64, known headfile.Tree, head *chain.Head) (*Behind, error) {
+func (s Rollback) behindOf(ctx context.Context, number int64, known headfile.Tree, head *chain.Head) (*Behind, error) {
 	l := loggedHead{Head: headfile.Head{Chain: number, Tree: treeOf(head)}}
-	company, log, err := s.LogOfChain(ctx, number)
+	company, log, err := s.db.LogOfChain(ctx, number)
 	switch {
 	case err == nil:
 		l.LogID, err = ledger.ParseLogID(log.ID)
@@ -248,7 +248,7 @@ func (s *Store) behindOf(ctx context.Context, number int64, known headfile.Tree,
 		return nil, err
 	}
 	k := headfile.Head{Chain: number, LogID: l.LogID, Tree: known}
-	why, err := s.Rollback.why(ctx, k, l, head)
+	why, err := s.why(ctx, k, l, head)
 	if err != nil || why == "" {
 		return nil, err
 	}

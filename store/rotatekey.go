@@ -180,7 +180,7 @@ func rotateIn(
 func (s Companies) forgetKeys() {
 	s.byID.Forget()
 	s.byChain.Forget()
-	s.db.forgetTokens()
+	s.db.Credentials.forgetTokens()
 	s.db.TokenKeys.sets.Forget()
 }
 

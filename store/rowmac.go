@@ -134,25 +134,25 @@ type rowKey struct {
 
 // rowKey reads the key. A process without the master key of a sealed database does not know it, and
 // so cannot check rows.
-func (s *Store) rowKey(c *db.Conn) (k rowKey, err error) {
-	if k.required = s.Tables.rowsSigned.Load(); !k.required {
-		logged, _, err := s.Settings.loggedSettings(c, installation())
+func (s Tables) rowKey(c *db.Conn) (k rowKey, err error) {
+	if k.required = s.rowsSigned.Load(); !k.required {
+		logged, _, err := s.db.Settings.loggedSettings(c, installation())
 		if err != nil {
-			return k, s.Tables.noted(theDatabase, err)
+			return k, s.noted(theDatabase, err)
 		}
 		_, k.required = logged.Settings[projection.SettingRowKey]
-		s.Tables.rowsSigned.Store(k.required)
+		s.rowsSigned.Store(k.required)
 	}
-	if !s.IsUnsealed() {
+	if !s.db.IsUnsealed() {
 		return k, nil
 	}
 	k.isKnown = true
-	if known := s.Credentials.tokens.Load(); known != nil {
+	if known := s.db.Credentials.tokens.Load(); known != nil {
 		k.key = *known
 		return k, nil
 	}
 	// It is not cached here: it may be of a transaction that fails.
-	if k.key, err = s.Credentials.readTokenKey(c); errors.Is(err, db.ErrNotFound) {
+	if k.key, err = s.db.Credentials.readTokenKey(c); errors.Is(err, db.ErrNotFound) {
 		err = nil
 	}
 	return k, err
@@ -233,7 +233,7 @@ func (s Tables) adoptRows(w *db.Conn) error {
 // HMAC says. reseal returns how the secret of a webhook of a company and the one before are stored
 // from now on.
 func (s Tables) ResealWebhooks(w *db.Conn, reseal func(company int64, id string, secret, former []byte) (newSecret, newFormer []byte, err error)) error {
-	k, err := s.db.rowKey(w)
+	k, err := s.rowKey(w)
 	if err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (r *comparison) readMACsOf(ctx context.Context, t *macTable, required bool)
 			return err
 		}
 		err := r.store.Read(ctx, func(c *db.Conn) error {
-			k, err := r.store.rowKey(c)
+			k, err := r.store.Tables.rowKey(c)
 			if err != nil {
 				return err
 			}

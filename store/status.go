@@ -26,12 +26,12 @@ type DiskStatus struct {
 
 // Status may be called at any time.
 func (s *Store) Status() Status {
-	status := Status{HeadFile: s.Rollback.HeadFile(), Disk: s.disk(), Duties: s.Duties()}
+	status := Status{HeadFile: s.Rollback.HeadFile(), Disk: disk(s), Duties: s.Duties()}
 	status.Queue, status.ClockLeapt = s.Waiting()
 	return status
 }
 
-func (s *Store) disk() (d DiskStatus) {
+func disk(s *Store) (d DiskStatus) {
 	if s.MultiWriter() {
 		return d
 	}

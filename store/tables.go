@@ -106,7 +106,7 @@ func (r *comparison) compareRights(ctx context.Context) error {
 		return fmt.Errorf("compare the tables of company %q: %w", c.ID, err)
 	}
 	// read after the rows: what was deleted meanwhile had expired by it
-	newest, err := r.store.newestOf(ctx, c.Chain)
+	newest, err := r.store.Expired.newestOf(ctx, c.Chain)
 	if err != nil {
 		return err
 	}

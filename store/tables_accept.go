@@ -193,7 +193,7 @@ func (s Tables) settingsEvent(w *db.Conn, c *Company) (e controlEvent, err error
 func (s Tables) Compare(
 	ctx context.Context, company string,
 ) (c *Company, differences []*projection.Difference, more int64, err error) {
-	listed, err := s.db.listCompanies(ctx, `company_id = ?`, company)
+	listed, err := listCompanies(ctx, s.db, `company_id = ?`, company)
 	if err == nil && len(listed) == 0 {
 		err = db.ErrNotFound
 	}

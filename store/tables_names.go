@@ -92,7 +92,7 @@ func (r *comparison) names(ctx context.Context) (*nameComparison, error) {
 		return nil, err
 	}
 	n := &nameComparison{comparison: r, head: head, listed: map[names.Session]bool{}, unlisted: map[names.Session]bool{}}
-	if n.newest, err = r.store.newestOf(ctx, r.company.Chain); err != nil {
+	if n.newest, err = r.store.Expired.newestOf(ctx, r.company.Chain); err != nil {
 		return nil, err
 	}
 	if err := n.eachPage(ctx, n.records); err != nil {

@@ -42,7 +42,7 @@ func (s Tables) CheckWebhooks(ctx context.Context, w *WebhookWatch) error {
 	for after, n := any(int64(0)), tablePage; n == tablePage; {
 		var page []macRow
 		err := s.db.Read(ctx, func(c *db.Conn) (err error) {
-			k, err := s.db.rowKey(c)
+			k, err := s.rowKey(c)
 			if err != nil {
 				return err
 			}

@@ -117,7 +117,7 @@ func (a *audit) verifyFile(ctx context.Context) error {
 		return fmt.Errorf("verify: %w", err)
 	}
 	for after, more := "", true; more; {
-		page, err := a.store.listCompanies(ctx,
+		page, err := listCompanies(ctx, a.store,
 			fmt.Sprintf(`company_id > ? AND id <> %d ORDER BY company_id LIMIT 256`, db.Installation), after)
 		if err != nil {
 			return err
@@ -156,7 +156,7 @@ func (a *audit) verifyCompanyLog(ctx context.Context) error {
 }
 
 func (a *audit) verifyCompany(ctx context.Context, id string) error {
-	found, err := a.store.listCompanies(ctx, `company_id = ?`, id)
+	found, err := listCompanies(ctx, a.store, `company_id = ?`, id)
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (a *audit) verifyLogs(ctx context.Context, c ChainVerdict) error {
 }
 
 // listCompanies returns the companies that a condition selects and orders, without verdicts.
-func (s *Store) listCompanies(ctx context.Context, where string, arg string) (found []ChainVerdict, err error) {
+func listCompanies(ctx context.Context, s *Store, where string, arg string) (found []ChainVerdict, err error) {
 	err = s.Read(ctx, func(r *db.Conn) error {
 		return r.Each(func(rows *sql.Rows) error {
 			var c ChainVerdict

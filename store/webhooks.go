@@ -158,7 +158,7 @@ func (s Webhooks) List(ctx context.Context, by Caller) iter.Seq2[Webhook, error]
 
 // authentic returns the webhook of a row, if the row is what its HMAC says.
 func (s Webhooks) authentic(c *db.Conn, r *macRow) (h Webhook, err error) {
-	k, err := s.db.rowKey(c)
+	k, err := s.db.Tables.rowKey(c)
 	if err == nil {
 		err = s.db.Tables.authentic(c, &k, r)
 	}
