@@ -10,10 +10,11 @@ import (
 	"attestd/internal/printable"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 )
 
 func acceptRollbackCommand(schema string) *cobra.Command {
-	var db, heads, reason string
+	var database, heads, reason string
 	var master masterKeyFlags
 	cmd := &cobra.Command{
 		Use:   "accept-rollback --reason TEXT",
@@ -32,17 +33,17 @@ behind, the command is refused (exit status 5).`,
 			if reason == "" {
 				return cli.Usagef("--reason is required")
 			}
-			if store.IsPostgres(db) && heads == "" {
+			if db.IsPostgres(database) && heads == "" {
 				return cli.Usagef("--heads is required with a PostgreSQL database")
 			}
-			if err := refuseOlder(cmd.Context(), db); err != nil {
+			if err := refuseOlder(cmd.Context(), database); err != nil {
 				return err
 			}
-			o := admin.AcceptOptions{Heads: headsPath(heads, db), Reason: reason}
+			o := admin.AcceptOptions{Heads: headsPath(heads, database), Reason: reason}
 			if o.Master, err = master.read(cmd.Context()); err != nil {
 				return err
 			}
-			accepted, err := admin.AcceptRollback(cmd.Context(), db, schema, o)
+			accepted, err := admin.AcceptRollback(cmd.Context(), database, schema, o)
 			if errors.Is(err, store.ErrInUse) {
 				return fmt.Errorf("%w; stop the server first", err)
 			}
@@ -55,7 +56,7 @@ behind, the command is refused (exit status 5).`,
 			return nil
 		},
 	}
-	databaseFlag(cmd, &db)
+	databaseFlag(cmd, &database)
 	headsFlag(cmd, &heads)
 	master.add(cmd, "", masterKeyUse)
 	cmd.Flags().StringVar(&reason, "reason", "", "`text` for the control logs: why the older database is the right one")
@@ -68,16 +69,16 @@ func headsFlag(cmd *cobra.Command, path *string) {
 }
 
 // headsPath returns the path of the head file of a database.
-func headsPath(flag, db string) string {
-	if flag == "" && !store.IsPostgres(db) {
-		return store.HeadsBeside(db)
+func headsPath(flag, database string) string {
+	if flag == "" && !db.IsPostgres(database) {
+		return store.HeadsBeside(database)
 	}
 	return flag
 }
 
 // behindLine describes for operators how a log is behind.
 func behindLine(b store.Behind) string {
-	if b.Log == store.Cosigned {
+	if b.Log == db.Cosigned {
 		return "as a witness: log " + b.Origin() + " " + b.Why
 	}
 	company := b.Company

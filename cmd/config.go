@@ -18,6 +18,8 @@ import (
 	"strings"
 	"unicode"
 
+	"attestd/store/db"
+
 	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -25,7 +27,6 @@ import (
 	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/internal/spelling"
-	"attestd/store"
 )
 
 func configCommand(version, schema string) *cobra.Command {
@@ -305,11 +306,11 @@ func configPath(flags *pflag.FlagSet) (path string, named bool) {
 	if f := flags.Lookup("config"); f.Changed {
 		return f.Value.String(), true
 	}
-	db := flags.Lookup("db").Value.String()
-	if store.IsPostgres(db) {
+	database := flags.Lookup("db").Value.String()
+	if db.IsPostgres(database) {
 		return "", false
 	}
-	return filepath.Join(filepath.Dir(db), configName), false
+	return filepath.Join(filepath.Dir(database), configName), false
 }
 
 // readConfigFile reads a configuration file, whose settings give rights.
@@ -554,8 +555,8 @@ func readSettings(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	if db := cmd.Flag("db"); db != nil {
-		if err := checkDatabase("--db", db.Value.String()); err != nil {
+	if database := cmd.Flag("db"); database != nil {
+		if err := checkDatabase("--db", database.Value.String()); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"attestd/cmd/cli"
-	"attestd/store"
+	"attestd/store/db"
 )
 
 // readsNoPipes annotates a command that looks at the settings of serve. To read a pipe it would
@@ -49,7 +49,7 @@ func checkDatabase(what, name string) error {
 	mistyped := strings.Contains(name, "://") ||
 		strings.HasPrefix(strings.ToLower(name), "postgres") && strings.Contains(name, "@") ||
 		strings.Contains(name, "password=")
-	if name == "" || mistyped && !store.IsPostgres(name) {
+	if name == "" || mistyped && !db.IsPostgres(name) {
 		return cli.Usagef("%s must name a file, or be the URL of a PostgreSQL database, which begins with postgres://", what)
 	}
 	return nil
@@ -58,7 +58,7 @@ func checkDatabase(what, name string) error {
 // fileOnly refuses a PostgreSQL URL given to a command that works on files only.
 func fileOnly(command, instead string, names ...string) error {
 	for _, name := range names {
-		if store.IsPostgres(name) {
+		if db.IsPostgres(name) {
 			return cli.Usagef("%s works on files only; %s", command, instead)
 		}
 	}
@@ -67,11 +67,11 @@ func fileOnly(command, instead string, names ...string) error {
 
 // shown returns the name of a database for messages: the path of a file as it was typed, or a URL
 // without its secrets.
-func shown(db string) string {
-	if store.IsPostgres(db) {
-		return store.Name(db)
+func shown(database string) string {
+	if db.IsPostgres(database) {
+		return db.Name(database)
 	}
-	return db
+	return database
 }
 
 func databaseFlag(cmd *cobra.Command, path *string) {

@@ -10,10 +10,11 @@ import (
 	"attestd/crypto/cred"
 	"attestd/internal/printable"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 func migrateCommand() *cobra.Command {
-	var db, role string
+	var database, role string
 	var domain cred.Domain
 	var master masterKeyFlags
 	cmd := &cobra.Command{
@@ -39,7 +40,7 @@ The trust domain, the service name and the master key apply to new tables only. 
 are fixed from then on; attestd rekey changes the master key.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !store.IsPostgres(db) {
+			if !db.IsPostgres(database) {
 				return cli.Usagef("migrate works on PostgreSQL only, so --db must be a URL that begins with postgres://; attestd serve upgrades a file by itself")
 			}
 			if err := (cred.Domain{TrustDomain: cmp.Or(domain.TrustDomain, cred.DefaultTrustDomain),
@@ -50,19 +51,19 @@ are fixed from then on; attestd rekey changes the master key.`,
 			if err != nil {
 				return err
 			}
-			m, err := store.Migrate(cmd.Context(), db, store.Options{Domain: domain, Master: sealWith})
+			m, err := store.Migrate(cmd.Context(), database, store.Options{Domain: domain, Master: sealWith})
 			if err != nil {
 				return err
 			}
 			report := func(format string, args ...any) { printable.Fprintf(cmd.ErrOrStderr(), format+"\n", args...) }
 			switch {
 			case m.IsNew:
-				report("created the tables of schema %d in %s", m.Version, store.Name(db))
+				report("created the tables of schema %d in %s", m.Version, db.Name(database))
 			case len(m.Steps) > 0:
-				report("upgraded the tables in %s to schema %d", store.Name(db), m.Version)
+				report("upgraded the tables in %s to schema %d", db.Name(database), m.Version)
 			case m.Recounted > 0: // an upgrade that ended before this
 			default:
-				report("the tables in %s already have schema %d", store.Name(db), m.Version)
+				report("the tables in %s already have schema %d", db.Name(database), m.Version)
 			}
 			if m.Recounted > 0 {
 				report("counted the bytes of all logs again: %d counted them wrongly, which the next start of a server records", m.Recounted)
@@ -74,7 +75,7 @@ are fixed from then on; attestd rekey changes the master key.`,
 			return nil
 		},
 	}
-	databaseFlag(cmd, &db)
+	databaseFlag(cmd, &database)
 	cmd.Flags().StringVar(&role, "grants", "", "print the SQL that grants `ROLE` what attestd serve needs")
 	cmd.Flags().StringVar(&domain.TrustDomain, "trust-domain", "",
 		"SPIFFE trust `domain` of a new database (default "+cred.DefaultTrustDomain+")")

@@ -10,6 +10,7 @@ import (
 	"attestd/internal/printable"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 )
 
 func moveCommand(schema string) *cobra.Command {
@@ -49,7 +50,7 @@ PGPASSWORD.`,
 					return err
 				}
 			}
-			if !store.IsPostgres(from) && !store.IsPostgres(to) {
+			if !db.IsPostgres(from) && !db.IsPostgres(to) {
 				return cli.Usagef("FROM and TO are both files: attestd backup copies a file")
 			}
 			report, finish := cli.Progress()
@@ -66,8 +67,8 @@ PGPASSWORD.`,
 				return printable.JSON(cmd.OutOrStdout(), movedJSON(from, to, moved))
 			}
 			printable.Fprintf(cmd.ErrOrStderr(), "moved %s to %s: %s, %s, %s in total; verified every chain on both sides and compared every row\n",
-				store.Name(from), store.Name(to), printable.Count(moved.Companies, "company"), printable.Count(moved.Records, "record"), printable.Count(moved.Rows, "row"))
-			printable.Fprintf(cmd.ErrOrStderr(), "serve %s from now on, never both\n", store.Name(to))
+				db.Name(from), db.Name(to), printable.Count(moved.Companies, "company"), printable.Count(moved.Records, "record"), printable.Count(moved.Rows, "row"))
+			printable.Fprintf(cmd.ErrOrStderr(), "serve %s from now on, never both\n", db.Name(to))
 			printable.Fprintf(cmd.OutOrStdout(), "%v\n", moved.Digest)
 			return nil
 		},
@@ -85,6 +86,6 @@ func movedJSON(from, to string, m admin.Moved) map[string]any {
 	for _, t := range m.Tables {
 		tables = append(tables, map[string]any{"name": t.Name, "rows": t.Rows, "digest": t.Digest})
 	}
-	return map[string]any{"from": store.Name(from), "to": store.Name(to), "companies": m.Companies, "records": m.Records,
+	return map[string]any{"from": db.Name(from), "to": db.Name(to), "companies": m.Companies, "records": m.Records,
 		"rows": m.Rows, "digest": m.Digest, "tables": tables}
 }

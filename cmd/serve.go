@@ -26,6 +26,7 @@ import (
 	"attestd/server"
 	"attestd/server/local"
 	"attestd/store"
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
@@ -329,7 +330,7 @@ func openable(addr net.Addr) (address, more string) {
 
 // announce prints the address of the service, the place of its data, and the first command to run.
 func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, keys, baseURL string, isNew bool) {
-	path := store.Name(f.db)
+	path := db.Name(f.db)
 	address, more := openable(addr)
 	url := f.tls.scheme() + "://" + address
 	if f.tls.on() && baseURL != "" { // for which the certificate is
@@ -349,12 +350,12 @@ func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, ke
 
 // openLocal opens the socket for commands on this machine, next to a database file. Without it, the
 // service runs all the same.
-func openLocal(s *store.Store, db string, log *slog.Logger) *local.Server {
-	if store.IsPostgres(db) {
+func openLocal(s *store.Store, database string, log *slog.Logger) *local.Server {
+	if db.IsPostgres(database) {
 		return nil
 	}
 	l := &local.Server{Operations: local.Operations{Store: s}, Log: log}
-	if err := l.Listen(db); err != nil {
+	if err := l.Listen(database); err != nil {
 		log.Warn("commands on this machine, such as attestd company, will not work: the server's local socket cannot be opened", "error", err)
 	}
 	return l
@@ -362,21 +363,21 @@ func openLocal(s *store.Store, db string, log *slog.Logger) *local.Server {
 
 // checkFileSystem refuses a network file system under a database file, and returns a warning about
 // one that may not hold it; see sqlite.CheckFileSystem.
-func checkFileSystem(db string, allowNetwork bool) (warning string, err error) {
-	if store.IsPostgres(db) {
+func checkFileSystem(database string, allowNetwork bool) (warning string, err error) {
+	if db.IsPostgres(database) {
 		return "", nil
 	}
-	return sqlite.CheckFileSystem(db, allowNetwork)
+	return sqlite.CheckFileSystem(database, allowNetwork)
 }
 
 // makeFolder creates the folder of a database file, for its owner alone, where only that folder is
 // missing. The root of a volume of Kubernetes may be written by a group, so that a database there
 // needs a folder of its own, and the container has no shell to make one.
-func makeFolder(db string) error {
-	if store.IsPostgres(db) {
+func makeFolder(database string) error {
+	if db.IsPostgres(database) {
 		return nil
 	}
-	err := os.Mkdir(filepath.Dir(db), 0o700)
+	err := os.Mkdir(filepath.Dir(database), 0o700)
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrNotExist) {
 		return nil // Open says what is wrong with a path of which more is missing
 	}

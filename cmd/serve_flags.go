@@ -16,6 +16,7 @@ import (
 	"attestd/server"
 	"attestd/server/api"
 	"attestd/store"
+	"attestd/store/ledger"
 )
 
 // leastVerifyEvery is the smallest interval of the background verification.
@@ -113,8 +114,8 @@ func (f *quotaFlags) add(cmd *cobra.Command) {
 		"largest `number` of companies that register within 24 hours; 0 for no limit")
 }
 
-func (f *quotaFlags) config() (q store.Quotas, err error) {
-	q = store.Quotas{Records: f.records, AllRecords: f.totalRecords, Companies: f.companies, CompaniesPerDay: f.companiesPerDay}
+func (f *quotaFlags) config() (q ledger.Quotas, err error) {
+	q = ledger.Quotas{Records: f.records, AllRecords: f.totalRecords, Companies: f.companies, CompaniesPerDay: f.companiesPerDay}
 	for name, n := range map[string]int64{
 		"max-records": f.records, "max-total-records": f.totalRecords, "max-companies": f.companies,
 		"max-companies-per-day": f.companiesPerDay,
@@ -173,7 +174,7 @@ func (f *retentionFlags) config() (keep store.Retention, err error) {
 		{"--keep-passports", f.passports, store.LeastPassports, &keep.Passports},
 		{"--keep-tokens", f.tokens, store.LeastTokens, &keep.Tokens},
 		{"--keep-sessions", f.sessions, store.LeastSessions, &keep.Sessions},
-		{"--keep-retry-keys", f.retryKeys, store.KeyLifetime, &keep.RetryKeys},
+		{"--keep-retry-keys", f.retryKeys, ledger.KeyLifetime, &keep.RetryKeys},
 	} {
 		var ok bool
 		if *t.to, ok = parseKeep(t.text); !ok || *t.to < t.least {

@@ -23,6 +23,7 @@ import (
 	"attestd/server"
 	"attestd/server/https"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 // tlsFlags are the flags of `attestd serve` about TLS as typed.
@@ -57,7 +58,7 @@ func (f *tlsFlags) scheme() string {
 
 // check refuses flags that do not go together. Where no base URL is set, it is that of the first
 // domain, with the port of listen.
-func (f *tlsFlags) check(baseURL *string, listen, db string) error {
+func (f *tlsFlags) check(baseURL *string, listen, database string) error {
 	acme := len(f.domains) > 0
 	switch {
 	case (f.cert == "") != (f.key == ""):
@@ -79,12 +80,12 @@ func (f *tlsFlags) check(baseURL *string, listen, db string) error {
 	if !acme {
 		return nil
 	}
-	return f.checkACME(baseURL, listen, db)
+	return f.checkACME(baseURL, listen, database)
 }
 
 var domainName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-func (f *tlsFlags) checkACME(baseURL *string, listen, db string) error {
+func (f *tlsFlags) checkACME(baseURL *string, listen, database string) error {
 	for i, name := range f.domains {
 		f.domains[i] = strings.ToLower(strings.TrimSpace(name))
 		if !domainName.MatchString(f.domains[i]) || net.ParseIP(f.domains[i]) != nil || len(f.domains[i]) > 253 {
@@ -101,7 +102,7 @@ func (f *tlsFlags) checkACME(baseURL *string, listen, db string) error {
 			return cli.Usagef("--acme-email must be an address such as ops@example.com, got %q", f.email)
 		}
 	}
-	if f.cache == "" && store.IsPostgres(db) {
+	if f.cache == "" && db.IsPostgres(database) {
 		return cli.Usagef("--acme-domain on PostgreSQL requires --acme-cache, a folder for certificates and their keys")
 	}
 	if *baseURL == "" {
@@ -114,13 +115,13 @@ func (f *tlsFlags) checkACME(baseURL *string, listen, db string) error {
 }
 
 // open reads the certificates and listens for what is redirected. It returns nil without TLS.
-func (f *tlsFlags) open(version, db, port string, log *slog.Logger) (t *server.TLS, err error) {
+func (f *tlsFlags) open(version, database, port string, log *slog.Logger) (t *server.TLS, err error) {
 	if !f.on() {
 		return nil, nil
 	}
 	t = new(server.TLS)
 	if len(f.domains) > 0 {
-		t.Certificates, err = f.openACME(version, cmp.Or(f.cache, db+".acme"), log)
+		t.Certificates, err = f.openACME(version, cmp.Or(f.cache, database+".acme"), log)
 	} else {
 		t.Certificates, err = f.openFiles(log)
 	}

@@ -10,6 +10,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 	"attestd/store/storetest"
 )
 
@@ -60,7 +61,7 @@ func TestWitnessMissesACompanyThatIsCutOut(t *testing.T) {
 	schema, err := os.ReadFile("../schema.sql")
 	must(t, err)
 	lost, err := admin.AcceptRollback(t.Context(), path, string(schema), admin.AcceptOptions{Heads: storetest.Heads(path), Reason: "a test", Master: master()})
-	if err != nil || len(lost) != 1 || lost[0].Company != store.InstallationID || !strings.Contains(lost[0].Why, "was signed by a witness at size 4") {
+	if err != nil || len(lost) != 1 || lost[0].Company != db.InstallationID || !strings.Contains(lost[0].Why, "was signed by a witness at size 4") {
 		t.Fatalf("accepted %+v, %v", lost, err)
 	}
 	after := startOn(t, path, cred.Domain{}, asking(t, w))
@@ -100,7 +101,7 @@ func TestInstallationIsReachedByNoRoute(t *testing.T) {
 	s := startOn(t, path, cred.Domain{})
 	acme := s.company(t, "acme")
 	_, origin := companyLog(t, path)
-	id := url.QueryEscape(store.InstallationID)
+	id := url.QueryEscape(db.InstallationID)
 	for request, status := range map[string]int{
 		"GET /v1/ca/public-key?companyId=" + id:                                            404,
 		"GET /v1/ca/well-known?companyId=" + id:                                            404,
@@ -109,8 +110,8 @@ func TestInstallationIsReachedByNoRoute(t *testing.T) {
 	} {
 		acme.do(t, request, "").status(status)
 	}
-	s.anyone().do(t, "POST /v1/companies", `{"companyId":"`+store.InstallationID+`"}`).status(400)
-	s.anyone().do(t, "POST /v1/recover-key", `{"companyId":"`+store.InstallationID+`"}`).status(400)
+	s.anyone().do(t, "POST /v1/companies", `{"companyId":"`+db.InstallationID+`"}`).status(400)
+	s.anyone().do(t, "POST /v1/recover-key", `{"companyId":"`+db.InstallationID+`"}`).status(400)
 	if acme.actions(t).Origin == origin || acme.logNamed(t, "control").Origin == origin {
 		t.Error("a company is shown the log of the companies")
 	}

@@ -20,8 +20,8 @@ import (
 	"attestd/server/export"
 	"attestd/server/jobs"
 	"attestd/server/local"
-	"attestd/store"
 	"attestd/store/admin/backups"
+	"attestd/store/ledger"
 	"attestd/store/storetest"
 )
 
@@ -168,7 +168,7 @@ func TestCompaniesAndQuotasAreMeasured(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	url, with := withMetrics(t)
-	s, operator := startLocal(t, with, func(c *server.Config) { c.Quotas = store.Quotas{Records: 2, AllRecords: 1000, Companies: 10} })
+	s, operator := startLocal(t, with, func(c *server.Config) { c.Quotas = ledger.Quotas{Records: 2, AllRecords: 1000, Companies: 10} })
 	acme, zoo := s.company(t, "acme"), s.company(t, "zoo")
 	acme.attestMany(t, 2)
 	acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"x","payload":1}`).status(507)

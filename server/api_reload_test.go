@@ -12,7 +12,7 @@ import (
 	"attestd/server/api"
 	"attestd/server/httpapi"
 	"attestd/server/limit"
-	"attestd/store"
+	"attestd/store/ledger"
 )
 
 // Settings that change while the server runs hold for the next request: limits, bounds, quotas,
@@ -35,7 +35,7 @@ func TestReloadedSettingsHoldAtOnce(t *testing.T) {
 	s.reload(t.Context(), to)
 	acme.do(t, "GET /v1/company", "", origin).status(200)
 
-	to.Quotas = store.Quotas{Records: 4}
+	to.Quotas = ledger.Quotas{Records: 4}
 	s.reload(t.Context(), to)
 	acme.do(t, "POST /v1/attest", attest).status(201)
 	acme.do(t, "POST /v1/attest", attest).status(507)
@@ -43,7 +43,7 @@ func TestReloadedSettingsHoldAtOnce(t *testing.T) {
 	s.reload(t.Context(), to)
 	acme.do(t, "POST /v1/attest", attest).status(201)
 	acme.do(t, "POST /v1/attest", attest).status(507)
-	to.Quotas = store.Quotas{}
+	to.Quotas = ledger.Quotas{}
 	s.reload(t.Context(), to)
 	acme.do(t, "POST /v1/attest", attest).status(201)
 
@@ -120,7 +120,7 @@ func TestReloadUnderLoad(t *testing.T) {
 		})
 	}
 	for i := range 20 {
-		s.reload(t.Context(), server.Live{Bounds: server.DefaultBounds, Quotas: store.Quotas{Records: int64(100_000 + i)},
+		s.reload(t.Context(), server.Live{Bounds: server.DefaultBounds, Quotas: ledger.Quotas{Records: int64(100_000 + i)},
 			Limits: limit.Limits{Standard: 1000, Sensitive: 1000, Attest: 1_000_000 - i, Log: 1000}})
 	}
 	cancel()

@@ -13,6 +13,7 @@ import (
 	"attestd/server"
 	"attestd/server/internal/pipes"
 	"attestd/store"
+	"attestd/store/ledger"
 	"attestd/store/storetest"
 )
 
@@ -28,7 +29,7 @@ func TestPassportThatHasGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := pipes.New()
 		s := startBehind(t, network, network.Dial, path, cred.Domain{}, func(c *server.Config) {
-			c.Retention = store.Retention{Passports: 10 * 24 * time.Hour, Tokens: 24 * time.Hour, Sessions: 30 * 24 * time.Hour, RetryKeys: store.KeyLifetime}
+			c.Retention = store.Retention{Passports: 10 * 24 * time.Hour, Tokens: 24 * time.Hour, Sessions: 30 * 24 * time.Hour, RetryKeys: ledger.KeyLifetime}
 		})
 		acme := s.company(t, "acme")
 		acme.agent(t, "bot")
@@ -90,7 +91,7 @@ func TestServerDeletesWhatHasEndedAlone(t *testing.T) {
 		serve := func() *service {
 			network := pipes.New()
 			return startBehind(t, network, network.Dial, path, cred.Domain{}, func(c *server.Config) {
-				c.Retention = store.Retention{Passports: 10 * day, Tokens: day, Sessions: 30 * day, RetryKeys: store.KeyLifetime}
+				c.Retention = store.Retention{Passports: 10 * day, Tokens: day, Sessions: 30 * day, RetryKeys: ledger.KeyLifetime}
 				c.AcceptClock = true // the month is no leap of the clock
 				c.BaseURL = "http://" + network.Addr().String()
 			})

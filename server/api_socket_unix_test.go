@@ -21,6 +21,7 @@ import (
 	"attestd/server"
 	"attestd/server/local"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 func dialSocket(t testing.TB, db string) net.Conn {
@@ -56,7 +57,7 @@ func TestLocalErrorsKeepTheirKind(t *testing.T) {
 	if _, err := operator.Resume(t.Context(), local.Decision{CompanyID: "acme", Reason: "x"}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("not suspended: %v", err)
 	}
-	if _, err := operator.Suspend(t.Context(), local.Decision{CompanyID: store.InstallationID, Reason: "x"}); !errors.Is(err, store.ErrRefused) {
+	if _, err := operator.Suspend(t.Context(), local.Decision{CompanyID: db.InstallationID, Reason: "x"}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("the installation: %v", err)
 	}
 	for body, want := range map[string]string{

@@ -21,6 +21,7 @@ import (
 	"attestd/server"
 	"attestd/server/local"
 	"attestd/store"
+	"attestd/store/ledger"
 	"attestd/store/storetest"
 )
 
@@ -115,7 +116,7 @@ func TestSuspendedCompanyGetsNoToken(t *testing.T) {
 func TestQuotaIsAnswered(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
-	s := start(t, func(c *server.Config) { c.Quotas = store.Quotas{Records: 5, CompaniesPerDay: 2} })
+	s := start(t, func(c *server.Config) { c.Quotas = ledger.Quotas{Records: 5, CompaniesPerDay: 2} })
 	acme := s.company(t, "acme")
 	acme.attestMany(t, 5)
 	const full = `{"error":"Insufficient Storage: a log of the company may have 5 records; …","code":"QUOTA_EXCEEDED","requestId":"…"}`

@@ -9,6 +9,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 	"attestd/store/storetest"
 )
 
@@ -59,7 +60,7 @@ func TestWitnessThatForgotSignsNothing(t *testing.T) {
 		acme.on(s).attestMany(t, 1)
 		s.stop()
 	}
-	if accepted := acceptWitness(t, path); len(accepted) != 1 || accepted[0].Log != store.Cosigned || accepted[0].Origin() != watchedOrigin {
+	if accepted := acceptWitness(t, path); len(accepted) != 1 || accepted[0].Log != db.Cosigned || accepted[0].Origin() != watchedOrigin {
 		t.Errorf("accepted %+v", accepted)
 	}
 	s = startOn(t, path, cred.Domain{}, cosigning(t, watchedLine()))

@@ -21,6 +21,7 @@ import (
 	"attestd/server/trace"
 	"attestd/store"
 	"attestd/store/admin/backups"
+	"attestd/store/ledger"
 )
 
 // Config is all that a Server needs to know.
@@ -95,9 +96,9 @@ var DefaultBounds = Bounds{Keys: 1000, Clients: 1000, Agents: 1_000_000, Webhook
 type Live struct {
 	Limits         limit.Limits // requests a minute
 	Registration   api.Registration
-	AllowedOrigins []string     // URLs of pages elsewhere that may use the API from a browser
-	Bounds         Bounds       // of what a company may have
-	Quotas         store.Quotas // of what companies may have
+	AllowedOrigins []string      // URLs of pages elsewhere that may use the API from a browser
+	Bounds         Bounds        // of what a company may have
+	Quotas         ledger.Quotas // of what companies may have
 	// free bytes on the disk of the database below which the server is not ready; 0 for no bound
 	DiskFloor int64
 	AccessLog httpapi.AccessLog

@@ -9,7 +9,7 @@ import (
 	"attestd/server/api"
 	"attestd/server/limit"
 	"attestd/server/stream"
-	"attestd/store"
+	"attestd/store/ledger"
 )
 
 // Of a running server the settings in force count, also after they were read again.
@@ -23,7 +23,7 @@ func TestExposedSaysWhatStrangersCan(t *testing.T) {
 		flags  string // that the sentences name
 	}{
 		{stream.Off, Live{Limits: limits, Registration: api.Registration{Mode: api.RegistrationClosed}}, ""},
-		{stream.Off, Live{Limits: limits, Quotas: store.Quotas{AllBytes: 1}}, ""},
+		{stream.Off, Live{Limits: limits, Quotas: ledger.Quotas{AllBytes: 1}}, ""},
 		{stream.Open, Live{Limits: limits, Registration: api.Registration{Mode: api.RegistrationClosed}}, "--stream"},
 		{stream.Off, Live{Limits: limits}, "--max-total-bytes and --registration"},
 		{stream.Off, Live{Registration: api.Registration{Mode: api.RegistrationClosed}}, "--rate-limits"},

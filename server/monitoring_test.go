@@ -20,8 +20,8 @@ import (
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/local"
-	"attestd/store"
 	"attestd/store/admin/backups"
+	"attestd/store/ledger"
 )
 
 const monitoring = "../docs/monitoring"
@@ -69,7 +69,7 @@ func scraped(t *testing.T) map[string]string {
 	silent := newLiar(t, lie{status: 503}, "")
 	folder := t.TempDir()
 	s := startTLS(t, change, silent.asking(t), exporting(filepath.Join(folder, "lines.ndjson")), func(c *server.Config) {
-		c.Quotas = store.Quotas{Companies: 1000}
+		c.Quotas = ledger.Quotas{Companies: 1000}
 		c.Backups = &backups.Schedule{To: folder, Every: time.Hour, Log: c.Log,
 			Newest: func(context.Context) (time.Time, error) { return time.Now(), nil }}
 		c.Local = &local.Server{Operations: local.Operations{Store: c.Store}, Log: c.Log}

@@ -9,6 +9,7 @@ import (
 	"attestd/server/httpapi"
 	"attestd/server/jobs"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 // Codes of reasons in the answer of /readyz: why the server is degraded. Anybody may read them, so
@@ -118,7 +119,7 @@ func (s *status) degraded() readiness {
 		r.Cosigner = "behind"
 	}
 	now := time.Now()
-	isUnknown := func(d store.DutyStatus) bool { return d.IsUnknown(now) }
+	isUnknown := func(d db.DutyStatus) bool { return d.IsUnknown(now) }
 	dutyUnknown := false
 	for _, d := range status.Duties {
 		dutyUnknown = dutyUnknown || isUnknown(d)

@@ -12,7 +12,7 @@ import (
 func (s *Server) recordStart(ctx context.Context) {
 	s.recording.Lock() // so that the newest settings are recorded last
 	defer s.recording.Unlock()
-	err := s.Store.RecordStart(ctx, s.trustSettings())
+	err := s.Store.Settings.RecordStart(ctx, s.trustSettings())
 	if err != nil {
 		s.Log.Warn("the current settings are not recorded in the control logs yet", "error", err)
 	}
@@ -59,6 +59,6 @@ func (s *Server) Reload(ctx context.Context, to Live) {
 	s.live.Store(&to)
 	s.api.Set(to.AllowedOrigins, to.AccessLog)
 	s.api.Limiter.SetLimits(to.Limits)
-	s.Store.Companies.SetQuotas(to.Quotas)
+	s.Store.SetQuotas(to.Quotas)
 	s.recordStart(ctx)
 }

@@ -125,7 +125,7 @@ func (s *status) companyValues() []metrics.Value {
 			}
 		}),
 		metrics.GaugeBy("attestd_quota_size", "A quota as it is set.", "quota", func(emit metrics.Emit) {
-			q := s.Store.Companies.QuotaStatus().Quotas
+			q := s.Store.QuotaStatus().Quotas
 			for name, most := range map[string]int64{"records": q.Records, "bytes": q.Bytes, "total-records": q.AllRecords,
 				"total-bytes": q.AllBytes, "companies": q.Companies, "companies-per-day": q.CompaniesPerDay} {
 				if most > 0 {
@@ -135,7 +135,7 @@ func (s *status) companyValues() []metrics.Value {
 		}),
 		metrics.CounterBy("attestd_company_refusals_total", "Writes that were refused, by reason: quota or suspended.", "reason",
 			func(emit metrics.Emit) {
-				status := s.Store.Companies.QuotaStatus()
+				status := s.Store.QuotaStatus()
 				emit("quota", float64(status.RefusedByQuota))
 				emit("suspended", float64(status.RefusedSuspended))
 			}),

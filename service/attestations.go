@@ -206,7 +206,7 @@ func delegatedBy(by store.Caller, token string) (d chain.Delegated) {
 // orRecorded returns the record of the first of a draft's keys that has one; refused where none is.
 func (a *Attestations) orRecorded(ctx context.Context, by store.Caller, d *chain.Draft, refused error) (*chain.Record, error) {
 	for i := range d.Keys {
-		record, err := a.Store.Recorded(ctx, by, &d.Keys[i], d)
+		record, err := a.Store.Retries.Recorded(ctx, by, &d.Keys[i], d)
 		if !errors.Is(err, store.ErrNotFound) {
 			return record, a.conflictError(ctx, by, err)
 		}
@@ -276,7 +276,7 @@ func (a *Attestations) conflictError(ctx context.Context, by store.Caller, err e
 	if !errors.Is(err, chain.ErrTaken) {
 		return err
 	}
-	if err := a.Store.CheckTaken(ctx, by, err); err != nil {
+	if err := a.Store.Retries.CheckTaken(ctx, by, err); err != nil {
 		return err
 	}
 	return &Error{Kind: Conflict, Code: statement.CodeReused, Pointer: "/statement",
@@ -429,7 +429,7 @@ func (a *Attestations) isRecorded(ctx context.Context, by store.Caller, item *de
 	if len(draft.Keys) == 0 {
 		return false, nil
 	}
-	_, err := a.Store.Recorded(ctx, by, &draft.Keys[0], &draft)
+	_, err := a.Store.Retries.Recorded(ctx, by, &draft.Keys[0], &draft)
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil
 	}

@@ -28,7 +28,7 @@ func (a *Attestations) Unrecorded(ctx context.Context, by store.Caller, agent st
 		}
 		seen[key] = true
 		if key != "" {
-			_, err := a.Store.RecordedUnder(ctx, by, names.Key(key), func(r *chain.Record) bool { return isOf(r, agent, e) })
+			_, err := a.Store.Retries.RecordedUnder(ctx, by, names.Key(key), func(r *chain.Record) bool { return isOf(r, agent, e) })
 			if err == nil {
 				continue
 			}
@@ -99,7 +99,7 @@ func (a *Attestations) recordOf(ctx context.Context, by store.Caller, agent stri
 	if key == "" {
 		return nil, nil
 	}
-	r, err := a.Store.RecordedUnder(ctx, by, names.Key(key), func(r *chain.Record) bool { return isOf(r, agent, e) })
+	r, err := a.Store.Retries.RecordedUnder(ctx, by, names.Key(key), func(r *chain.Record) bool { return isOf(r, agent, e) })
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		return nil, nil
@@ -216,7 +216,7 @@ func (a *Attestations) isRecordedInClear(ctx context.Context, by store.Caller, i
 	if len(draft.Keys) == 0 {
 		return false, nil
 	}
-	_, err := a.Store.Recorded(ctx, by, &draft.Keys[0], &draft)
+	_, err := a.Store.Retries.Recorded(ctx, by, &draft.Keys[0], &draft)
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, chain.ErrKeyReused) {
 		return false, nil
 	}

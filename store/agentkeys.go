@@ -11,6 +11,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/jose"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -84,7 +85,7 @@ var ErrEndorsementOld = errors.New("the endorsement is too old")
 // MaxAgentKeys that are live, ErrBadEnrolment.
 func (s AgentKeys) Enrol(ctx context.Context, by Caller, k AgentKey, enrolment *chain.Hash, endorsement *Endorsement) (AgentKey, error) {
 	k.company, k.CreatedAt, k.StatementVersion = by.Company.Chain, chain.FormatTime(by.At), statementVersion
-	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		details := map[string]any{"enrolment": nil, "endorsement": nil}
 		if endorsement != nil {
 			details["endorsement"] = endorsement.Compact
@@ -111,15 +112,15 @@ func (s AgentKeys) Enrol(ctx context.Context, by Caller, k AgentKey, enrolment *
 	return k, nil
 }
 
-func (s AgentKeys) mayEnrol(w *conn, by Caller, k AgentKey) error {
+func (s AgentKeys) mayEnrol(w *db.Conn, by Caller, k AgentKey) error {
 	if err := checkEnabled(w, by.Company.Chain, k.AgentID); err != nil {
 		return err
 	}
 	var known int64
-	switch err := w.one([]any{&known}, `SELECT id FROM agent_key WHERE company = ? AND thumbprint = ?`, by.Company.Chain, k.Thumbprint); {
+	switch err := w.One([]any{&known}, `SELECT id FROM agent_key WHERE company = ? AND thumbprint = ?`, by.Company.Chain, k.Thumbprint); {
 	case err == nil:
 		return ErrExists
-	case !errors.Is(err, ErrNotFound):
+	case !errors.Is(err, db.ErrNotFound):
 		return err
 	}
 	return checkCount(w, MaxAgentKeys, `SELECT count(*) FROM agent_key WHERE company = ? AND agent_id = ? AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > ?)`,
@@ -128,7 +129,7 @@ func (s AgentKeys) mayEnrol(w *conn, by Caller, k AgentKey) error {
 
 // List yields the keys of an agent in the order of their enrolment, revoked ones too.
 func (s AgentKeys) List(ctx context.Context, by Caller, agentID string) iter.Seq2[AgentKey, error] {
-	return list(ctx, s.db, "keys of an agent", agentKeys.scan, "SELECT "+agentKeys.list("agent_key")+` FROM agent_key WHERE company = ? AND agent_id = ? AND id > ? ORDER BY id`,
+	return db.List(ctx, s.db.DB, "keys of an agent", agentKeys.scan, "SELECT "+agentKeys.list("agent_key")+` FROM agent_key WHERE company = ? AND agent_id = ? AND id > ? ORDER BY id`,
 		func(last AgentKey) []any { return []any{by.Company.Chain, agentID, last.id} })
 }
 
@@ -149,12 +150,12 @@ var (
 // when it was in other hands may be said later, and moved to an earlier time. So the last control
 // record of a revocation says the earliest time. ErrNotFound, ErrSinceBefore, ErrSinceLater.
 func (s AgentKeys) Revoke(ctx context.Context, by Caller, agentID, thumbprint string, r Revocation) (k AgentKey, err error) {
-	defer s.db.agentKeys.forget(owned{by.Company.Chain, thumbprint}) // whatever the outcome
-	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		n, err := w.exec(`UPDATE agent_key SET revoked_at = ? WHERE company = ? AND thumbprint = ? AND agent_id = ? AND revoked_at IS NULL`,
+	defer s.found.Forget(owned{by.Company.Chain, thumbprint}) // whatever the outcome
+	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
+		n, err := w.Exec(`UPDATE agent_key SET revoked_at = ? WHERE company = ? AND thumbprint = ? AND agent_id = ? AND revoked_at IS NULL`,
 			chain.FormatTime(by.At), by.Company.Chain, thumbprint, agentID)
 		if err == nil {
-			k, err = row(w, agentKeys.scan, "SELECT "+agentKeys.list("agent_key")+" FROM agent_key WHERE company = ? AND thumbprint = ? AND agent_id = ?", by.Company.Chain, thumbprint, agentID)
+			k, err = db.Row(w, agentKeys.scan, "SELECT "+agentKeys.list("agent_key")+" FROM agent_key WHERE company = ? AND thumbprint = ? AND agent_id = ?", by.Company.Chain, thumbprint, agentID)
 		}
 		if err != nil {
 			return nil, err
@@ -181,18 +182,18 @@ func (s AgentKeys) Revoke(ctx context.Context, by Caller, agentID, thumbprint st
 
 // isEarlier reports whether a time is earlier than what the revocation of a key says already, or
 // the first that is said. ErrSinceLater.
-func (s AgentKeys) isEarlier(w *conn, company *Company, thumbprint string, since time.Time) (bool, error) {
+func (s AgentKeys) isEarlier(w *db.Conn, company *Company, thumbprint string, since time.Time) (bool, error) {
 	if since.IsZero() {
 		return false, nil
 	}
 	var last sql.NullInt64
-	err := w.one([]any{&last}, "SELECT "+aboutSubject("agent_key.company", agentKeys.subjectSQL("agent_key"),
+	err := w.One([]any{&last}, "SELECT "+aboutSubject("agent_key.company", agentKeys.subjectSQL("agent_key"),
 		" AND json_extract(payload, '$.actionType') = 'agent-key.revoked'", "DESC")+
 		" FROM agent_key WHERE company = ? AND thumbprint = ?", company.Chain, thumbprint)
 	if err != nil {
 		return false, err
 	}
-	l, err := w.controlRecord(company, last)
+	l, err := controlRecord(w, company, last)
 	if err != nil || l == nil || l.Payload.Since == nil {
 		return true, err
 	}
@@ -207,15 +208,15 @@ func (s AgentKeys) isEarlier(w *conn, company *Company, thumbprint string, since
 // Live returns a key of an agent that counts at the caller's time; ErrNotFound. Answers are cached;
 // a revocation takes effect before Revoke returns.
 func (s AgentKeys) Live(ctx context.Context, by Caller, agentID, thumbprint string) (AgentKey, error) {
-	k, err := lookup(s.db, &s.db.agentKeys, owned{by.Company.Chain, thumbprint}, by.At, func() (k AgentKey, err error) {
-		err = s.db.read(ctx, func(r *conn) error {
+	k, err := db.Lookup(s.found, owned{by.Company.Chain, thumbprint}, by.At, func() (k AgentKey, err error) {
+		err = s.db.Read(ctx, func(r *db.Conn) error {
 			k, err = s.load(r, by.Company, thumbprint)
 			return err
 		})
 		return k, err
 	})
 	if err == nil && (k.AgentID != agentID || !k.live(by.At)) {
-		err = ErrNotFound
+		err = db.ErrNotFound
 	}
 	if err != nil {
 		return AgentKey{}, fmt.Errorf("key of agent %q: %w", agentID, err)
@@ -224,13 +225,13 @@ func (s AgentKeys) Live(ctx context.Context, by Caller, agentID, thumbprint stri
 }
 
 // load reads a key and compares it with the newest control record about it.
-func (s AgentKeys) load(r *conn, company *Company, thumbprint string) (k AgentKey, err error) {
+func (s AgentKeys) load(r *db.Conn, company *Company, thumbprint string) (k AgentKey, err error) {
 	found, err := agentKeys.knownOne(r, "company = ? AND thumbprint = ?", company.Chain, thumbprint)
 	if err != nil {
 		return AgentKey{}, err
 	}
 	k = found.row
-	l, err := r.controlRecord(company, found.latest)
+	l, err := controlRecord(r, company, found.latest)
 	if err != nil {
 		return AgentKey{}, s.db.Tables.noted(company, err)
 	}
@@ -244,7 +245,7 @@ func (s AgentKeys) load(r *conn, company *Company, thumbprint string) (k AgentKe
 		err = errors.New("its thumbprint is another key's")
 	}
 	if err != nil {
-		return AgentKey{}, fmt.Errorf("%w: key %s: %w", ErrCorrupt, thumbprint, err)
+		return AgentKey{}, fmt.Errorf("%w: key %s: %w", db.ErrCorrupt, thumbprint, err)
 	}
 	return k, nil
 }

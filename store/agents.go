@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -54,11 +55,11 @@ func (s Agents) Register(
 ) (Agent, error) {
 	company := by.Company.Chain
 	a := Agent{company: company, ID: id, RegisteredAt: chain.FormatTime(by.At), Metadata: metadata}
-	defer s.db.agents.forget(owned{company, id})
-	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	defer s.states.Forget(owned{company, id})
+	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		state, err := findAgentState(w, company, id)
 		switch {
-		case errors.Is(err, ErrNotFound):
+		case errors.Is(err, db.ErrNotFound):
 			err = checkCount(w, bounds.Most, `SELECT coalesce(max(agents), 0) FROM company_usage WHERE company = ?`, company)
 		case err == nil && state.disabled:
 			err = ErrDisabled
@@ -79,7 +80,7 @@ func (s Agents) Register(
 
 // Get reads an agent of the caller's company; ErrNotFound.
 func (s Agents) Get(ctx context.Context, by Caller, id string) (a Agent, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
 		a, err = findAgent(r, by.Company.Chain, id)
 		return err
 	})
@@ -89,23 +90,23 @@ func (s Agents) Get(ctx context.Context, by Caller, id string) (a Agent, err err
 	return a, nil
 }
 
-func findAgent(c *conn, company int64, id string) (Agent, error) {
-	return row(c, agents.scan, "SELECT "+agents.list("agent")+" FROM agent WHERE company = ? AND agent_id = ?", company, id)
+func findAgent(c *db.Conn, company int64, id string) (Agent, error) {
+	return db.Row(c, agents.scan, "SELECT "+agents.list("agent")+" FROM agent WHERE company = ? AND agent_id = ?", company, id)
 }
 
 // agentState is the cached state of an agent ID, registered or not.
 type agentState struct{ registered, disabled bool }
 
-func findAgentState(c *conn, company int64, id string) (agentState, error) {
+func findAgentState(c *db.Conn, company int64, id string) (agentState, error) {
 	state := agentState{registered: true}
-	err := c.one([]any{&state.disabled}, `SELECT disabled_at IS NOT NULL FROM agent WHERE company = ? AND agent_id = ?`,
+	err := c.One([]any{&state.disabled}, `SELECT disabled_at IS NOT NULL FROM agent WHERE company = ? AND agent_id = ?`,
 		company, id)
 	return state, err
 }
 
 // checkEnabled returns ErrNotFound or ErrDisabled for an agent to which this transaction would give
 // something.
-func checkEnabled(w *conn, company int64, id string) error {
+func checkEnabled(w *db.Conn, company int64, id string) error {
 	state, err := findAgentState(w, company, id)
 	if err == nil && state.disabled {
 		err = ErrDisabled
@@ -115,17 +116,17 @@ func checkEnabled(w *conn, company int64, id string) error {
 
 // load reads the state of an agent ID and checks it against the control log. IDs without a
 // registered agent have a state too, because records may name any agent.
-func (s Agents) load(r *conn, company *Company, id string) (agentState, error) {
+func (s Agents) load(r *db.Conn, company *Company, id string) (agentState, error) {
 	var state agentState
 	var disabled sql.NullString
 	var latest sql.NullInt64
-	err := r.one([]any{&state.registered, &disabled, &latest}, `SELECT agent_id IS NOT NULL, disabled_at, `+latestOf("CAST(?1 AS BIGINT)", "'"+agents.subject+"' || ?2")+`
+	err := r.One([]any{&state.registered, &disabled, &latest}, `SELECT agent_id IS NOT NULL, disabled_at, `+latestOf("CAST(?1 AS BIGINT)", "'"+agents.subject+"' || ?2")+`
 		FROM (SELECT 1) AS one LEFT JOIN agent ON company = ?1 AND agent_id = ?2`, company.Chain, id)
 	if err != nil {
 		return agentState{}, err
 	}
 	state.disabled = disabled.Valid
-	l, err := r.controlRecord(company, latest)
+	l, err := controlRecord(r, company, latest)
 	if err != nil {
 		return agentState{}, s.db.Tables.noted(company, err)
 	}
@@ -136,8 +137,8 @@ func (s Agents) load(r *conn, company *Company, id string) (agentState, error) {
 // otherwise ErrNotFound or ErrDisabled. Answers are cached; a change takes effect before
 // Agents.Register, Agents.Disable or Agents.Enable returns.
 func (s Agents) Check(ctx context.Context, by Caller, id string) error {
-	state, err := lookup(s.db, &s.db.agents, owned{by.Company.Chain, id}, by.At, func() (state agentState, err error) {
-		err = s.db.read(ctx, func(r *conn) error {
+	state, err := db.Lookup(s.states, owned{by.Company.Chain, id}, by.At, func() (state agentState, err error) {
+		err = s.db.Read(ctx, func(r *db.Conn) error {
 			state, err = s.load(r, by.Company, id)
 			return err
 		})
@@ -148,7 +149,7 @@ func (s Agents) Check(ctx context.Context, by Caller, id string) error {
 	case state.disabled:
 		err = ErrDisabled
 	case !state.registered:
-		err = ErrNotFound
+		err = db.ErrNotFound
 	}
 	if err != nil {
 		return fmt.Errorf("agent %q: %w", id, err)
@@ -169,26 +170,26 @@ const clockSkew = time.Hour
 // agent.
 func (s Agents) Disable(ctx context.Context, by Caller, id string) (a Agent, revoked int64, err error) {
 	company := by.Company.Chain
-	defer s.db.agents.forget(owned{company, id})
-	defer s.db.passports.forget()
-	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	defer s.states.Forget(owned{company, id})
+	defer s.db.Passports.states.Forget()
+	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		revoked = 0
 		if a, err = findAgent(w, company, id); err != nil || a.DisabledAt != "" {
 			return nil, err
 		}
 		a.DisabledAt = chain.FormatTime(by.At)
-		if _, err := w.exec(`UPDATE agent SET disabled_at = ? WHERE company = ? AND agent_id = ?`, a.DisabledAt, company,
+		if _, err := w.Exec(`UPDATE agent SET disabled_at = ? WHERE company = ? AND agent_id = ?`, a.DisabledAt, company,
 			id); err != nil {
 			return nil, err
 		}
 		// Use the earlier of the two clocks: a passport that has expired only by a clock that leapt
 		// ahead becomes valid again when the clock is corrected.
-		live, err := s.db.keyTime(w, by.At)
+		live, err := s.db.KeyTime(w, by.At)
 		if err != nil {
 			return nil, err
 		}
 		live = live.Add(-clockSkew)
-		revoked, err = w.exec(`UPDATE passport SET revoked_at = ?, reason = ? WHERE company = ? AND agent_id = ?
+		revoked, err = w.Exec(`UPDATE passport SET revoked_at = ?, reason = ? WHERE company = ? AND agent_id = ?
 			AND revoked_at IS NULL AND expires_at > ?`,
 			a.DisabledAt, disabledReason, company, id, live.Unix())
 		details := map[string]any{"agentId": id, "disabledAt": a.DisabledAt, "passportsRevoked": revoked}
@@ -203,9 +204,9 @@ func (s Agents) Disable(ctx context.Context, by Caller, id string) (a Agent, rev
 // Enable enables an agent. Revoked passports stay revoked. It returns ErrNotFound for an unknown
 // agent.
 func (s Agents) Enable(ctx context.Context, by Caller, id string) (a Agent, err error) {
-	defer s.db.agents.forget(owned{by.Company.Chain, id})
-	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		n, err := w.exec(`UPDATE agent SET disabled_at = NULL WHERE company = ? AND agent_id = ? AND disabled_at IS NOT NULL`,
+	defer s.states.Forget(owned{by.Company.Chain, id})
+	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
+		n, err := w.Exec(`UPDATE agent SET disabled_at = NULL WHERE company = ? AND agent_id = ? AND disabled_at IS NOT NULL`,
 			by.Company.Chain, id)
 		if err != nil {
 			return nil, err
@@ -253,7 +254,7 @@ func (f AgentFilter) arguments() (pattern, status string) {
 // ID.
 func (s Agents) List(ctx context.Context, by Caller, f AgentFilter, after string) iter.Seq2[Agent, error] {
 	pattern, status := f.arguments()
-	return list(ctx, s.db, "agents", agents.scan, "SELECT "+agents.list("agent")+" FROM agent WHERE company = ?1 AND agent_id > ?4"+
+	return db.List(ctx, s.db.DB, "agents", agents.scan, "SELECT "+agents.list("agent")+" FROM agent WHERE company = ?1 AND agent_id > ?4"+
 		matching+" ORDER BY agent_id",
 		func(last Agent) []any { return []any{by.Company.Chain, pattern, status, cmp.Or(last.ID, after)} })
 }
@@ -266,7 +267,7 @@ func (s Agents) Count(ctx context.Context, by Caller, f AgentFilter) (n int64, e
 		pattern, status := f.arguments()
 		query, args = `SELECT count(*) FROM agent WHERE company = ?1`+matching, append(args, pattern, status)
 	}
-	if err = s.db.read(ctx, func(r *conn) error { return r.one([]any{&n}, query, args...) }); err != nil {
+	if err = s.db.Read(ctx, func(r *db.Conn) error { return r.One([]any{&n}, query, args...) }); err != nil {
 		return 0, fmt.Errorf("count agents: %w", err)
 	}
 	return n, nil

@@ -10,6 +10,8 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/keys"
+	"attestd/store/db"
+	"attestd/store/ledger"
 	"attestd/store/projection"
 )
 
@@ -64,7 +66,7 @@ func (s Credentials) Authenticate(ctx context.Context, hash [32]byte, now time.T
 func (s Credentials) AuthenticateBound(ctx context.Context, hash [32]byte, now time.Time, prove func(jkt string) error) (Caller, error) {
 	return s.authenticate(ctx, hash, now, func(jkt string) error {
 		if jkt == "" {
-			return fmt.Errorf("credential is bound to no key: %w", ErrNotFound)
+			return fmt.Errorf("credential is bound to no key: %w", db.ErrNotFound)
 		}
 		return prove(jkt)
 	})
@@ -73,12 +75,12 @@ func (s Credentials) AuthenticateBound(ctx context.Context, hash [32]byte, now t
 // authenticate implements both. bound decides about the key to which the credential is bound, ""
 // for none: without that there is no caller.
 func (s Credentials) authenticate(ctx context.Context, hash [32]byte, now time.Time, bound func(jkt string) error) (Caller, error) {
-	found, err := lookup(s.db, &s.db.credentials, hash, now, func() (credential, error) { return s.find(ctx, hash, now) })
+	found, err := db.Lookup(s.found, hash, now, func() (credential, error) { return s.find(ctx, hash, now) })
 	if err != nil {
 		return Caller{}, fmt.Errorf("credential: %w", err)
 	}
 	if found.grant.expired(now) {
-		return Caller{}, fmt.Errorf("credential has expired: %w", ErrNotFound)
+		return Caller{}, fmt.Errorf("credential has expired: %w", db.ErrNotFound)
 	}
 	by := found.caller(now)
 	if err := s.stillAgent(ctx, &by); err != nil {
@@ -93,9 +95,9 @@ func (s Credentials) authenticate(ctx context.Context, hash [32]byte, now time.T
 // Introspect returns the caller that an access token of the caller's company authenticates. What is
 // no such token is not found, in the same way and the same time whatever else it is: ErrNotFound.
 func (s Credentials) Introspect(ctx context.Context, by Caller, hash [32]byte) (Caller, error) {
-	found, err := lookup(s.db, &s.db.introspected, tenantHash{by.Company.Chain, hash}, by.At, func() (credential, error) {
+	found, err := db.Lookup(s.introspected, tenantHash{by.Company.Chain, hash}, by.At, func() (credential, error) {
 		found, _, err := s.read(ctx, hash, introspectionQuery, by.Company.Chain)
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, db.ErrNotFound) {
 			return s.findFederated(ctx, hash, by.Company.Chain, by.At)
 		}
 		return found, err
@@ -104,7 +106,7 @@ func (s Credentials) Introspect(ctx context.Context, by Caller, hash [32]byte) (
 	case err != nil:
 		return Caller{}, fmt.Errorf("access token: %w", err)
 	case found.grant.expired(by.At):
-		return Caller{}, fmt.Errorf("access token has expired: %w", ErrNotFound)
+		return Caller{}, fmt.Errorf("access token has expired: %w", db.ErrNotFound)
 	}
 	token := found.caller(by.At)
 	return token, s.stillAgent(ctx, &token)
@@ -117,9 +119,9 @@ type tenantHash struct {
 }
 
 // forgetTokens makes the next use of any credential read the database.
-func (s *Store) forgetTokens() {
-	s.credentials.forget()
-	s.introspected.forget()
+func (s Credentials) forgetTokens() {
+	s.found.Forget()
+	s.introspected.Forget()
 }
 
 // stillAgent says of an agent that has signed in whether it is enabled and its key live:
@@ -138,7 +140,7 @@ func (s Credentials) stillAgent(ctx context.Context, by *Caller) error {
 		err = s.db.Agents.Check(ctx, *by, by.Agent)
 	}
 	if errors.Is(err, ErrDisabled) {
-		err = fmt.Errorf("agent is disabled: %w", ErrNotFound)
+		err = fmt.Errorf("agent is disabled: %w", db.ErrNotFound)
 	}
 	return err
 }
@@ -148,7 +150,7 @@ func (s Credentials) stillAgent(ctx context.Context, by *Caller) error {
 func (s Credentials) Recheck(ctx context.Context, hash [32]byte, now time.Time) error {
 	found, err := s.find(ctx, hash, now)
 	if err == nil && found.grant.expired(now) {
-		err = ErrNotFound
+		err = db.ErrNotFound
 	}
 	if err == nil {
 		err = s.stillAgent(ctx, &Caller{Company: found.company, Agent: found.agent, Key: found.key, Federation: found.federation, At: now})
@@ -177,10 +179,10 @@ var (
 
 // checkToken returns ErrNotFound, as for an unknown token, if the row of an access token was not
 // written by the service.
-func (s Credentials) checkToken(r *conn, row tokenRow, mac []byte) error {
+func (s Credentials) checkToken(r *db.Conn, row tokenRow, mac []byte) error {
 	key, err := s.tokenKey(r)
 	if err == nil && !hmac.Equal(row.mac(key), mac) {
-		err = ErrNotFound
+		err = db.ErrNotFound
 	}
 	return err
 }
@@ -192,11 +194,11 @@ func (s Credentials) check(ctx context.Context, company *Company, clientID sql.N
 	if !clientID.Valid {
 		table, name = projection.TableAPIKey, has.Fingerprint
 		if presented := keys.Fingerprint(hash); presented != has.Fingerprint {
-			return s.db.Tables.checked(company, &projection.Difference{Table: table, Row: name, Index: latest.Int64 & indexMask, What: "its hash is of another key"})
+			return s.db.Tables.checked(company, &projection.Difference{Table: table, Row: name, Index: latest.Int64 & db.IndexMask, What: "its hash is of another key"})
 		}
 	}
-	return s.db.read(ctx, func(r *conn) error {
-		l, err := r.controlRecord(company, latest)
+	return s.db.Read(ctx, func(r *db.Conn) error {
+		l, err := controlRecord(r, company, latest)
 		if err != nil {
 			return s.db.Tables.noted(company, err)
 		}
@@ -208,18 +210,18 @@ func (s Credentials) check(ctx context.Context, company *Company, clientID sql.N
 // and role of its client.
 func (s Credentials) find(ctx context.Context, hash [32]byte, now time.Time) (credential, error) {
 	found, use, err := s.read(ctx, hash, credentialQuery)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return s.findFederated(ctx, hash, anyCompany, now)
 	}
-	if err == nil && use.id != (credentialID{}) && !found.grant.expired(now) {
-		s.db.lastUsed.enqueue(use.id, chain.FormatTime(now.Truncate(time.Hour)), use.last)
+	if err == nil && use.id != (ledger.CredentialID{}) && !found.grant.expired(now) {
+		s.db.LastUsed().Enqueue(use.id, chain.FormatTime(now.Truncate(time.Hour)), use.last)
 	}
 	return found, err
 }
 
 // lastUse is when a credential was last used, as far as it is written.
 type lastUse struct {
-	id   credentialID // of none for an agent
+	id   ledger.CredentialID // of none for an agent
 	last string
 }
 
@@ -230,11 +232,11 @@ func (s Credentials) read(ctx context.Context, hash [32]byte, query string, more
 	var used, clientID, madeBy, jwks, jwksURI sql.NullString
 	var mac []byte
 	var bound bool
-	err = s.db.read(ctx, func(r *conn) error {
-		err := r.one([]any{
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		err := r.One([]any{
 			&number, &key, &client, &found.fingerprint, &used, &found.grant.Role, &expires, &clientID, &madeBy, &ownExpires,
 			&mac, &found.agent, &found.key, &bound, &found.scope, &found.jkt, &jwks, &jwksURI, &latest,
-		}, query, append([]any{s.db.secrets.Index(hash), s.db.secrets.TokenIndex(hash)}, more...)...)
+		}, query, append([]any{s.db.Secrets().Index(hash), s.db.Secrets().TokenIndex(hash)}, more...)...)
 		row := tokenRow{hash, number, clientID.String, expires.Int64, found.scope, found.jkt}
 		if found.agent != "" {
 			row.holder = heldBy(found.key, bound)
@@ -264,5 +266,5 @@ func (s Credentials) read(ctx context.Context, hash [32]byte, query string, more
 	if err := s.check(ctx, found.company, clientID, latest, has, hash); err != nil {
 		return credential{}, use, err
 	}
-	return found, lastUse{credentialID{key.Int64, client.Int64}, used.String}, nil
+	return found, lastUse{ledger.CredentialID{Key: key.Int64, Client: client.Int64}, used.String}, nil
 }

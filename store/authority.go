@@ -9,6 +9,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/cred"
+	"attestd/store/db"
 )
 
 // ControlEntry locates a change in a control log.
@@ -56,26 +57,26 @@ func (v *View) ControlEntry(ctx context.Context, c *Company, q ControlQuery) (*C
 	}
 	var id int64
 	var e ControlEntry
-	err := v.read(ctx, func(r *conn) error {
-		return r.one([]any{&id, &e.Timestamp, &e.Action, &e.By}, query+" LIMIT 1",
-			q.Subject, recordID(c.Control.Chain, q.From), recordID(c.Control.Chain, q.To), q.Action)
+	err := v.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&id, &e.Timestamp, &e.Action, &e.By}, query+" LIMIT 1",
+			q.Subject, db.RecordID(c.Control.Chain, q.From), db.RecordID(c.Control.Chain, q.To), q.Action)
 	})
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("control records of company %q about %s: %w", c.ID, q.Subject, err)
 	}
-	e.Index = id & indexMask
+	e.Index = id & db.IndexMask
 	return &e, nil
 }
 
 // BeginsWithRegistration reports whether the first control record of a company is its registration.
 // Then no change is older than the log.
 func (v *View) BeginsWithRegistration(ctx context.Context, c *Company) (is bool, err error) {
-	err = v.read(ctx, func(r *conn) error {
-		return r.one([]any{&is}, `SELECT json_extract(payload, '$.actionType') = ? FROM record WHERE id = ?`,
-			CompanyRegistered, recordID(c.Control.Chain, 0))
+	err = v.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&is}, `SELECT json_extract(payload, '$.actionType') = ? FROM record WHERE id = ?`,
+			CompanyRegistered, db.RecordID(c.Control.Chain, 0))
 	})
 	return is, err
 }
@@ -85,9 +86,9 @@ func (v *View) BeginsWithRegistration(ctx context.Context, c *Company) (is bool,
 func (v *View) PassportsAt(
 	ctx context.Context, c *Company, agentID string, at time.Time, most int,
 ) (found []Passport, err error) {
-	err = v.read(ctx, func(r *conn) error {
+	err = v.Read(ctx, func(r *db.Conn) error {
 		found = nil
-		return r.each(func(rows *sql.Rows) error {
+		return r.Each(func(rows *sql.Rows) error {
 			p, err := scanPassport(rows)
 			found = append(found, p)
 			return err
@@ -101,7 +102,7 @@ func (v *View) PassportsAt(
 // StoredPassport reads a passport from the table without checking it against the control log. It
 // returns ErrNotFound for an unknown one.
 func (v *View) StoredPassport(ctx context.Context, c *Company, jti string) (p Passport, err error) {
-	err = v.read(ctx, func(r *conn) error {
+	err = v.Read(ctx, func(r *db.Conn) error {
 		p, err = findPassport(r, c.Chain, jti)
 		return err
 	})

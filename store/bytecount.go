@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"attestd/chain"
+	"attestd/store/db"
+	"attestd/store/ledger"
 )
 
 // ByteCount is how many bytes the head of a log counts, and how many its records have: their
@@ -16,7 +18,7 @@ type ByteCount struct{ Counted, Found int64 }
 // damage of a log: its records and proofs are good, and quotas are applied wrongly.
 type MiscountError struct {
 	Company string // of the first one, as in ChainVerdict
-	Log     LogName
+	Log     db.LogName
 	Bytes   ByteCount // of the first one
 	Logs    int       // number of such logs
 }
@@ -27,7 +29,7 @@ func (e *MiscountError) Error() string {
 		more = fmt.Sprintf(" (and %d more logs)", e.Logs-1)
 	}
 	title := e.Log.Titled(fmt.Sprintf("company %q", e.Company))
-	if e.Company == InstallationID {
+	if e.Company == db.InstallationID {
 		title = e.Log.Titled(e.Company)
 	}
 	return fmt.Sprintf("%s: %v%s; attestd verify --recount counts again", title, e.Bytes, more)
@@ -53,7 +55,7 @@ func (s *Store) checkDerived(ctx context.Context, v *ChainVerdict, withBytes boo
 		checked := *v
 		err = s.checkSummaries(ctx, &checked, p.Records)
 		if err == nil && checked.Valid && withBytes && s.UpToDate() {
-			err = s.checkBytes(ctx, &checked, &p)
+			err = checkBytes(ctx, s, &checked, &p)
 		}
 		if err != nil || !checked.Valid || checked.Bytes != nil {
 			if now, failed := s.PrunedRecords(ctx, v.Chain); failed == nil && now != p {
@@ -66,44 +68,16 @@ func (s *Store) checkDerived(ctx context.Context, v *ChainVerdict, withBytes boo
 }
 
 // checkBytes compares the bytes that the head of a valid chain counts with its records.
-func (s *Store) checkBytes(ctx context.Context, v *ChainVerdict, p *PrunedRecords) error {
+func checkBytes(ctx context.Context, s *Store, v *ChainVerdict, p *PrunedRecords) error {
 	head, _, err := s.Tip(ctx, v.Chain)
 	if err != nil {
 		return err
 	}
-	found, err := s.countBytes(ctx, v.Chain, p, head.Length)
+	found, err := s.CountBytes(ctx, v.Chain, p.Bytes, p.Records, head.Length)
 	if err == nil && found != head.Bytes {
 		v.Bytes = &ByteCount{head.Bytes, found}
 	}
 	return err
-}
-
-// countStep is the number of records per read, which keeps reads short.
-const countStep = 1 << 16
-
-// countBytes counts the bytes of the first records of a log, up to an index. Of payloads that may
-// be missing their control record says how many bytes they have, whether they are missing or not.
-func (s *Store) countBytes(ctx context.Context, number int64, p *PrunedRecords, to int64) (total int64, err error) {
-	total = p.Bytes
-	for at := int64(0); at < to; at += countStep {
-		err := s.read(ctx, func(r *conn) error {
-			n, err := r.countBytes(number, p.Records, at, min(at+countStep, to))
-			total += n
-			return err
-		})
-		if err != nil {
-			return 0, fmt.Errorf("count the bytes of chain %d: %w", number, err)
-		}
-	}
-	return total, nil
-}
-
-// countBytes counts the bytes of the records [from, to) of a log. Payloads before pruned count
-// nothing.
-func (c *conn) countBytes(number, pruned, from, to int64) (n int64, err error) {
-	err = c.one([]any{&n}, `SELECT CAST(coalesce(sum(CASE WHEN id < ? THEN 0 ELSE octet_length(payload) END + coalesce(octet_length(delegation), 0)), 0) AS BIGINT)
-		FROM record WHERE id BETWEEN ? AND ?`, recordID(number, pruned), recordID(number, from), recordID(number, to)-1)
-	return n, err
 }
 
 // Recount counts the bytes of a log again, which the caller has verified. Where its head counts
@@ -111,16 +85,16 @@ func (c *conn) countBytes(number, pruned, from, to int64) (n int64, err error) {
 // Servers on the same PostgreSQL database may append meanwhile: what they build on the former head
 // fails, and is tried again. Run MUST be running.
 func (s *Store) Recount(ctx context.Context, number int64) (ByteCount, error) {
-	company, _ := logOf(number)
+	company, _ := db.LogOf(number)
 	c, err := s.Companies.named(ctx, company)
 	if err != nil {
 		return ByteCount{}, err
 	}
-	n, err := s.recount(ctx, number, func(rows func(*conn) ([]controlEvent, error)) error {
-		return s.recorded(ctx, Caller{Company: c}, s.change, func(w *conn) ([]controlEvent, error) {
+	n, err := s.recount(ctx, number, func(rows func(*db.Conn) ([]controlEvent, error)) error {
+		return s.recorded(ctx, Caller{Company: c}, s.Change, func(w *db.Conn) ([]controlEvent, error) {
 			events, err := rows(w)
 			if len(events) > 0 {
-				s.writer.rekeyed = append(s.writer.rekeyed, number)
+				s.Rekeyed(number)
 			}
 			return events, err
 		})
@@ -131,8 +105,8 @@ func (s *Store) Recount(ctx context.Context, number int64) (ByteCount, error) {
 	return n, nil
 }
 
-func logNamed(number int64) LogName {
-	_, name := logOf(number)
+func logNamed(number int64) db.LogName {
+	_, name := db.LogOf(number)
 	return name
 }
 
@@ -141,7 +115,7 @@ var errPrunedMeanwhile = errors.New("payloads were pruned meanwhile")
 // recount is Recount by a way of its own to change rows. It reads all records but the newest before
 // that, because nobody can append to the log from then on until the commit.
 func (s *Store) recount(
-	ctx context.Context, number int64, change func(rows func(*conn) ([]controlEvent, error)) error,
+	ctx context.Context, number int64, change func(rows func(*db.Conn) ([]controlEvent, error)) error,
 ) (n ByteCount, err error) {
 	for {
 		p, err := s.PrunedRecords(ctx, number)
@@ -152,23 +126,25 @@ func (s *Store) recount(
 		if err != nil {
 			return n, err
 		}
-		before, err := s.countBytes(ctx, number, &p, head.Length)
+		before, err := s.CountBytes(ctx, number, p.Bytes, p.Records, head.Length)
 		if err != nil {
 			return n, err
 		}
-		err = change(func(w *conn) ([]controlEvent, error) {
+		err = change(func(w *db.Conn) ([]controlEvent, error) {
 			var length int64
-			if err := w.one([]any{&length, &n.Counted}, w.dialect.holdHead, number); err != nil {
+			length, counted, err := w.HoldHead(number)
+			if err != nil {
 				return nil, err
 			}
-			if now, err := w.prunedSince(number, &p); err != nil || now {
+			n.Counted = counted
+			if now, err := prunedSince(w, number, &p); err != nil || now {
 				return nil, errors.Join(err, errPrunedMeanwhile)
 			}
-			newest, err := w.countBytes(number, p.Records, head.Length, length)
+			newest, err := ledger.CountBytes(w, number, p.Records, head.Length, length)
 			if n.Found = before + newest; err != nil || n.Found == n.Counted {
 				return nil, err
 			}
-			if _, err := w.exec(w.dialect.recount, n.Found, number); err != nil {
+			if err := w.SetBytes(number, n.Found); err != nil {
 				return nil, err
 			}
 			return []controlEvent{{BytesRecounted, subjectBytes, map[string]any{
@@ -181,11 +157,11 @@ func (s *Store) recount(
 }
 
 // prunedSince reports whether payloads of a log were pruned after p was read.
-func (c *conn) prunedSince(number int64, p *PrunedRecords) (bool, error) {
-	company, name := logOf(number)
-	if name != Actions {
+func prunedSince(c *db.Conn, number int64, p *PrunedRecords) (bool, error) {
+	company, name := db.LogOf(number)
+	if name != db.Actions {
 		return false, nil
 	}
-	id, err := c.latestPruned(company)
-	return id.Valid != (p.Records > 0) || id.Valid && id.Int64&indexMask != p.Index, err
+	id, err := latestPruned(c, company)
+	return id.Valid != (p.Records > 0) || id.Valid && id.Int64&db.IndexMask != p.Index, err
 }

@@ -13,6 +13,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/action"
+	"attestd/store/db"
 	"attestd/store/names"
 )
 
@@ -51,9 +52,9 @@ type DisobeyedCall struct {
 // Behind returns the companies whose actions have a number of records, at least, that were not
 // looked at yet.
 func (s Calls) Behind(ctx context.Context, least int64) (companies []int64, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
 		companies = companies[:0]
-		return r.each(func(rows *sql.Rows) error {
+		return r.Each(func(rows *sql.Rows) error {
 			var company int64
 			err := rows.Scan(&company)
 			companies = append(companies, company)
@@ -71,10 +72,10 @@ func (s Calls) Behind(ctx context.Context, least int64) (companies []int64, err 
 // which none was, it is the first of the last day: what is older was recorded under a version that
 // looked at no calls.
 func (s Calls) Next(ctx context.Context, company int64, now time.Time) (next int64, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
-		return r.one([]any{&next}, `SELECT next_record FROM call_watch WHERE company = ?`, company)
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&next}, `SELECT next_record FROM call_watch WHERE company = ?`, company)
 	})
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		var head chain.Head
 		if head, _, err = s.db.Tip(ctx, company); err == nil {
 			next, err = s.db.SizeAt(ctx, company, head.Length, chain.FormatTime(now.Add(-24*time.Hour)))
@@ -88,11 +89,11 @@ func (s Calls) Next(ctx context.Context, company int64, now time.Time) (next int
 
 // SaveNext stores the first record of each company that was not looked at, in one transaction,
 // unless the duty to look at them has gone to another server.
-func (s Calls) SaveNext(ctx context.Context, duty *Held, next map[int64]int64) error {
-	mine, args := duty.fence()
-	err := s.db.write(ctx, func(w *conn) error {
+func (s Calls) SaveNext(ctx context.Context, duty *db.Held, next map[int64]int64) error {
+	mine, args := duty.Fence()
+	err := s.db.Write(ctx, func(w *db.Conn) error {
 		for company, index := range next {
-			if _, err := w.exec(`INSERT INTO call_watch (company, next_record) SELECT ?, ? WHERE `+mine+`
+			if _, err := w.Exec(`INSERT INTO call_watch (company, next_record) SELECT ?, ? WHERE `+mine+`
 				ON CONFLICT (company) DO UPDATE SET next_record = excluded.next_record`, slices.Concat([]any{company, index}, args)...); err != nil {
 				return err
 			}
@@ -107,8 +108,8 @@ func (s Calls) SaveNext(ctx context.Context, duty *Held, next map[int64]int64) e
 
 // AnyRefused reports whether a company has a call that was refused and is remembered.
 func (s Calls) AnyRefused(ctx context.Context, company int64) (is bool, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
-		return r.one([]any{&is}, `SELECT EXISTS (SELECT 1 FROM refused_call WHERE company = ?)`, company)
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&is}, `SELECT EXISTS (SELECT 1 FROM refused_call WHERE company = ?)`, company)
 	})
 	if err != nil {
 		return false, fmt.Errorf("refused calls: %w", err)
@@ -118,7 +119,7 @@ func (s Calls) AnyRefused(ctx context.Context, company int64) (is bool, err erro
 
 // Refused returns those of some calls that were refused and are remembered, by their names.
 func (s Calls) Refused(ctx context.Context, names []chain.Hash) (found map[chain.Hash]RefusedCall, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
 		found = make(map[chain.Hash]RefusedCall)
 		for _, name := range names {
 			if _, again := found[name]; again {
@@ -127,9 +128,9 @@ func (s Calls) Refused(ctx context.Context, names []chain.Hash) (found map[chain
 			c := RefusedCall{Call: name}
 			var expires int64
 			var done, foundAt sql.NullInt64
-			err := r.one([]any{&c.Counted, &c.State.Requests, &c.State.Refusals, &c.State.Refused, &done, &c.State.Tool, &expires, &foundAt},
+			err := r.One([]any{&c.Counted, &c.State.Requests, &c.State.Refusals, &c.State.Refused, &done, &c.State.Tool, &expires, &foundAt},
 				`SELECT counted, requests, refusals, refused, done, tool, expires_at, found_at FROM refused_call WHERE call = ?`, name[:])
-			if errors.Is(err, ErrNotFound) {
+			if errors.Is(err, db.ErrNotFound) {
 				continue
 			}
 			if err != nil {
@@ -153,7 +154,7 @@ var errCallMoved = errors.New("another server looks at the same calls")
 // Save stores what the records of refused calls of the caller's company have said, and appends a
 // control record for each that disobeyed, in one transaction.
 func (s Calls) Save(ctx context.Context, by Caller, calls []RefusedCall, found []DisobeyedCall) error {
-	rows := func(w *conn) error {
+	rows := func(w *db.Conn) error {
 		for i := range calls {
 			if err := saveCall(w, by, &calls[i]); err != nil {
 				return err
@@ -163,9 +164,9 @@ func (s Calls) Save(ctx context.Context, by Caller, calls []RefusedCall, found [
 	}
 	var err error
 	if len(found) == 0 {
-		err = s.db.write(ctx, rows)
+		err = s.db.Write(ctx, rows)
 	} else {
-		err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+		err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 			events := make([]controlEvent, len(found))
 			for i := range found {
 				events[i] = found[i].event()
@@ -180,7 +181,7 @@ func (s Calls) Save(ctx context.Context, by Caller, calls []RefusedCall, found [
 }
 
 // saveCall writes a call, unless another server has written it since it was read.
-func saveCall(w *conn, by Caller, c *RefusedCall) error {
+func saveCall(w *db.Conn, by Caller, c *RefusedCall) error {
 	done := sql.NullInt64{Int64: c.State.Done, Valid: c.State.HasOutcome}
 	foundAt, expires := sql.NullInt64{Int64: by.At.UnixMilli(), Valid: c.State.Found}, c.Expires
 	if c.State.Found {
@@ -189,11 +190,11 @@ func saveCall(w *conn, by Caller, c *RefusedCall) error {
 	var n int64
 	var err error
 	if c.was < 0 {
-		n, err = w.exec(`INSERT INTO refused_call (call, company, counted, requests, refusals, refused, done, tool, expires_at, found_at)
+		n, err = w.Exec(`INSERT INTO refused_call (call, company, counted, requests, refusals, refused, done, tool, expires_at, found_at)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (call) DO NOTHING`, c.Call[:], by.Company.Chain, c.Counted, c.State.Requests,
 			c.State.Refusals, c.State.Refused, done, c.State.Tool, expires.UnixMilli(), foundAt)
 	} else {
-		n, err = w.exec(`UPDATE refused_call SET counted = ?, requests = ?, refusals = ?, refused = ?, done = ?, tool = ?,
+		n, err = w.Exec(`UPDATE refused_call SET counted = ?, requests = ?, refusals = ?, refused = ?, done = ?, tool = ?,
 			found_at = coalesce(found_at, ?7), expires_at = CASE WHEN found_at IS NULL THEN ?8 ELSE expires_at END
 			WHERE call = ?9 AND counted = ?10`, c.Counted, c.State.Requests, c.State.Refusals, c.State.Refused,
 			done, c.State.Tool, foundAt, expires.UnixMilli(), c.Call[:], c.was)
@@ -227,8 +228,8 @@ func subjectDisobeyed(agentID string, of names.Session) string {
 // Found returns how many calls were found since a time to have disobeyed a refusal, of all
 // companies.
 func (s Calls) Found(ctx context.Context, since time.Time) (count int, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
-		return r.one([]any{&count}, `SELECT count(*) FROM refused_call WHERE found_at >= ?`, since.UnixMilli())
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&count}, `SELECT count(*) FROM refused_call WHERE found_at >= ?`, since.UnixMilli())
 	})
 	if err != nil {
 		return 0, fmt.Errorf("calls that disobeyed: %w", err)
@@ -240,9 +241,9 @@ func (s Calls) Found(ctx context.Context, since time.Time) (count int, err error
 // found, and at most a number of them. more says that there are further ones.
 func (v *View) Disobeyed(ctx context.Context, by Caller, of names.Session, most int) (list []action.Disobeyed, more bool, err error) {
 	subject := subjectDisobeyed(of.AgentID, of)
-	err = v.read(ctx, func(r *conn) error {
+	err = v.Read(ctx, func(r *db.Conn) error {
 		list = list[:0]
-		return r.each(func(rows *sql.Rows) error {
+		return r.Each(func(rows *sql.Rows) error {
 			var payload sql.RawBytes
 			if err := rows.Scan(&payload); err != nil {
 				return err
@@ -252,14 +253,14 @@ func (v *View) Disobeyed(ctx context.Context, by Caller, of names.Session, most 
 				Payload    action.Disobeyed
 			}
 			if err := json.Unmarshal(payload, &record); err != nil {
-				return fmt.Errorf("%w: a control record of %s: %w", ErrCorrupt, subject, err)
+				return fmt.Errorf("%w: a control record of %s: %w", db.ErrCorrupt, subject, err)
 			}
 			if record.ActionType == CallDisobeyed {
 				list = append(list, record.Payload)
 			}
 			return nil
 		}, `SELECT payload`+controlRecords+` ORDER BY id LIMIT ?4`,
-			subject, recordID(by.Company.Control.Chain, 0), recordID(by.Company.Control.Chain, indexMask), most+1)
+			subject, db.RecordID(by.Company.Control.Chain, 0), db.RecordID(by.Company.Control.Chain, db.IndexMask), most+1)
 	})
 	if err != nil {
 		return nil, false, fmt.Errorf("calls of a session that disobeyed: %w", err)

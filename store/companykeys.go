@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/ed25519"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"time"
@@ -13,29 +12,25 @@ import (
 	"attestd/crypto/cred"
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
+	"attestd/store/db"
 	"attestd/store/projection"
-	"attestd/store/sqlite"
 )
 
 // MaxCompanyKeys is the maximum number of keys of a company over its lifetime: a new one each day
 // for 27 years.
 const MaxCompanyKeys = 10_000
 
-// keysSchema is the first schema with the table company_key. In older schemas a company has one
-// permanent key, with its seed in the company's row.
-const keysSchema = 4
-
 // KeyRing returns the origin of a log ("" in a file whose schema has no rotations) and all keys of
 // its company since the log was created, oldest first, as stored. keyring.Flaws checks them. It
 // returns ErrNotFound for an unknown company.
 func (v *View) KeyRing(ctx context.Context, number int64) (origin string, ring []keyring.Key, err error) {
-	err = v.read(ctx, func(r *conn) error {
-		if v.store.schema.Load() < keysSchema {
+	err = v.Read(ctx, func(r *db.Conn) error {
+		if v.Schema() < db.KeysSchema {
 			ring, err = oldKeyRing(r, number)
 			return err
 		}
-		company, name := logOf(number)
-		err = r.one([]any{&origin}, `SELECT coalesce(origin, '') FROM company LEFT JOIN log ON log.company = id
+		company, name := db.LogOf(number)
+		err = r.One([]any{&origin}, `SELECT coalesce(origin, '') FROM company LEFT JOIN log ON log.company = id
 			AND name = ? WHERE id = ?`, name, company)
 		if err == nil {
 			ring, err = v.readKeyRing(r, number)
@@ -48,9 +43,9 @@ func (v *View) KeyRing(ctx context.Context, number int64) (origin string, ring [
 	return origin, ring, nil
 }
 
-func (v *View) readKeyRing(r *conn, number int64) (ring []keyring.Key, err error) {
-	company, _ := logOf(number)
-	err = r.each(func(rows *sql.Rows) error {
+func (v *View) readKeyRing(r *db.Conn, number int64) (ring []keyring.Key, err error) {
+	company, _ := db.LogOf(number)
+	err = r.Each(func(rows *sql.Rows) error {
 		k := keyring.Key{Rotation: new(keyring.Rotation)}
 		var ended, compromised, statement sql.NullString
 		err := rows.Scan(&k.Generation, &k.Public, &k.From, &k.CreatedAt, &ended, &compromised,
@@ -62,22 +57,22 @@ func (v *View) readKeyRing(r *conn, number int64) (ring []keyring.Key, err error
 		ring = append(ring, k)
 		return err
 	}, `SELECT generation, public_key, first_record, created_at, ended_at, compromised_at, statement, old_signature, new_signature
-		FROM `+v.since(twoLogs, "company_key JOIN log_key USING (generation)", ofOneLog("company_key"))+
+		FROM `+v.Since(db.TwoLogs, "company_key JOIN log_key USING (generation)", db.OfOneLog("company_key"))+
 		` WHERE company = ? AND chain = ? ORDER BY generation`, company, number)
 	return ring, err
 }
 
 // oldKeyRing returns the only key of a company in a file of an older schema, which stores just the
 // seed.
-func oldKeyRing(r *conn, number int64) ([]keyring.Key, error) {
+func oldKeyRing(r *db.Conn, number int64) ([]keyring.Key, error) {
 	var seed []byte
 	var k keyring.Key
-	if err := r.one([]any{&seed, &k.CreatedAt}, `SELECT seed, registered_at FROM company WHERE id = ?`,
+	if err := r.One([]any{&seed, &k.CreatedAt}, `SELECT seed, registered_at FROM company WHERE id = ?`,
 		number); err != nil {
 		return nil, err
 	}
 	if len(seed) == ed25519.SeedSize {
-		k.Public = publicOf(seed)
+		k.Public = db.PublicOf(seed)
 	}
 	return []keyring.Key{k}, nil
 }
@@ -86,16 +81,16 @@ func oldKeyRing(r *conn, number int64) ([]keyring.Key, error) {
 // the company's.
 func (v *View) KeySet(ctx context.Context, number int64) (chain.KeySet, error) {
 	origin, ring, err := v.KeyRing(ctx, number)
-	if errors.Is(err, ErrNotFound) || err == nil && len(ring) == 0 {
+	if errors.Is(err, db.ErrNotFound) || err == nil && len(ring) == 0 {
 		return nil, fmt.Errorf("keys of chain %d: %w", number, chain.ErrMissing)
 	}
 	if err != nil {
 		return nil, err
 	}
 	flaws := keyring.Flaws(origin, ring)
-	if company, name := logOf(number); name != Actions {
+	if company, name := db.LogOf(number); name != db.Actions {
 		// read after the other ring, or a key of it might be missing here
-		first, all, err := v.KeyRing(ctx, Actions.ChainID(company))
+		first, all, err := v.KeyRing(ctx, db.Actions.ChainID(company))
 		if err != nil {
 			return nil, err
 		}
@@ -108,28 +103,15 @@ func (v *View) KeySet(ctx context.Context, number int64) (chain.KeySet, error) {
 	return set, nil
 }
 
-// readKeys reads the keys of the records [from, to) without their proofs.
-func readKeys(c *conn, number, from, to int64) (set chain.KeySet, err error) {
-	company, _ := logOf(number)
-	err = c.each(func(rows *sql.Rows) error {
-		var r chain.KeyRange
-		err := rows.Scan(&r.From, &r.Key)
-		set = append(set, r)
-		return err
-	}, `SELECT first_record, public_key FROM log_key JOIN company_key USING (generation) WHERE chain = ?1 AND company = ?4 AND first_record < ?3
-		AND generation >= (SELECT coalesce(max(generation), 0) FROM log_key WHERE chain = ?1 AND first_record <= ?2) ORDER BY generation`, number, from, to, company)
-	return set, err
-}
-
 // findIssuer reads the keys that sign and verify a company's tokens, and its private key. Each key
 // is checked against the control log.
-func (s Companies) findIssuer(r *conn, c *Company) (_ *cred.Issuer, current ed25519.PrivateKey, err error) {
+func (s Companies) findIssuer(r *db.Conn, c *Company) (_ *cred.Issuer, current ed25519.PrivateKey, err error) {
 	number, id := c.Chain, c.ID
 	var former []cred.Former
 	var oldest time.Time // earliest end of a key that may still have valid tokens
-	check := keyCheck{conn: r, company: c}
+	check := keyCheck{Conn: r, company: c}
 	enough := errors.New("older keys have no valid tokens")
-	err = r.each(func(rows *sql.Rows) error {
+	err = r.Each(func(rows *sql.Rows) error {
 		var generation int64
 		var public, seed []byte
 		var created string
@@ -139,21 +121,21 @@ func (s Companies) findIssuer(r *conn, c *Company) (_ *cred.Issuer, current ed25
 		}
 		check.keys = append(check.keys, ringKey{generation, public, ended.String, compromised.Valid})
 		if current == nil {
-			began, err := parseTime(created)
+			began, err := db.ParseTime(created)
 			if err == nil {
-				current, err = s.db.secrets.PrivateKey(number, generation, seed, public)
+				current, err = s.db.Secrets().PrivateKey(number, generation, seed, public)
 			}
 			// A key that ended a day or more before this key began has no valid tokens while this
 			// key signs.
 			oldest = began.Add(-cred.MaxPassportTTL)
 			return err
 		}
-		end, err := parseTime(ended.String)
+		end, err := db.ParseTime(ended.String)
 		switch {
 		case err != nil:
 			return err
 		case len(public) != ed25519.PublicKeySize:
-			return fmt.Errorf("%w: a public key of %d bytes", ErrCorrupt, len(public))
+			return fmt.Errorf("%w: a public key of %d bytes", db.ErrCorrupt, len(public))
 		case !end.After(oldest):
 			return enough
 		case !compromised.Valid:
@@ -163,7 +145,7 @@ func (s Companies) findIssuer(r *conn, c *Company) (_ *cred.Issuer, current ed25
 	}, `SELECT generation, public_key, seed, created_at, ended_at, compromised_at FROM company_key WHERE company = ?
 		ORDER BY generation DESC`, number)
 	if err == nil && current == nil {
-		err = fmt.Errorf("%w: it has no key", ErrCorrupt)
+		err = fmt.Errorf("%w: it has no key", db.ErrCorrupt)
 	}
 	if err == nil || errors.Is(err, enough) {
 		var d *projection.Difference
@@ -176,19 +158,7 @@ func (s Companies) findIssuer(r *conn, c *Company) (_ *cred.Issuer, current ed25
 	if err != nil {
 		return nil, nil, fmt.Errorf("keys of company %q: %w", id, err)
 	}
-	return cred.NewIssuer(s.db.settings.Domain, id, current, &s.db.verified, former...), current, nil
-}
-
-func publicOf(seed []byte) ed25519.PublicKey {
-	return ed25519.NewKeyFromSeed(seed).Public().(ed25519.PublicKey)
-}
-
-func parseTime(text string) (time.Time, error) {
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	return at, nil
+	return cred.NewIssuer(s.db.Domain(), id, current, s.verified, former...), current, nil
 }
 
 // storedSigningKey is a row of company_key.
@@ -213,10 +183,10 @@ var signingKeys = right[storedSigningKey, projection.SigningKey]{
 	},
 	name: func(k *storedSigningKey) string { return keys.Describe(k.public).Fingerprint },
 	wrong: func(s *Store, c *Company, k *storedSigningKey) string {
-		if k.seed == nil || !s.unsealed {
+		if k.seed == nil || !s.IsUnsealed() {
 			return ""
 		}
-		if _, err := s.secrets.PrivateKey(c.Chain, k.generation, k.seed, k.public); err != nil {
+		if _, err := s.Secrets().PrivateKey(c.Chain, k.generation, k.seed, k.public); err != nil {
 			return "its private part is of another key"
 		}
 		return ""
@@ -224,24 +194,12 @@ var signingKeys = right[storedSigningKey, projection.SigningKey]{
 }
 
 // insertFirstKey inserts the first key of a new company.
-func (s Companies) insertFirstKey(w *conn, company int64, private ed25519.PrivateKey, createdAt string) error {
+func (s Companies) insertFirstKey(w *db.Conn, company int64, private ed25519.PrivateKey, createdAt string) error {
 	return s.insertKey(w, company, 0, private, createdAt)
 }
 
-func (s Companies) insertKey(w *conn, company, generation int64, private ed25519.PrivateKey, createdAt string) error {
+func (s Companies) insertKey(w *db.Conn, company, generation int64, private ed25519.PrivateKey, createdAt string) error {
 	_, err := signingKeys.insert(w, &storedSigningKey{company: company, generation: generation, public: private.Public().(ed25519.PublicKey),
-		seed: s.db.secrets.KeepSeed(company, generation, private), createdAt: createdAt}, "")
+		seed: s.db.Secrets().KeepSeed(company, generation, private), createdAt: createdAt}, "")
 	return err
-}
-
-// registerFunctions registers the SQL function that upgrades and comparisons with older files need.
-// It returns the public key of a seed.
-func registerFunctions() {
-	sqlite.DefineFunction("ed25519_public", 1, func(args []driver.Value) (driver.Value, error) {
-		seed, ok := args[0].([]byte)
-		if !ok || len(seed) != ed25519.SeedSize {
-			return nil, errors.New("not the seed of an Ed25519 key")
-		}
-		return []byte(publicOf(seed)), nil
-	})
 }

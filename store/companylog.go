@@ -9,22 +9,12 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/keys"
-	"attestd/store/headfile"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
-// The log of the companies lists all companies: it has a record for each, in the order of
-// registration. It is the control log of an owner that is not a tenant, the installation, whose
-// name is not a valid company ID and which has no credential. So its keys, rotations, checkpoints,
-// witnesses, head file and verification work like those of every log.
-const (
-	InstallationID = "@installation"
-	// number of the installation, greater than that of any company
-	Installation = headfile.Installation
-)
-
 // CompanyLogChain is the chain ID of the log of the companies.
-const CompanyLogChain = -Installation
+const CompanyLogChain = -db.Installation
 
 // CompanyListed is the action of the records in the log of the companies: a company was registered,
 // or existed before the log was created.
@@ -70,47 +60,47 @@ func scanListing(rows *sql.Rows) (l listing, err error) {
 // Installation returns the owner of the log of the companies, for operators. It returns ErrNotFound
 // before the first company is registered.
 func (s Companies) Installation(ctx context.Context) (*Company, error) {
-	return s.OfChain(ctx, Installation)
+	return s.OfChain(ctx, db.Installation)
 }
 
 // listed drafts the records of the log of the companies for a new company, whose rows exist
 // already. The first company creates the log.
-func (s Companies) listed(w *conn, company int64, now time.Time) ([]chain.Draft, error) {
+func (s Companies) listed(w *db.Conn, company int64, now time.Time) ([]chain.Draft, error) {
 	var isThere bool
-	if err := w.one([]any{&isThere}, `SELECT count(*) > 0 FROM company WHERE id = ?`, int64(Installation)); err != nil {
+	if err := w.One([]any{&isThere}, `SELECT count(*) > 0 FROM company WHERE id = ?`, int64(db.Installation)); err != nil {
 		return nil, err
 	}
 	if isThere {
 		return s.listings(w, "company.id = ?", company)
 	}
 	var older, unlisted bool
-	if err := w.one([]any{&older}, `SELECT count(*) > 0 FROM company WHERE id <> ?`, company); err != nil {
+	if err := w.One([]any{&older}, `SELECT count(*) > 0 FROM company WHERE id <> ?`, company); err != nil {
 		return nil, err
 	}
 	if err := drainSetting(w, unlistedSetting, &unlisted); err != nil {
 		return nil, err
 	}
 	if older && !unlisted {
-		return nil, s.db.Tables.noted(&Company{Chain: Installation}, errNoCompanyLog())
+		return nil, s.db.Tables.noted(&Company{Chain: db.Installation}, errNoCompanyLog())
 	}
 	return s.makeLog(w, now)
 }
 
 // listOlder creates the log of the companies in a database from before that log. It logs a warning:
 // on a database that had the log, it means that somebody removed it.
-func (s Companies) listOlder(w *conn, now time.Time) ([]chain.Draft, error) {
+func (s Companies) listOlder(w *db.Conn, now time.Time) ([]chain.Draft, error) {
 	var unlisted bool
 	if err := drainSetting(w, unlistedSetting, &unlisted); err != nil || !unlisted {
 		return nil, err
 	}
-	if log := s.db.journal.Load(); log != nil {
+	if log := s.db.Logger(); log != nil {
 		log.Warn("creating the log of the companies, because the database is from before it")
 	}
 	return s.makeLog(w, now)
 }
 
 func errNoCompanyLog() error {
-	return &TablesChangedError{Company: InstallationID,
+	return &TablesChangedError{Company: db.InstallationID,
 		Difference: projection.Difference{Table: projection.TableCompany, Index: -1, What: noCompanyLog}}
 }
 
@@ -118,13 +108,13 @@ const noCompanyLog = "there are companies, and the log of the companies is missi
 
 // makeLog inserts the rows of the installation, and drafts its registration and a record of each
 // existing company.
-func (s Companies) makeLog(w *conn, now time.Time) ([]chain.Draft, error) {
+func (s Companies) makeLog(w *db.Conn, now time.Time) ([]chain.Draft, error) {
 	_, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		return nil, err
 	}
-	c := &Company{Chain: Installation, ID: InstallationID, RegisteredAt: chain.FormatTime(now), key: private}
-	if _, err := w.exec(`INSERT INTO company (id, company_id, registered_at) VALUES (?, ?, ?)`, c.Chain, c.ID,
+	c := &Company{Chain: db.Installation, ID: db.InstallationID, RegisteredAt: chain.FormatTime(now), key: private}
+	if _, err := w.Exec(`INSERT INTO company (id, company_id, registered_at) VALUES (?, ?, ?)`, c.Chain, c.ID,
 		c.RegisteredAt); err != nil {
 		return nil, err
 	}
@@ -139,27 +129,27 @@ func (s Companies) makeLog(w *conn, now time.Time) ([]chain.Draft, error) {
 	if err != nil {
 		return nil, err
 	}
-	drafts, err := s.listings(w, "company.id < ?", Installation)
+	drafts, err := s.listings(w, "company.id < ?", db.Installation)
 	return append([]chain.Draft{first}, drafts...), err
 }
 
 // insertIdentity inserts the first key and the logs of a company whose row exists.
-func (s Companies) insertIdentity(w *conn, c *Company) (err error) {
+func (s Companies) insertIdentity(w *db.Conn, c *Company) (err error) {
 	if err := s.insertFirstKey(w, c.Chain, c.key, c.RegisteredAt); err != nil {
 		return err
 	}
-	if c.Actions, err = insertLog(w, c.Chain, Actions, s.db.logHost); err != nil {
+	if c.Actions, err = db.InsertLog(w, c.Chain, db.Actions, s.db.logHost); err != nil {
 		return err
 	}
-	c.Control, err = insertLog(w, c.Chain, Control, s.db.logHost)
+	c.Control, err = db.InsertLog(w, c.Chain, db.Control, s.db.logHost)
 	return err
 }
 
 // listings drafts a record of each company that a condition selects.
-func (s Companies) listings(w *conn, where string, arg int64) (drafts []chain.Draft, err error) {
-	by := Caller{Company: &Company{Chain: Installation, ID: InstallationID,
-		Control: Log{Name: Control, Chain: CompanyLogChain}}}
-	err = w.each(func(rows *sql.Rows) error {
+func (s Companies) listings(w *db.Conn, where string, arg int64) (drafts []chain.Draft, err error) {
+	by := Caller{Company: &Company{Chain: db.Installation, ID: db.InstallationID,
+		Control: db.Log{Name: db.Control, Chain: CompanyLogChain}}}
+	err = w.Each(func(rows *sql.Rows) error {
 		l, err := scanListing(rows)
 		if err != nil {
 			return err

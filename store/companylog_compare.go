@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -15,15 +16,15 @@ import (
 // so they are merged in constant memory.
 func (r *comparison) compareCompanies(ctx context.Context) error {
 	var size, last int64 // one statement, because a registration writes both
-	err := r.store.read(ctx, func(c *conn) error {
-		return c.one([]any{&size, &last}, `SELECT length, (SELECT coalesce(max(id), 0) FROM company WHERE id < ?)
+	err := r.store.Read(ctx, func(c *db.Conn) error {
+		return c.One([]any{&size, &last}, `SELECT length, (SELECT coalesce(max(id), 0) FROM company WHERE id < ?)
 			FROM head WHERE chain = ?`,
-			int64(Installation), int64(CompanyLogChain))
+			int64(db.Installation), int64(CompanyLogChain))
 	})
 	if err != nil {
 		return err
 	}
-	next, stop := iter.Pull2(list(ctx, r.store, "companies", scanListing,
+	next, stop := iter.Pull2(db.List(ctx, r.store.DB, "companies", scanListing,
 		selectListings("company.id > ? AND company.id <= ?"),
 		func(after listing) []any { return []any{after.Number, last} }))
 	defer stop()
@@ -34,7 +35,7 @@ func (r *comparison) compareCompanies(ctx context.Context) error {
 	if err := r.eachControl(ctx, 0, size, m.take); err != nil {
 		return err
 	}
-	return m.skipTo(Installation)
+	return m.skipTo(db.Installation)
 }
 
 // companyMerge compares records with rows, both ordered by company number.
@@ -48,7 +49,7 @@ type companyMerge struct {
 func (m *companyMerge) advance() error {
 	row, err, more := m.next()
 	if m.row = row; !more {
-		m.row = listing{Number: Installation}
+		m.row = listing{Number: db.Installation}
 	}
 	return err
 }
@@ -78,7 +79,7 @@ func (m *companyMerge) take(record *chain.Record) error {
 		return nil // the replay has reported unreadable records
 	}
 	l := r.Payload
-	if l.Number <= m.last || l.Number >= Installation {
+	if l.Number <= m.last || l.Number >= db.Installation {
 		m.differs(l.CompanyID, record.Index, fmt.Sprintf("is listed with number %d behind number %d", l.Number, m.last))
 		return nil
 	}
@@ -118,15 +119,15 @@ func (l listing) unlike(row listing) string {
 // case a missing log is a *TablesChangedError.
 func (s Companies) HasLog(ctx context.Context) (isThere bool, err error) {
 	var needed bool
-	err = s.db.read(ctx, func(c *conn) error {
-		return c.one([]any{&isThere, &needed}, `SELECT EXISTS (SELECT 1 FROM company WHERE id = ?1),
-			EXISTS (SELECT 1 FROM company) AND NOT EXISTS (SELECT 1 FROM setting WHERE name = ?2)`, int64(Installation), unlistedSetting)
+	err = s.db.Read(ctx, func(c *db.Conn) error {
+		return c.One([]any{&isThere, &needed}, `SELECT EXISTS (SELECT 1 FROM company WHERE id = ?1),
+			EXISTS (SELECT 1 FROM company) AND NOT EXISTS (SELECT 1 FROM setting WHERE name = ?2)`, int64(db.Installation), unlistedSetting)
 	})
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("look for the log of the companies: %w", err)
 	case needed && !isThere && s.db.UpToDate():
-		return false, s.db.Tables.noted(&Company{Chain: Installation}, errNoCompanyLog())
+		return false, s.db.Tables.noted(&Company{Chain: db.Installation}, errNoCompanyLog())
 	}
 	return isThere, nil
 }

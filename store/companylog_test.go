@@ -13,6 +13,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 	"attestd/store/storetest"
 )
 
@@ -78,7 +79,7 @@ func TestRemovedLastCompanyIsDetected(t *testing.T) {
 		t.Errorf("%q", failed)
 	}
 	s := open(t, path)
-	err := s.Tables.Check(ctx, store.Installation)
+	err := s.Tables.Check(ctx, db.Installation)
 	if differs := (*store.TablesChangedError)(nil); !errors.As(err, &differs) || differs.Difference.Error() != missing {
 		t.Errorf("the server's check: %v", err)
 	}
@@ -88,7 +89,7 @@ func TestRemovedLastCompanyIsDetected(t *testing.T) {
 	acme := got(s.Companies.Get(ctx, "acme"))(t)
 	attest(t, s, acme, 1)
 	got(s.Agents.Register(ctx, by(acme, now), "bot", nil, many))(t)
-	if _, err := admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: store.InstallationID, Reason: "a test"}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "put a backup in place") {
+	if _, err := admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: db.InstallationID, Reason: "a test"}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "put a backup in place") {
 		t.Errorf("accepted: %v", err)
 	}
 }
@@ -101,7 +102,7 @@ func TestCompaniesWithoutTheirLog(t *testing.T) {
 		want       string
 	}{
 		"no company":  {append(deletion(1), deletion(2)[8:]...), `log of the companies at 1: table company, row "acme": is missing, and the log of the companies tells of it`},
-		"no log":      {deletion(store.Installation), "log of the companies at 0: there are companies, and the log of the companies is missing"},
+		"no log":      {deletion(db.Installation), "log of the companies at 0: there are companies, and the log of the companies is missing"},
 		"added":       {[]string{`INSERT INTO company (id, company_id, registered_at) VALUES (3, 'new', '')`, `INSERT INTO log (chain, company, name, log_id, origin) VALUES (3, 3, 'actions', 'x', 'x'), (-3, 3, 'control', 'y', 'y')`}, `table company, row "new": no record of the log of the companies tells of it`},
 		"other key":   {[]string{"DROP TRIGGER company_key_only_ends", "UPDATE company_key SET public_key = (SELECT public_key FROM company_key WHERE company = 1) WHERE company = 2"}, `table company, row "zoo": its first signing key is "`},
 		"other names": {[]string{"DROP TRIGGER log_no_update", "UPDATE log SET origin = 'x' WHERE chain = 2"}, `table company, row "zoo": the origin of its actions is "x"`},
@@ -215,8 +216,8 @@ func TestCompaniesBeforeControlLogAreListed(t *testing.T) {
 		if _, err := s.Companies.Installation(ctx); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("schema %s: %v", version, err)
 		}
-		must(t, s.RecordStart(ctx, nil))
-		must(t, s.RecordStart(ctx, nil))
+		must(t, s.Settings.RecordStart(ctx, nil))
+		must(t, s.Settings.RecordStart(ctx, nil))
 		company(t, s, "newcomer")
 		if n := tipOf(t, s, got(s.Companies.Installation(ctx))(t).Control).Length; n != int64(len(companies))+2 {
 			t.Errorf("schema %s: the log of the companies has %d records", version, n)
@@ -272,7 +273,7 @@ func TestConcurrentRegistrationsAreListed(t *testing.T) {
 		t.Errorf("the log of the companies has %d records", n)
 	}
 	must(t, first.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, first.Tables.Check(ctx, store.Installation))
+	must(t, first.Tables.Check(ctx, db.Installation))
 }
 
 // The installation is not a company: it has no credential, nobody can find it by its ID or register
@@ -289,17 +290,17 @@ func TestInstallationIsNotACompany(t *testing.T) {
 	c, _ := company(t, s, "acme")
 	attest(t, s, c, 1)
 	for _, err := range []error{
-		errOf(s.Companies.Get(ctx, store.InstallationID)), errOf(s.Credentials.FirstKey(ctx, store.InstallationID)),
-		errOf(s.Credentials.RecoverKey(ctx, store.InstallationID, store.RecoveredByCommand, now)),
+		errOf(s.Companies.Get(ctx, db.InstallationID)), errOf(s.Credentials.FirstKey(ctx, db.InstallationID)),
+		errOf(s.Credentials.RecoverKey(ctx, db.InstallationID, store.RecoveredByCommand, now)),
 	} {
 		if !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("found: %v", err)
 		}
 	}
-	if _, _, err := s.Companies.Create(ctx, store.InstallationID, nil, now); !errors.Is(err, store.ErrExists) {
+	if _, _, err := s.Companies.Create(ctx, db.InstallationID, nil, now); !errors.Is(err, store.ErrExists) {
 		t.Errorf("registered: %v", err)
 	}
-	if chains := got(s.Chains(ctx))(t); slices.Contains(chains, store.Installation) || !slices.Contains(chains, store.CompanyLogChain) {
+	if chains := got(s.Chains(ctx))(t); slices.Contains(chains, db.Installation) || !slices.Contains(chains, store.CompanyLogChain) {
 		t.Errorf("witnesses are asked about %v", chains)
 	}
 	of := got(s.Companies.Installation(ctx))(t)

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"iter"
 
+	"attestd/store/db"
+	"attestd/store/ledger"
 	"attestd/store/projection"
 )
 
@@ -45,7 +47,7 @@ var quotas = right[storedQuota, projection.Quota]{
 // SetQuota changes the quota of the caller's company, for a reason that its control log says. It is
 // in force on all servers before the next record of the company.
 func (s Companies) SetQuota(ctx context.Context, by Caller, q Quota, reason string) error {
-	err := s.db.recorded(ctx, by, s.db.change, func(w *conn) ([]controlEvent, error) {
+	err := s.db.recorded(ctx, by, s.db.Change, func(w *db.Conn) ([]controlEvent, error) {
 		stored := storedQuota{by.Company.Chain, q}
 		if _, err := quotas.insert(w, &stored, `ON CONFLICT (company) DO UPDATE SET max_records = excluded.max_records, max_bytes = excluded.max_bytes`); err != nil {
 			return nil, err
@@ -89,14 +91,14 @@ func scanUsage(rows *sql.Rows) (u CompanyUsage, err error) {
 // Usages yields all companies in the order of registration. It reads the heads of their logs, and
 // no record.
 func (s Companies) Usages(ctx context.Context) iter.Seq2[CompanyUsage, error] {
-	return list(ctx, s.db, "companies", scanUsage, usageColumns+`company.id > ? AND company.id < ? ORDER BY company.id`,
-		func(last CompanyUsage) []any { return []any{last.Chain, int64(Installation)} })
+	return db.List(ctx, s.db.DB, "companies", scanUsage, usageColumns+`company.id > ? AND company.id < ? ORDER BY company.id`,
+		func(last CompanyUsage) []any { return []any{last.Chain, int64(db.Installation)} })
 }
 
 // Usage returns a company by its companyId, or ErrNotFound.
 func (s Companies) Usage(ctx context.Context, id string) (u CompanyUsage, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
-		u, err = row(r, scanUsage, usageColumns+`company_id = ? AND company.id < ?`, id, int64(Installation))
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		u, err = db.Row(r, scanUsage, usageColumns+`company_id = ? AND company.id < ?`, id, int64(db.Installation))
 		return err
 	})
 	if err != nil {
@@ -113,12 +115,12 @@ type Usage struct {
 
 // Total returns what all companies have. It reads the heads of their logs, and no record.
 func (s Companies) Total(ctx context.Context) (u Usage, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
-		if err := r.one([]any{&u.Records, &u.Bytes}, countUsed); err != nil {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		if err := r.One([]any{&u.Records, &u.Bytes}, ledger.CountUsed); err != nil {
 			return err
 		}
-		return r.one([]any{&u.Companies, &u.Suspended}, `SELECT (SELECT count(*) FROM company WHERE id < ?),
-			(SELECT count(*) FROM company_suspension WHERE suspended_at IS NOT NULL)`, int64(Installation))
+		return r.One([]any{&u.Companies, &u.Suspended}, `SELECT (SELECT count(*) FROM company WHERE id < ?),
+			(SELECT count(*) FROM company_suspension WHERE suspended_at IS NOT NULL)`, int64(db.Installation))
 	})
 	if err != nil {
 		return Usage{}, errors.Join(errors.New("count what companies have"), err)

@@ -11,6 +11,8 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/jcs"
+	"attestd/store/db"
+	"attestd/store/ledger"
 	"attestd/store/projection"
 )
 
@@ -127,18 +129,18 @@ type narrower struct{ json.RawMessage }
 // made has its number from then on. Rows that change nothing return no events. What takes something
 // away is so everywhere when controlled returns, and so is what was so already: another server may
 // have made it so just now.
-func (s *Store) controlled(ctx context.Context, by Caller, rows func(*conn) ([]controlEvent, error)) error {
+func (s *Store) controlled(ctx context.Context, by Caller, rows func(*db.Conn) ([]controlEvent, error)) error {
 	if err := s.Tables.intact(by.Company.Chain); err != nil {
 		return err
 	}
-	return s.recorded(ctx, by, s.change, rows)
+	return s.recorded(ctx, by, s.Change, rows)
 }
 
 // recorded is controlled by a way of its own to write, for what must work also where nothing else
 // of the company may be changed; see Changeable.
-func (s *Store) recorded(ctx context.Context, by Caller, write writeFunc, rows func(*conn) ([]controlEvent, error)) error {
+func (s *Store) recorded(ctx context.Context, by Caller, write ledger.WriteFunc, rows func(*db.Conn) ([]controlEvent, error)) error {
 	var takesAway bool
-	_, err := write(ctx, func(w *conn) ([]chain.Draft, error) {
+	_, err := write(ctx, func(w *db.Conn) ([]chain.Draft, error) {
 		events, err := rows(w)
 		if err != nil {
 			return nil, err
@@ -151,7 +153,7 @@ func (s *Store) recorded(ctx context.Context, by Caller, write writeFunc, rows f
 		return drafts, nil
 	})
 	if err == nil && takesAway || errors.Is(err, ErrRevoked) {
-		s.waitPropagation(ctx)
+		s.WaitPropagation(ctx)
 	}
 	return err
 }
@@ -178,7 +180,7 @@ func (s *Store) controlDraft(by Caller, e controlEvent) (chain.Draft, error) {
 		payload[name] = value
 	}
 	text, err := json.Marshal(map[string]any{
-		"log": Control, "agentId": s.settings.Service, "companyId": by.Company.ID, "actionType": e.action, "payload": payload,
+		"log": db.Control, "agentId": s.Domain().Service, "companyId": by.Company.ID, "actionType": e.action, "payload": payload,
 	})
 	if err == nil {
 		text, err = jcs.Append(nil, text, maxControlDepth)

@@ -12,6 +12,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 	"attestd/store/storetest"
 )
 
@@ -69,7 +70,7 @@ func TestChangeToBothLogsIsAtomic(t *testing.T) {
 		}
 		written += h.Length
 	}
-	companies, _, err := s.Tip(ctx, store.Control.ChainID(store.Installation))
+	companies, _, err := s.Tip(ctx, store.Control.ChainID(db.Installation))
 	must(t, err)
 	written += companies.Length
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))

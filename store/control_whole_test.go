@@ -46,7 +46,7 @@ func prepare(t *testing.T) (p prepared) {
 	}
 	got(s.Webhooks.Disable(ctx, who, p.off, store.WebhookRequested))(t)
 	attest(t, s, p.c, 2)
-	must(t, s.RecordStart(ctx, map[string]string{"stream": "open"}))
+	must(t, s.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
 	must(t, s.Close())
 	if storetest.OnPostgres() {
 		return p // PostgreSQL has its own backups
@@ -96,7 +96,7 @@ func (p prepared) kinds() map[string]func(*store.Store) error {
 			return err
 		},
 		"settings changed, after a restore": func(s *store.Store) error {
-			return s.RecordStart(ctx, map[string]string{"stream": "off"})
+			return s.Settings.RecordStart(ctx, map[string]string{"stream": "off"})
 		},
 	}
 }

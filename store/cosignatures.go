@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"attestd/chain/tlog"
+	"attestd/store/db"
 )
 
 // KeepCosignature stores a cosignature of a log, together with the checkpoint as the log had signed
@@ -14,8 +15,8 @@ import (
 func (s Checkpoints) KeepCosignature(
 	ctx context.Context, logID string, size int64, checkpoint string, by tlog.Cosignature,
 ) error {
-	err := s.db.write(ctx, func(w *conn) error {
-		_, err := w.exec(`INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?, ?, ?, ?, ?)
+	err := s.db.Write(ctx, func(w *db.Conn) error {
+		_, err := w.Exec(`INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (log_id, witness) DO UPDATE SET size = excluded.size, note = excluded.note, line = excluded.line WHERE excluded.size >= cosignature.size`,
 			logID, by.Key.String(), size, checkpoint, by.Line)
 		return err
@@ -32,8 +33,8 @@ func (s Checkpoints) KeepCosignature(
 func (v *View) Cosignatures(
 	ctx context.Context, logID string, size int64,
 ) (lines string, witnesses []string, err error) {
-	err = v.read(ctx, func(r *conn) error {
-		return r.each(func(rows *sql.Rows) error {
+	err = v.Read(ctx, func(r *db.Conn) error {
+		return r.Each(func(rows *sql.Rows) error {
 			var line, witness string
 			err := rows.Scan(&line, &witness)
 			lines, witnesses = lines+line, append(witnesses, witness)
@@ -49,8 +50,8 @@ func (v *View) Cosignatures(
 // CosignedCheckpoint returns the largest cosigned checkpoint of a log, as the log had signed it, if
 // it covers the record with this index, otherwise ErrNotFound.
 func (v *View) CosignedCheckpoint(ctx context.Context, logID string, index int64) (note string, err error) {
-	err = v.read(ctx, func(r *conn) error {
-		return r.one([]any{&note}, `SELECT note FROM cosignature WHERE log_id = ? AND size > ? AND line <> ''
+	err = v.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&note}, `SELECT note FROM cosignature WHERE log_id = ? AND size > ? AND line <> ''
 			ORDER BY size DESC LIMIT 1`, logID, index)
 	})
 	if err != nil {
@@ -59,28 +60,12 @@ func (v *View) CosignedCheckpoint(ctx context.Context, logID string, index int64
 	return note, nil
 }
 
-// Chains returns the chain IDs of all logs that may have records.
-func (s *Store) Chains(ctx context.Context) (numbers []int64, err error) {
-	err = s.read(ctx, func(r *conn) error {
-		return r.each(func(rows *sql.Rows) error {
-			var number int64
-			err := rows.Scan(&number)
-			numbers = append(numbers, number)
-			return err
-		}, `SELECT chain FROM log WHERE chain <> ?`, int64(Installation))
-	})
-	if err != nil {
-		return nil, fmt.Errorf("chains: %w", err)
-	}
-	return numbers, nil
-}
-
 // LogOfChain returns a log and its company by the ID of its chain, or ErrNotFound.
-func (s *Store) LogOfChain(ctx context.Context, number int64) (*Company, Log, error) {
-	company, name := logOf(number)
+func (s *Store) LogOfChain(ctx context.Context, number int64) (*Company, db.Log, error) {
+	company, name := db.LogOf(number)
 	c, err := s.Companies.OfChain(ctx, company)
 	if err != nil {
-		return nil, Log{}, err
+		return nil, db.Log{}, err
 	}
 	return c, c.Log(name), nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"attestd/chain/tlog"
+	"attestd/store/db"
 	"attestd/store/headfile"
 )
 
@@ -17,8 +18,8 @@ import (
 // different history. It wraps ErrRolledBack.
 type CosignerError struct{ Behind []Behind }
 
-func (e *CosignerError) Error() string { return ErrRolledBack.Error() + ": " + e.Reason() }
-func (e *CosignerError) Unwrap() error { return ErrRolledBack }
+func (e *CosignerError) Error() string { return db.ErrRolledBack.Error() + ": " + e.Reason() }
+func (e *CosignerError) Unwrap() error { return db.ErrRolledBack }
 
 // Reason describes the first affected log, by its origin or the SHA-256 of it, and says how many
 // more there are.
@@ -87,7 +88,7 @@ func (c *cosigned) stop() error {
 }
 
 // Stopped returns why the cosigner signs nothing, a *CosignerError, or nil while it signs.
-func (s Cosigner) Stopped() error { return s.db.cosigned.stop() }
+func (s Cosigner) Stopped() error { return s.cosigned.stop() }
 
 // whyForgotten describes what the database has lost of a cosigned log, or returns "".
 func whyForgotten(known, found tlog.Tree) string {
@@ -107,7 +108,7 @@ func forgotten(hash [sha256.Size]byte, origin string, known, found tlog.Tree, wh
 		origin = "of the origin with SHA-256 " + hex.EncodeToString(hash[:])
 	}
 	return Behind{
-		Log: Cosigned, Why: why, origin: origin,
+		Log: db.Cosigned, Why: why, origin: origin,
 		Known: headfile.Head{Tree: headfile.Tree{Size: known.Size, LogRoot: known.Root}},
 		Found: headfile.Head{Tree: headfile.Tree{Size: found.Size, LogRoot: found.Root}},
 	}
@@ -118,13 +119,13 @@ func (s Cosigner) trees(
 	ctx context.Context,
 ) (list []headfile.Cosigned, origins map[[sha256.Size]byte]string, err error) {
 	origins = make(map[[sha256.Size]byte]string)
-	err = s.db.read(ctx, func(r *conn) error {
-		return r.each(func(rows *sql.Rows) error {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		return r.Each(func(rows *sql.Rows) error {
 			var c headfile.Cosigned
 			var origin string
 			var root []byte
 			err := rows.Scan(&origin, &c.Size, &root)
-			fill(c.Root[:], root)
+			db.FillHash(c.Root[:], root)
 			c.Origin = sha256.Sum256([]byte(origin))
 			origins[c.Origin] = origin
 			list = append(list, c)
@@ -145,9 +146,9 @@ func (s Cosigner) open(ctx context.Context, file *headfile.File) error {
 		return err
 	}
 	if len(behind) > 0 {
-		s.db.cosigned.behind = &CosignerError{behind}
+		s.cosigned.behind = &CosignerError{behind}
 		s.db.notices = append(s.db.notices, fmt.Sprintf("nothing is cosigned: %v; see attestd help accept-rollback",
-			s.db.cosigned.behind))
+			s.cosigned.behind))
 	}
 	return nil
 }
@@ -162,7 +163,7 @@ func (s Cosigner) compare(ctx context.Context, file *headfile.File) (behind []Be
 	found := make(map[[sha256.Size]byte]tlog.Tree, len(list))
 	for _, c := range list {
 		found[c.Origin] = tlog.Tree{Size: c.Size, Root: c.Root}
-		s.db.cosigned.put(origins[c.Origin], found[c.Origin])
+		s.cosigned.put(origins[c.Origin], found[c.Origin])
 	}
 	err = file.EachCosigned(func(c headfile.Cosigned) error {
 		known := tlog.Tree{Size: c.Size, Root: c.Root}

@@ -6,6 +6,8 @@ import (
 	"iter"
 
 	"attestd/chain"
+	"attestd/store/db"
+	"attestd/store/ledger"
 )
 
 // Credential is an API key or an OAuth client without its secret.
@@ -41,14 +43,14 @@ func (s Credentials) List(ctx context.Context, by Caller, madeBy string) iter.Se
 			c.ExpiresAt = chain.FormatTime(end)
 		}
 		c.Kind = KindAPIKey
-		id := credentialID{key: c.id}
+		id := ledger.CredentialID{Key: c.id}
 		if c.rank == 1 {
-			c.Kind, id = KindOAuthClient, credentialID{client: c.id}
+			c.Kind, id = KindOAuthClient, ledger.CredentialID{Client: c.id}
 		}
-		c.ClientID, c.MadeBy, c.LastUsedAt = client.String, made.String, s.db.lastUsed.last(id, used.String)
+		c.ClientID, c.MadeBy, c.LastUsedAt = client.String, made.String, s.db.LastUsed().Last(id, used.String)
 		return c, err
 	}
-	return list(ctx, s.db, "credentials", scan, `SELECT * FROM (
+	return db.List(ctx, s.db.DB, "credentials", scan, `SELECT * FROM (
 		SELECT 0 AS rank, id, fingerprint, NULL, label, created_at, made_by, last_used_at, role, expires_at FROM api_key WHERE company = ?1
 		UNION ALL SELECT 1, id, fingerprint, client_id, NULL, created_at, made_by, last_used_at, role, expires_at FROM oauth_client WHERE company = ?1) AS credential
 		WHERE (rank, id) > (?2, ?3) AND (?4 = '' OR made_by = ?4) ORDER BY rank, id`,

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"iter"
 	"time"
+
+	"attestd/store/db"
 )
 
 // Delivery has all that is needed to send records to a webhook.
@@ -24,7 +26,7 @@ func (s Webhooks) Enabled(ctx context.Context) iter.Seq2[EnabledWebhook, error] 
 		err = rows.Scan(&e.row, &e.Company, &e.ID)
 		return e, err
 	}
-	return list(ctx, s.db, "enabled webhooks", scan,
+	return db.List(ctx, s.db.DB, "enabled webhooks", scan,
 		`SELECT id, company, webhook_id FROM webhook WHERE disabled_at IS NULL AND id > ?
 			AND NOT EXISTS (SELECT 1 FROM company_suspension s WHERE s.company = webhook.company AND suspended_at IS NOT NULL) ORDER BY id`,
 		func(last EnabledWebhook) []any { return []any{last.row} })
@@ -45,7 +47,7 @@ func (s Webhooks) Delivery(ctx context.Context, company int64, id string) (d Del
 	if d.Company, err = s.db.Companies.OfChain(ctx, company); err != nil {
 		return Delivery{}, fmt.Errorf("delivery of a webhook: %w", err)
 	}
-	err = s.db.read(ctx, func(r *conn) error {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
 		if d.Webhook, row, err = s.find(r, company, id); err != nil {
 			return err
 		}
@@ -60,7 +62,7 @@ func (s Webhooks) Delivery(ctx context.Context, company int64, id string) (d Del
 	})
 	if err == nil {
 		d.Until = expiry(row.optional("former_until"))
-		d.Secret, d.Former, err = s.db.secrets.OpenWebhook(company, id, row.bytes("secret"), row.bytes("former_secret"))
+		d.Secret, d.Former, err = s.db.Secrets().OpenWebhook(company, id, row.bytes("secret"), row.bytes("former_secret"))
 	}
 	if err != nil {
 		return Delivery{}, fmt.Errorf("delivery of a webhook: %w", err)
@@ -71,18 +73,18 @@ func (s Webhooks) Delivery(ctx context.Context, company int64, id string) (d Del
 // SaveProgress stores the progress of webhooks, by their IDs, in one transaction. It leaves alone a
 // row that is not what its HMAC says, which Tables.Changed reports then, and every row when the
 // duty to deliver has gone to another server.
-func (s Webhooks) SaveProgress(ctx context.Context, duty *Held, progress map[string]Progress) error {
-	mine, args := duty.fence()
+func (s Webhooks) SaveProgress(ctx context.Context, duty *db.Held, progress map[string]Progress) error {
+	mine, args := duty.Fence()
 	s.db.Credentials.knowTokenKey(ctx)
-	err := s.db.write(ctx, func(w *conn) error {
-		k, err := s.db.rowKey(w)
+	err := s.db.Write(ctx, func(w *db.Conn) error {
+		k, err := s.db.Tables.rowKey(w)
 		if err != nil {
 			return err
 		}
 		for id, p := range progress {
-			r, err := row(w, webhookTable.scan, "SELECT "+webhookTable.all()+" FROM webhook WHERE webhook_id = ?", id)
+			r, err := db.Row(w, webhookTable.scan, "SELECT "+webhookTable.all()+" FROM webhook WHERE webhook_id = ?", id)
 			switch {
-			case errors.Is(err, ErrNotFound): // deleted meanwhile
+			case errors.Is(err, db.ErrNotFound): // deleted meanwhile
 				continue
 			case err == nil:
 				err = s.db.Tables.authentic(w, &k, &r)

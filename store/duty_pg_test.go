@@ -13,23 +13,24 @@ import (
 
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/db"
 	"attestd/store/storetest"
 )
 
 // dutiful is a server that competes for a duty.
 type dutiful struct {
-	took chan *store.Held
+	took chan *db.Held
 	lost chan struct{}
 	stop func()
 }
 
 func atDuty(t *testing.T, s *store.Store) *dutiful {
-	d := &dutiful{took: make(chan *store.Held, 8), lost: make(chan struct{}, 8)}
+	d := &dutiful{took: make(chan *db.Held, 8), lost: make(chan struct{}, 8)}
 	running, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.Duty(running, "webhooks", func(h *store.Held) { d.took <- h }, func() { d.lost <- struct{}{} })
+		s.Duty(running, "webhooks", func(h *db.Held) { d.took <- h }, func() { d.lost <- struct{}{} })
 	}()
 	d.stop = sync.OnceFunc(func() {
 		cancel()
@@ -59,8 +60,8 @@ func TestDutyHasOneServer(t *testing.T) {
 	a.stop()
 	<-b.took
 
-	db := connectPG(t, url)
-	_, err := db.Exec(`UPDATE duty SET holder = 'one that has stopped', until = now() + interval '3 seconds'`)
+	conn := connectPG(t, url)
+	_, err := conn.Exec(`UPDATE duty SET holder = 'one that has stopped', until = now() + interval '3 seconds'`)
 	must(t, err)
 	<-b.lost
 	<-b.took // the first server never gave it up
@@ -79,10 +80,10 @@ func TestHaltedServerKnowsThatItLostItsDuty(t *testing.T) {
 	acme, _ := company(t, s, "acme")
 	a := atDuty(t, s)
 	held := <-a.took
-	db := connectPG(t, url)
+	conn := connectPG(t, url)
 	number := acme.Actions.Chain
 	w := got(s.Webhooks.Create(ctx, by(acme, time.Now()), store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 2))(t)
-	save := func(h *store.Held, at int64) error {
+	save := func(h *db.Held, at int64) error {
 		must(t, s.Webhooks.SaveProgress(ctx, h, map[string]store.Progress{w.ID: {Next: at}}))
 		must(t, s.Calls.SaveNext(ctx, h, map[int64]int64{number: at}))
 		return s.SaveExportPositions(ctx, h, "x", map[int64]string{number: fmt.Sprint(at)})
@@ -90,8 +91,8 @@ func TestHaltedServerKnowsThatItLostItsDuty(t *testing.T) {
 	is := func(want int64) {
 		t.Helper()
 		var progress, next int64
-		must(t, db.QueryRow(`SELECT next_record FROM webhook`).Scan(&progress))
-		must(t, db.QueryRow(`SELECT next_record FROM call_watch`).Scan(&next))
+		must(t, conn.QueryRow(`SELECT next_record FROM webhook`).Scan(&progress))
+		must(t, conn.QueryRow(`SELECT next_record FROM call_watch`).Scan(&next))
 		position, err := s.ExportPosition(ctx, "x", number)
 		must(t, err)
 		if progress != want || next != want || position != fmt.Sprint(want) {
@@ -110,30 +111,30 @@ func TestHaltedServerKnowsThatItLostItsDuty(t *testing.T) {
 		`INSERT INTO duty (name, holder, until) VALUES ('webhooks', 'another', now() + interval '1 hour')
 			ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until`,
 	} {
-		if _, err := db.Exec(takesOver); err != nil {
+		if _, err := conn.Exec(takesOver); err != nil {
 			t.Fatal(err)
 		}
 		steady.Add(int64(5 * time.Second))
-		if err := held.Check(ctx); !errors.Is(err, store.ErrDutyLost) {
+		if err := held.Check(ctx); !errors.Is(err, db.ErrDutyLost) {
 			t.Fatalf("when it wakes: %v", err)
 		}
 		<-a.lost // at once, without waiting for the next renewal
-		if err := save(held, 3); !errors.Is(err, store.ErrDutyLost) {
+		if err := save(held, 3); !errors.Is(err, db.ErrDutyLost) {
 			t.Errorf("a position of before: %v", err)
 		}
 		is(9)
 		// it ends, and the first one has the duty again: as another run
-		if _, err := db.Exec(`DELETE FROM duty`); err != nil {
+		if _, err := conn.Exec(`DELETE FROM duty`); err != nil {
 			t.Fatal(err)
 		}
 		again := <-a.took
 		if again.Run() == held.Run() || again.Run() == "" {
 			t.Errorf("the same run: %q", again.Run())
 		}
-		if err := save(held, 3); !errors.Is(err, store.ErrDutyLost) {
+		if err := save(held, 3); !errors.Is(err, db.ErrDutyLost) {
 			t.Errorf("of the run before: %v", err)
 		}
-		if err := held.Check(ctx); !errors.Is(err, store.ErrDutyLost) {
+		if err := held.Check(ctx); !errors.Is(err, db.ErrDutyLost) {
 			t.Errorf("the run before: %v", err)
 		}
 		must(t, again.Check(ctx))
@@ -143,34 +144,12 @@ func TestHaltedServerKnowsThatItLostItsDuty(t *testing.T) {
 	}
 
 	// The row says that this server has the duty, of another run: it was lost in between.
-	if _, err := db.Exec(`UPDATE duty SET run = 'between'`); err != nil {
+	if _, err := conn.Exec(`UPDATE duty SET run = 'between'`); err != nil {
 		t.Fatal(err)
 	}
 	steady.Add(int64(5 * time.Second))
-	if err := held.Check(ctx); !errors.Is(err, store.ErrDutyLost) {
+	if err := held.Check(ctx); !errors.Is(err, db.ErrDutyLost) {
 		t.Errorf("another run of this server: %v", err)
-	}
-}
-
-// The end of a duty is found by whichever clock has gone on: that of the process stands still while
-// the machine sleeps, the others while a virtual machine is moved, or when they are set.
-func TestDutyEndsByAnyClock(t *testing.T) {
-	t.Parallel()
-	wall := time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC)
-	began := store.MomentAt(testenv.ReadClocks(wall, time.Hour), time.Hour)
-	for _, c := range []struct {
-		wall, process, boot, want time.Duration
-	}{
-		{time.Second, time.Second, time.Second, time.Second},
-		{8 * time.Hour, time.Second, 8 * time.Hour, 8 * time.Hour}, // asleep
-		{8 * time.Hour, time.Second, time.Second, 8 * time.Hour},   // moved
-		{-8 * time.Hour, 6 * time.Second, 6 * time.Second, 6 * time.Second},
-		{time.Second, time.Second, 6 * time.Second, 6 * time.Second},
-	} {
-		now := store.MomentAt(testenv.ReadClocks(wall.Add(c.wall), time.Hour+c.process), time.Hour+c.boot)
-		if since := now.Since(began); since != c.want {
-			t.Errorf("%+v: %v", c, since)
-		}
 	}
 }
 
@@ -215,8 +194,8 @@ func TestServersShareABudget(t *testing.T) {
 	}
 
 	// The window slides: use of more than a minute ago no longer counts.
-	db := connectPG(t, url)
-	_, err := db.Exec(`UPDATE budget SET spent = ARRAY (SELECT at - interval '61 seconds' FROM unnest(spent[1:4]) AS at) || spent[5:10]`)
+	conn := connectPG(t, url)
+	_, err := conn.Exec(`UPDATE budget SET spent = ARRAY (SELECT at - interval '61 seconds' FROM unnest(spent[1:4]) AS at) || spent[5:10]`)
 	must(t, err)
 	fresh := openWith(t, url, store.RunOptions{}) // this server has refused nobody yet
 	for i := range 5 {
@@ -230,8 +209,8 @@ func TestServersShareABudget(t *testing.T) {
 // connectPG opens a connection that is independent of the store.
 func connectPG(t *testing.T, url string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("pgx", url)
+	conn, err := sql.Open("pgx", url)
 	must(t, err)
-	t.Cleanup(func() { db.Close() })
-	return db
+	t.Cleanup(func() { conn.Close() })
+	return conn
 }

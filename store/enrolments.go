@@ -10,6 +10,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/keys"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -59,7 +60,7 @@ func (s AgentKeys) CreateEnrolment(ctx context.Context, by Caller, agentID strin
 	token = keys.NewSecret(strings.TrimSuffix(EnrolmentPrefix, "_"))
 	hash := keys.HashSecret(token)
 	e := Enrolment{AgentID: agentID, Fingerprint: keys.Fingerprint(hash), Label: label, CreatedAt: chain.FormatTime(by.At), ExpiresAt: expires, company: by.Company.Chain, hash: hash[:]}
-	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		if err := checkEnabled(w, by.Company.Chain, agentID); err != nil {
 			return nil, err
 		}
@@ -76,12 +77,12 @@ func (s AgentKeys) CreateEnrolment(ctx context.Context, by Caller, agentID strin
 // Enrolling, and its agent. ErrNotFound where there is none, it was spent or has ended.
 func (s AgentKeys) Enrolment(ctx context.Context, hash [32]byte, now time.Time) (Caller, error) {
 	var e Enrolment
-	err := s.db.read(ctx, func(r *conn) (err error) {
-		e, err = row(r, enrolments.scan, "SELECT "+enrolments.list("enrolment")+" FROM enrolment WHERE hash = ?", hash[:])
+	err := s.db.Read(ctx, func(r *db.Conn) (err error) {
+		e, err = db.Row(r, enrolments.scan, "SELECT "+enrolments.list("enrolment")+" FROM enrolment WHERE hash = ?", hash[:])
 		return err
 	})
 	if err == nil && (e.key != "" || !now.Before(e.ExpiresAt) || e.Fingerprint != keys.Fingerprint(hash)) {
-		err = ErrNotFound
+		err = db.ErrNotFound
 	}
 	if err != nil {
 		return Caller{}, fmt.Errorf("enrolment: %w", err)
@@ -95,16 +96,16 @@ func (s AgentKeys) Enrolment(ctx context.Context, hash [32]byte, now time.Time) 
 
 // spend spends an enrolment on a key, after a comparison with the control record that made it.
 // ErrBadEnrolment where it is another agent's, was spent or has ended.
-func (s AgentKeys) spend(w *conn, by Caller, k AgentKey, hash chain.Hash) (fingerprint string, err error) {
+func (s AgentKeys) spend(w *db.Conn, by Caller, k AgentKey, hash chain.Hash) (fingerprint string, err error) {
 	found, err := enrolments.knownOne(w, "hash = ? AND company = ?", hash[:], by.Company.Chain)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return "", ErrBadEnrolment
 	}
 	if err != nil {
 		return "", err
 	}
 	e := found.row
-	l, err := w.controlRecord(by.Company, found.latest)
+	l, err := controlRecord(w, by.Company, found.latest)
 	if err == nil {
 		err = s.db.Tables.checked(by.Company, l.Enrolment(e.Fingerprint, enrolments.row(&e)))
 	}
@@ -114,7 +115,7 @@ func (s AgentKeys) spend(w *conn, by Caller, k AgentKey, hash chain.Hash) (finge
 	if err != nil {
 		return "", err
 	}
-	n, err := w.exec(`UPDATE enrolment SET key = ? WHERE hash = ? AND company = ? AND agent_id = ? AND key IS NULL AND expires_at > ?`,
+	n, err := w.Exec(`UPDATE enrolment SET key = ? WHERE hash = ? AND company = ? AND agent_id = ? AND key IS NULL AND expires_at > ?`,
 		k.Thumbprint, hash[:], by.Company.Chain, k.AgentID, by.At.UnixMilli())
 	if err == nil && n == 0 {
 		err = ErrBadEnrolment
@@ -125,9 +126,9 @@ func (s AgentKeys) spend(w *conn, by Caller, k AgentKey, hash chain.Hash) (finge
 // checkUnspent requires that no key of the agent was enrolled with an enrolment, by the control
 // records of the keys: the row may have been changed. A key whose row was taken away is found by
 // the replay.
-func (s AgentKeys) checkUnspent(w *conn, company *Company, e Enrolment) error {
+func (s AgentKeys) checkUnspent(w *db.Conn, company *Company, e Enrolment) error {
 	var enrolled []sql.NullInt64
-	err := w.each(func(rows *sql.Rows) error {
+	err := w.Each(func(rows *sql.Rows) error {
 		var id sql.NullInt64
 		err := rows.Scan(&id)
 		enrolled = append(enrolled, id)
@@ -138,7 +139,7 @@ func (s AgentKeys) checkUnspent(w *conn, company *Company, e Enrolment) error {
 			return err
 		}
 		var l *projection.Latest
-		if l, err = w.controlRecord(company, id); err == nil && l != nil && l.Payload.Enrolment != nil && *l.Payload.Enrolment == e.Fingerprint {
+		if l, err = controlRecord(w, company, id); err == nil && l != nil && l.Payload.Enrolment != nil && *l.Payload.Enrolment == e.Fingerprint {
 			err = s.db.Tables.checked(company, &projection.Difference{Table: projection.TableEnrolment, Row: e.Fingerprint, Index: l.Index,
 				What: fmt.Sprintf("is not spent, and control record %d tells of a key that was enrolled with it", l.Index)})
 		}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"attestd/store/db"
 )
 
 // sweepRows is the maximum number of rows that one transaction deletes, so that an append never
@@ -61,7 +63,7 @@ func (s Expired) Tokens(ctx context.Context, w Sweep) error {
 
 // sweep calls pass with the time by which rows have ended.
 func (s Expired) sweep(ctx context.Context, what string, w Sweep, pass func(now time.Time) error) error {
-	now, err := s.db.trustedTime(ctx, w.Now())
+	now, err := s.db.TrustedTime(ctx, w.Now())
 	if err == nil {
 		err = pass(now)
 	}
@@ -76,8 +78,8 @@ func (s Expired) sweep(ctx context.Context, what string, w Sweep, pass func(now 
 func (s Expired) delete(ctx context.Context, w Sweep, kind, query, statement string, args ...any) error {
 	for n := int64(1); n > 0; {
 		began := time.Now()
-		err := s.db.read(ctx, func(c *conn) error { return c.one([]any{new(int64)}, query, args...) })
-		if errors.Is(err, ErrNotFound) {
+		err := s.db.Read(ctx, func(c *db.Conn) error { return c.One([]any{new(int64)}, query, args...) })
+		if errors.Is(err, db.ErrNotFound) {
 			return nil
 		}
 		if err == nil {
@@ -92,8 +94,8 @@ func (s Expired) delete(ctx context.Context, w Sweep, kind, query, statement str
 
 // step runs one statement in a transaction of its own, and rests.
 func (s Expired) step(ctx context.Context, w Sweep, kind string, began time.Time, statement string, args ...any) (n int64, err error) {
-	err = s.db.write(ctx, func(c *conn) error {
-		n, err = c.exec(statement, args...)
+	err = s.db.Write(ctx, func(c *db.Conn) error {
+		n, err = c.Exec(statement, args...)
 		return err
 	})
 	if err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"attestd/store/db"
 )
 
 // keysPage is the number of idempotency keys that one read looks at.
@@ -21,8 +23,8 @@ func (s Expired) RetryKeys(ctx context.Context, w Sweep) error {
 			began := time.Now()
 			var to keyPlace
 			var expired int
-			err := s.db.read(ctx, func(c *conn) (err error) {
-				to, expired, more, err = c.expiredKeys(from, ended)
+			err := s.db.Read(ctx, func(c *db.Conn) (err error) {
+				to, expired, more, err = expiredKeys(c, from, ended)
 				return err
 			})
 			if err == nil && expired > 0 {
@@ -54,8 +56,8 @@ func scanKeyPlace(rows *sql.Rows) (p keyPlace, err error) {
 
 // expiredKeys looks at the keys after a place, keysPage at most, and no more than sweepRows of them
 // that have expired. to is the last one that it has looked at.
-func (c *conn) expiredKeys(from keyPlace, ended int64) (to keyPlace, expired int, more bool, err error) {
-	page, err := all(c, scanKeyPlace, fmt.Sprintf(`SELECT chain, name, expires_at FROM idempotency_key WHERE (chain, name) > (?, ?)
+func expiredKeys(c *db.Conn, from keyPlace, ended int64) (to keyPlace, expired int, more bool, err error) {
+	page, err := db.All(c, scanKeyPlace, fmt.Sprintf(`SELECT chain, name, expires_at FROM idempotency_key WHERE (chain, name) > (?, ?)
 		ORDER BY chain, name LIMIT %d`, keysPage), from.chain, from.name)
 	to = from
 	for i, p := range page {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"attestd/crypto/cred"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -26,7 +27,7 @@ func (s Expired) Passports(ctx context.Context, w Sweep) error {
 			if s.db.Tables.intact(company) != nil {
 				continue
 			}
-			newest, err := s.db.newestOf(ctx, company)
+			newest, err := s.newestOf(ctx, company)
 			if err != nil {
 				return err
 			}
@@ -47,13 +48,13 @@ func (s Expired) Passports(ctx context.Context, w Sweep) error {
 }
 
 // newestOf returns the time of the newest record of a company's logs, or zero.
-func (s *Store) newestOf(ctx context.Context, company int64) (at time.Time, err error) {
+func (s Expired) newestOf(ctx context.Context, company int64) (at time.Time, err error) {
 	var text sql.NullString
-	err = s.read(ctx, func(c *conn) error {
-		return c.one([]any{&text}, `SELECT max(timestamp) FROM head WHERE chain IN (?, ?)`, Actions.ChainID(company), Control.ChainID(company))
+	err = s.db.Read(ctx, func(c *db.Conn) error {
+		return c.One([]any{&text}, `SELECT max(timestamp) FROM head WHERE chain IN (?, ?)`, db.Actions.ChainID(company), db.Control.ChainID(company))
 	})
 	if err == nil && text.String != "" {
-		at, err = parseTime(text.String)
+		at, err = db.ParseTime(text.String)
 	}
 	if err != nil {
 		return time.Time{}, fmt.Errorf("newest record of chain %d: %w", company, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
 )
 
 // sessionsPage is the number of sessions that one read looks at.
@@ -35,8 +36,8 @@ func (s Expired) Sessions(ctx context.Context, w Sweep, series func(Session) (of
 		for after, more := int64(0), true; more; {
 			began := time.Now()
 			var ended []endedSession
-			err := s.db.read(ctx, func(c *conn) (err error) {
-				ended, after, more, err = c.endedSessions(after, until, series)
+			err := s.db.Read(ctx, func(c *db.Conn) (err error) {
+				ended, after, more, err = endedSessions(c, after, until, series)
 				return err
 			})
 			if err == nil {
@@ -54,10 +55,10 @@ func (s Expired) Sessions(ctx context.Context, w Sweep, series func(Session) (of
 }
 
 // endedSessions looks at the sessions after a row. last is the last row that it has looked at.
-func (c *conn) endedSessions(
+func endedSessions(c *db.Conn,
 	after int64, until string, series func(Session) (of chain.Series, ok bool),
 ) (ended []endedSession, last int64, more bool, err error) {
-	page, err := all(c, func(rows *sql.Rows) (e endedSession, err error) {
+	page, err := db.All(c, func(rows *sql.Rows) (e endedSession, err error) {
 		err = rows.Scan(&e.Number, &e.AgentID, &e.Key, &e.ID, &e.company)
 		return e, err
 	}, fmt.Sprintf(`SELECT %s, company FROM agent_session WHERE id > ? ORDER BY id LIMIT %d`, sessionColumns, sessionsPage), after)
@@ -73,12 +74,12 @@ func (c *conn) endedSessions(
 		}
 		e.series, e.first, e.last = of, of.At(0), of.At(math.MaxInt64)
 		var at string
-		err = c.one([]any{&e.index, &at}, `SELECT idx, timestamp FROM idempotency_key k JOIN record ON record.id = k.chain * 1099511627776 + k.idx
+		err = c.One([]any{&e.index, &at}, `SELECT idx, timestamp FROM idempotency_key k JOIN record ON record.id = k.chain * 1099511627776 + k.idx
 			WHERE k.chain = ? AND name BETWEEN ? AND ? AND request = ? ORDER BY name DESC LIMIT 1`, e.company, e.first[:], e.last[:], e.series[:])
 		switch {
 		case err == nil && at <= until:
 			ended = append(ended, e)
-		case errors.Is(err, ErrNotFound): // its first record is being appended, or was refused
+		case errors.Is(err, db.ErrNotFound): // its first record is being appended, or was refused
 			err = nil
 		}
 	}
@@ -92,25 +93,25 @@ func (s Expired) session(ctx context.Context, w Sweep, e *endedSession) error {
 	for n := int64(sweepRows); n == sweepRows; {
 		began := time.Now()
 		rows := int64(0)
-		err := s.db.write(ctx, func(c *conn) (err error) {
+		err := s.db.Write(ctx, func(c *db.Conn) (err error) {
 			n, rows = 0, 0
 			var newest int64
-			err = c.one([]any{&newest}, `SELECT idx FROM idempotency_key WHERE chain = ? AND name BETWEEN ? AND ? AND request = ?
+			err = c.One([]any{&newest}, `SELECT idx FROM idempotency_key WHERE chain = ? AND name BETWEEN ? AND ? AND request = ?
 				ORDER BY name DESC LIMIT 1`, e.company, e.first[:], e.last[:], e.series[:])
 			if err == nil && newest != e.index {
 				return nil
 			}
 			// another server may have deleted the names
-			if err != nil && !errors.Is(err, ErrNotFound) {
+			if err != nil && !errors.Is(err, db.ErrNotFound) {
 				return err
 			}
-			n, err = c.exec(fmt.Sprintf(`DELETE FROM idempotency_key WHERE chain = ?1 AND name IN (SELECT name FROM idempotency_key
+			n, err = c.Exec(fmt.Sprintf(`DELETE FROM idempotency_key WHERE chain = ?1 AND name IN (SELECT name FROM idempotency_key
 				WHERE chain = ?1 AND name BETWEEN ?2 AND ?3 AND request = ?4 AND idx <= ?5 ORDER BY name LIMIT %d)`, sweepRows),
 				e.company, e.first[:], e.last[:], e.series[:], e.index)
 			if err != nil || n == sweepRows {
 				return err
 			}
-			rows, err = c.exec(`DELETE FROM agent_session WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM idempotency_key
+			rows, err = c.Exec(`DELETE FROM agent_session WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM idempotency_key
 				WHERE chain = ?2 AND name BETWEEN ?3 AND ?4 AND request = ?5)`, e.Number, e.company, e.first[:], e.last[:], e.series[:])
 			return err
 		})

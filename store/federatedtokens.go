@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/crypto/keys"
+	"attestd/store/db"
 )
 
 // Federated is a workload of another issuer that has shown that it is an agent.
@@ -43,7 +44,7 @@ func (s Federations) IssueFederated(ctx context.Context, by Caller, f Federated,
 		token = keys.NewToken(by.At)
 		s.db.Credentials.knowTokenKey(ctx)
 		if issue := s.issuing(by, f, token); known {
-			err = s.db.write(ctx, issue)
+			err = s.db.Write(ctx, issue)
 		} else {
 			err = s.issueRecorded(ctx, by, f, use, most, issue)
 		}
@@ -56,8 +57,8 @@ func (s Federations) IssueFederated(ctx context.Context, by Caller, f Federated,
 
 // issueRecorded issues a token with the day's control record, unless another server has made that
 // meanwhile.
-func (s Federations) issueRecorded(ctx context.Context, by Caller, f Federated, use UsedProof, most int, issue func(*conn) error) error {
-	return s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+func (s Federations) issueRecorded(ctx context.Context, by Caller, f Federated, use UsedProof, most int, issue func(*db.Conn) error) error {
+	return s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		if err := issue(w); err != nil {
 			return nil, err
 		}
@@ -80,8 +81,8 @@ func (s Federations) issueRecorded(ctx context.Context, by Caller, f Federated, 
 
 // countSubject counts one more subject of the rule on the day; ErrTooMany where it has most. A
 // server whose clock is a little behind counts for the newer day.
-func (f Federated) countSubject(w *conn, by Caller, most int) error {
-	n, err := w.exec(`INSERT INTO federation_use (federation, rule, day, subjects)
+func (f Federated) countSubject(w *db.Conn, by Caller, most int) error {
+	n, err := w.Exec(`INSERT INTO federation_use (federation, rule, day, subjects)
 		SELECT id, ?1, ?2, 1 FROM federation WHERE company = ?3 AND name = ?4 AND created_at = ?5
 		ON CONFLICT (federation, rule) DO UPDATE SET
 			day = CASE WHEN federation_use.day < excluded.day THEN excluded.day ELSE federation_use.day END,
@@ -97,9 +98,9 @@ func (f Federated) countSubject(w *conn, by Caller, most int) error {
 const secondsOfDay = 24 * 60 * 60
 
 // issuing writes a token, unless its federation is gone since it was looked up.
-func (s Federations) issuing(by Caller, f Federated, token string) func(*conn) error {
+func (s Federations) issuing(by Caller, f Federated, token string) func(*db.Conn) error {
 	row := federatedRow(keys.HashSecret(token), by.Company.Chain, f)
-	return func(w *conn) error {
+	return func(w *db.Conn) error {
 		if err := useProofs(w, by.At, f.Proofs); err != nil {
 			return err
 		}
@@ -107,10 +108,10 @@ func (s Federations) issuing(by Caller, f Federated, token string) func(*conn) e
 		if err != nil {
 			return err
 		}
-		n, err := w.exec(`INSERT INTO federated_token (hash, company, federation, agent_id, jkt, expires_at, mac, delegation, client)
+		n, err := w.Exec(`INSERT INTO federated_token (hash, company, federation, agent_id, jkt, expires_at, mac, delegation, client)
 			SELECT ?1, f.company, f.id, ?2, nullif(?3, ''), ?4, ?5, nullif(?6, ''), c.id FROM federation f LEFT JOIN oauth_client c ON c.company = f.company AND c.client_id = ?7
 			WHERE f.company = ?8 AND f.name = ?9 AND f.created_at = ?10 AND (?7 = '' OR c.id IS NOT NULL)`,
-			s.db.secrets.TokenIndex(row.hash), f.AgentID, f.JKT, row.expires, row.mac(key), f.Delegation, f.Client, row.company, f.Federation.Name, f.Federation.CreatedAt)
+			s.db.Secrets().TokenIndex(row.hash), f.AgentID, f.JKT, row.expires, row.mac(key), f.Delegation, f.Client, row.company, f.Federation.Name, f.Federation.CreatedAt)
 		if err == nil && n == 0 {
 			err = ErrNoFederation
 		}
@@ -137,10 +138,10 @@ func (f Federated) use(by Caller) UsedProof {
 }
 
 func (s Federations) isUsed(ctx context.Context, p UsedProof) (used bool, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
 		var one int
-		err := r.one([]any{&one}, `SELECT 1 FROM used_proof WHERE name = ?`, p.Name[:])
-		if used = err == nil; errors.Is(err, ErrNotFound) {
+		err := r.One([]any{&one}, `SELECT 1 FROM used_proof WHERE name = ?`, p.Name[:])
+		if used = err == nil; errors.Is(err, db.ErrNotFound) {
 			err = nil
 		}
 		return err
@@ -164,12 +165,12 @@ func (s Credentials) findFederated(ctx context.Context, hash [32]byte, of int64,
 	var jkt, delegation, client sql.NullString
 	var latest sql.NullInt64
 	var f Federation
-	err = s.db.read(ctx, func(r *conn) error {
-		f, err = row(r, func(rows *sql.Rows) (Federation, error) {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		f, err = db.Row(r, func(rows *sql.Rows) (Federation, error) {
 			return federations.scanAnd(rows, &number, &found.agent, &jkt, &expires, &mac, &delegation, &client, &latest)
 		}, "SELECT "+federations.list("f")+", "+`t.company, t.agent_id, t.jkt, t.expires_at, t.mac, t.delegation, c.client_id, `+federations.latest("f")+`
 			FROM federated_token t JOIN federation f ON f.id = t.federation AND f.company = t.company LEFT JOIN oauth_client c ON c.id = t.client AND c.company = t.company
-			WHERE t.hash IN (?1, ?2) AND (t.company = ?3 OR ?3 = 0)`, s.db.secrets.Index(hash), s.db.secrets.TokenIndex(hash), of)
+			WHERE t.hash IN (?1, ?2) AND (t.company = ?3 OR ?3 = 0)`, s.db.Secrets().Index(hash), s.db.Secrets().TokenIndex(hash), of)
 		if err != nil {
 			return err
 		}
@@ -179,7 +180,7 @@ func (s Credentials) findFederated(ctx context.Context, hash [32]byte, of int64,
 	})
 	if err == nil && client.Valid { // and its row is what the control log says
 		if err = s.CheckClient(ctx, client.String, now); errors.Is(err, ErrBadClient) {
-			err = fmt.Errorf("client: %w", ErrNotFound)
+			err = fmt.Errorf("client: %w", db.ErrNotFound)
 		}
 	}
 	if err != nil {
@@ -193,5 +194,5 @@ func (s Credentials) findFederated(ctx context.Context, hash [32]byte, of int64,
 	if found.company, err = s.db.Companies.now(ctx, number); err != nil {
 		return credential{}, err
 	}
-	return found, s.db.read(ctx, func(r *conn) error { return s.db.Federations.check(r, found.company, known[Federation]{f, latest}) })
+	return found, s.db.Read(ctx, func(r *db.Conn) error { return s.db.Federations.check(r, found.company, known[Federation]{f, latest}) })
 }

@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -47,16 +48,16 @@ var federations = right[Federation, projection.Federation]{
 // Create creates a federation. ErrExists where the company has one of this name, or one of this
 // issuer and audience; ErrTooMany where it has most.
 func (s Federations) Create(ctx context.Context, by Caller, f Federation, most int) (Federation, error) {
-	defer s.db.federations.forget() // whatever the outcome
-	defer s.db.requesters.forget(owned{by.Company.Chain, federations.about(f.Name)})
+	defer s.byIssuer.Forget() // whatever the outcome
+	defer s.db.Credentials.requesters.Forget(owned{by.Company.Chain, federations.about(f.Name)})
 	f.company, f.CreatedAt = by.Company.Chain, chain.FormatTime(by.At)
-	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		var known int64
-		switch err := w.one([]any{&known}, `SELECT id FROM federation WHERE company = ?1 AND (name = ?2 OR issuer = ?3 AND audience = ?4) LIMIT 1`,
+		switch err := w.One([]any{&known}, `SELECT id FROM federation WHERE company = ?1 AND (name = ?2 OR issuer = ?3 AND audience = ?4) LIMIT 1`,
 			by.Company.Chain, f.Name, f.Issuer, f.Audience); {
 		case err == nil:
 			return nil, ErrExists
-		case !errors.Is(err, ErrNotFound):
+		case !errors.Is(err, db.ErrNotFound):
 			return nil, err
 		}
 		if err := checkCount(w, most, `SELECT count(*) FROM federation WHERE company = ?`, by.Company.Chain); err != nil {
@@ -73,14 +74,14 @@ func (s Federations) Create(ctx context.Context, by Caller, f Federation, most i
 
 // List yields the federations of the caller's company in the order of creation.
 func (s Federations) List(ctx context.Context, by Caller) iter.Seq2[Federation, error] {
-	return list(ctx, s.db, "federations", federations.scan, "SELECT "+federations.list("f")+" FROM federation f WHERE company = ? AND id > ? ORDER BY id",
+	return db.List(ctx, s.db.DB, "federations", federations.scan, "SELECT "+federations.list("f")+" FROM federation f WHERE company = ? AND id > ? ORDER BY id",
 		func(last Federation) []any { return []any{by.Company.Chain, last.id} })
 }
 
 // Get returns a federation of the caller's company; ErrNotFound.
 func (s Federations) Get(ctx context.Context, by Caller, name string) (f Federation, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
-		f, err = row(r, federations.scan, "SELECT "+federations.list("f")+" FROM federation f WHERE company = ? AND name = ?", by.Company.Chain, name)
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		f, err = db.Row(r, federations.scan, "SELECT "+federations.list("f")+" FROM federation f WHERE company = ? AND name = ?", by.Company.Chain, name)
 		return err
 	})
 	if err != nil {
@@ -93,15 +94,15 @@ func (s Federations) Get(ctx context.Context, by Caller, name string) (f Federat
 // server of the database takes one of them when Delete returns.
 func (s Federations) Delete(ctx context.Context, by Caller, name string) error {
 	forget := func() {
-		s.db.federations.forget()
-		s.db.requesters.forget(owned{by.Company.Chain, federations.about(name)})
-		s.db.forgetTokens()
+		s.byIssuer.Forget()
+		s.db.Credentials.requesters.Forget(owned{by.Company.Chain, federations.about(name)})
+		s.db.Credentials.forgetTokens()
 	}
 	defer forget() // whatever the outcome
-	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		n, err := w.exec(`DELETE FROM federation WHERE company = ? AND name = ?`, by.Company.Chain, name)
+	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
+		n, err := w.Exec(`DELETE FROM federation WHERE company = ? AND name = ?`, by.Company.Chain, name)
 		if err == nil && n == 0 {
-			err = ErrNotFound
+			err = db.ErrNotFound
 		}
 		return []controlEvent{{FederationDeleted, federations.about(name), map[string]any{"federation": name}}}, err
 	})
@@ -114,8 +115,8 @@ func (s Federations) Delete(ctx context.Context, by Caller, name string) error {
 // Trusting returns the federations of the caller's company with an issuer, one for each audience.
 // Answers are cached; a deletion takes effect before Delete returns.
 func (s Federations) Trusting(ctx context.Context, by Caller, issuer string) ([]Federation, error) {
-	found, err := lookup(s.db, &s.db.federations, owned{by.Company.Chain, issuer}, by.At, func() (found []Federation, err error) {
-		err = s.db.read(ctx, func(r *conn) error {
+	found, err := db.Lookup(s.byIssuer, owned{by.Company.Chain, issuer}, by.At, func() (found []Federation, err error) {
+		err = s.db.Read(ctx, func(r *db.Conn) error {
 			found, err = s.load(r, by.Company, issuer)
 			return err
 		})
@@ -136,8 +137,8 @@ type Fetched struct {
 // Fetched returns most federations of all companies whose keys are fetched: the newest of each
 // company, then the second of each, and so on.
 func (s Federations) Fetched(ctx context.Context, most int) (found []Fetched, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
-		found, err = all(r, func(rows *sql.Rows) (f Fetched, err error) {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		found, err = db.All(r, func(rows *sql.Rows) (f Fetched, err error) {
 			err = rows.Scan(&f.Company, &f.Issuer, &f.JWKSURI)
 			return f, err
 		}, `SELECT company, issuer, uri FROM (SELECT id, company, issuer, coalesce(jwks_uri, '') AS uri,
@@ -153,10 +154,10 @@ func (s Federations) Fetched(ctx context.Context, most int) (found []Fetched, er
 
 // load reads the federations with an issuer, and compares each with the newest control record about
 // it. ErrNotFound where there is none: a stranger names the issuer, so that is not remembered.
-func (s Federations) load(r *conn, company *Company, issuer string) (found []Federation, err error) {
+func (s Federations) load(r *db.Conn, company *Company, issuer string) (found []Federation, err error) {
 	known, err := federations.known(r, "company = ? AND issuer = ? ORDER BY id", company.Chain, issuer)
 	if err == nil && len(known) == 0 {
-		err = ErrNotFound
+		err = db.ErrNotFound
 	}
 	for _, k := range known {
 		if err == nil {
@@ -171,8 +172,8 @@ func (s Federations) load(r *conn, company *Company, issuer string) (found []Fed
 }
 
 // check compares a federation with the newest control record about it.
-func (s Federations) check(r *conn, company *Company, k known[Federation]) error {
-	l, err := r.controlRecord(company, k.latest)
+func (s Federations) check(r *db.Conn, company *Company, k known[Federation]) error {
+	l, err := controlRecord(r, company, k.latest)
 	if err != nil {
 		return s.db.Tables.noted(company, err)
 	}

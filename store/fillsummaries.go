@@ -4,58 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"sync"
 	"time"
 
 	"attestd/chain"
 	"attestd/chain/search"
 	"attestd/internal/sleep"
-	"attestd/internal/wake"
+	"attestd/store/db"
+	"attestd/store/ledger"
 )
-
-// gaps holds the chains that may lack summaries.
-type gaps struct {
-	wake wake.Signal // set if there are any
-
-	mu     sync.Mutex
-	chains map[int64]bool
-	all    bool // there are more than maxGaps
-}
-
-// maxGaps bounds the number of remembered chains.
-const maxGaps = 1 << 12
-
-func newGaps() *gaps {
-	g := &gaps{wake: wake.NewSignal(), chains: make(map[int64]bool)}
-	g.noteAll()
-	return g
-}
-
-func (g *gaps) note(number int64) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if len(g.chains) < maxGaps {
-		g.chains[number] = true
-	} else {
-		g.all = true
-	}
-	g.wake.Set()
-}
-
-func (g *gaps) noteAll() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.all = true
-	g.wake.Set()
-}
-
-func (g *gaps) take() (chains map[int64]bool, all bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	chains, all = g.chains, g.all
-	g.chains, g.all = make(map[int64]bool), false
-	return chains, all
-}
 
 const (
 	// pause between two passes, so that one write has the summaries of many chains
@@ -73,7 +29,7 @@ const (
 // A search reads the records themselves where a summary is missing. Progress is durable.
 func (s *Store) Summarize(ctx context.Context) error {
 	var again <-chan time.Time
-	if s.isPostgres {
+	if s.MultiWriter() {
 		ticker := time.NewTicker(gapsAgain)
 		defer ticker.Stop()
 		again = ticker.C
@@ -84,13 +40,13 @@ func (s *Store) Summarize(ctx context.Context) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-again:
-			s.writer.gaps.noteAll()
-		case <-s.writer.gaps.wake:
+			s.Gaps().NoteAll()
+		case <-s.Gaps().Wake:
 		}
 		if err := s.FillSummaries(ctx, rest); err != nil && ctx.Err() == nil {
-			s.writer.logger.Warn("summaries for searches could not be made; until they are, those records are read", "error",
+			s.WriterLogger().Warn("summaries for searches could not be made; until they are, those records are read", "error",
 				err)
-			s.writer.gaps.noteAll()
+			s.Gaps().NoteAll()
 			_ = sleep.For(ctx, gapsAgain)
 		}
 		_ = sleep.For(ctx, gapsWait)
@@ -101,7 +57,7 @@ func (s *Store) Summarize(ctx context.Context) error {
 // is called after each summary with the time that it took; it may be nil.
 func (s *Store) FillSummaries(ctx context.Context, rest func(worked time.Duration)) error {
 	f := filler{store: s, rest: rest}
-	chains, all := s.writer.gaps.take()
+	chains, all := s.Gaps().Take()
 	if all {
 		clear(chains) // all includes them
 	}
@@ -112,8 +68,8 @@ func (s *Store) FillSummaries(ctx context.Context, rest func(worked time.Duratio
 	}
 	for after := int64(-1 << 62); all; {
 		var page []int64
-		err := s.read(ctx, func(c *conn) error {
-			return c.each(func(rows *sql.Rows) error {
+		err := s.Read(ctx, func(c *db.Conn) error {
+			return c.Each(func(rows *sql.Rows) error {
 				var number int64
 				err := rows.Scan(&number)
 				page = append(page, number)
@@ -160,9 +116,9 @@ func (f *filler) chain(ctx context.Context, number int64) error {
 	}
 	next, whole := (p.Records+search.Width-1)/search.Width, head.Length/search.Width
 	var there int64
-	err = f.store.read(ctx, func(c *conn) error {
-		return c.one([]any{&there}, `SELECT count(*) FROM summary WHERE id BETWEEN ? AND ?`, summaryID(number, next),
-			summaryID(number, whole)-1)
+	err = f.store.Read(ctx, func(c *db.Conn) error {
+		return c.One([]any{&there}, `SELECT count(*) FROM summary WHERE id BETWEEN ? AND ?`, ledger.SummaryID(number, next),
+			ledger.SummaryID(number, whole)-1)
 	})
 	if err != nil || there == max(0, whole-next) {
 		return err
@@ -219,7 +175,7 @@ func (f *filler) write(ctx context.Context) error {
 	if len(f.ready) == 0 {
 		return nil
 	}
-	err := f.store.write(ctx, func(w *conn) error { return insertSummaries(w, f.ready) })
+	err := f.store.Write(ctx, func(w *db.Conn) error { return ledger.InsertSummaries(w, f.ready) })
 	f.ready = f.ready[:0]
 	return err
 }

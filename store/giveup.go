@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/headfile"
 )
 
@@ -19,7 +20,7 @@ func (s Rollback) All(ctx context.Context) ([]Behind, error) {
 		return nil, err
 	}
 	all := append(s.db.behind, kept...)
-	if cosigner := s.db.cosigned.behind; cosigner != nil {
+	if cosigner := s.db.Cosigner.cosigned.behind; cosigner != nil {
 		all = append(all, cosigner.Behind...)
 	}
 	return all, nil
@@ -29,21 +30,21 @@ func (s Rollback) All(ctx context.Context) ([]Behind, error) {
 // log of each affected company, or of the oldest company if the affected one is gone, in one
 // transaction. It does not record again what the logs contain already. Run MUST be running.
 func (s Rollback) Accept(ctx context.Context, accepted []Behind, reason string) error {
-	_, err := s.db.change(ctx, func(w *conn) ([]chain.Draft, error) { return s.accept(ctx, w, accepted, reason) })
+	_, err := s.db.Change(ctx, func(w *db.Conn) ([]chain.Draft, error) { return s.accept(ctx, w, accepted, reason) })
 	return err
 }
 
 // MayWrite allows writes to a database that is behind its head file. The caller MUST NOT have
 // started Run, so that only Open can have stopped the writes.
-func (s Rollback) MayWrite() { s.db.writer.stopped.Store(nil) }
+func (s Rollback) MayWrite() { s.db.Resume() }
 
 // MakeHeadFile creates a new head file with the current state of the database.
 func (s Rollback) MakeHeadFile(ctx context.Context, path string) error {
-	path, err := Absolute(path)
+	path, err := db.Absolute(path)
 	if err != nil {
 		return err
 	}
-	id, err := s.db.databaseID(ctx)
+	id, err := s.db.DatabaseID(ctx)
 	if err != nil {
 		return err
 	}
@@ -58,23 +59,23 @@ func (s Rollback) MakeHeadFile(ctx context.Context, path string) error {
 // and drafts the records. A record may exist already, if an earlier attempt did not update the head
 // file. It is not written again.
 func (s Rollback) accept(
-	ctx context.Context, w *conn, accepted []Behind, reason string,
+	ctx context.Context, w *db.Conn, accepted []Behind, reason string,
 ) (drafts []chain.Draft, err error) {
-	if _, err := w.exec(`UPDATE company_usage SET revocations =
+	if _, err := w.Exec(`UPDATE company_usage SET revocations =
 		deleted_revocations + (SELECT count(*) FROM passport WHERE passport.company = company_usage.company AND revoked_at IS NOT NULL)`); err != nil {
 		return nil, err
 	}
 	lost := map[int64][]any{} // by company
 	for _, b := range accepted {
 		if b.Kept != nil && b.Kept.row != "" {
-			if _, err := w.exec(`DELETE FROM cosignature WHERE log_id = ? AND witness = ?`, hex.EncodeToString(b.Known.LogID[:]),
+			if _, err := w.Exec(`DELETE FROM cosignature WHERE log_id = ? AND witness = ?`, hex.EncodeToString(b.Known.LogID[:]),
 				b.Kept.row); err != nil {
 				return nil, err
 			}
 		}
 		company := b.company
 		if company == 0 {
-			if err := w.one([]any{&company}, `SELECT id FROM company ORDER BY id LIMIT 1`); errors.Is(err, ErrNotFound) {
+			if err := w.One([]any{&company}, `SELECT id FROM company ORDER BY id LIMIT 1`); errors.Is(err, db.ErrNotFound) {
 				continue // no log can record it
 			} else if err != nil {
 				return nil, err
@@ -105,15 +106,15 @@ func (s Rollback) accept(
 
 // accepted reports whether the control log of a company already records that this state of the log
 // was given up.
-func (b Behind) accepted(w *conn, company int64) (found bool, err error) {
-	number := Control.ChainID(company)
+func (b Behind) accepted(w *db.Conn, company int64) (found bool, err error) {
+	number := db.Control.ChainID(company)
 	known := treeDetails(b.Known.Tree)
-	err = w.one([]any{&found}, `SELECT count(*) > 0
+	err = w.One([]any{&found}, `SELECT count(*) > 0
 		FROM (SELECT payload`+controlRecords+` AND json_extract(payload, '$.actionType') = ?4) AS accepted CROSS JOIN json_each(payload, '$.payload.logs') AS given_up
 		WHERE json_extract(given_up.value, '$.logId') = ?5 AND CAST(json_extract(given_up.value, '$.known.size') AS bigint) = ?6
 			AND json_extract(given_up.value, '$.known.root') = ?7 AND json_extract(given_up.value, '$.known.merkleRoot') = ?8
 			AND CAST(coalesce(json_extract(given_up.value, '$.revocations.known'), '0') AS bigint) >= ?9`,
-		SubjectDatabase, recordID(number, 0), recordID(number, indexMask), RollbackAccepted,
+		SubjectDatabase, db.RecordID(number, 0), db.RecordID(number, db.IndexMask), RollbackAccepted,
 		hex.EncodeToString(b.Known.LogID[:]),
 		b.Known.Size, known["root"], known["merkleRoot"], b.Known.Revocations)
 	return found, err
@@ -129,7 +130,7 @@ func (b Behind) details() map[string]any {
 	}
 	details := map[string]any{"log": b.Log, "logId": hex.EncodeToString(b.Known.LogID[:]), "why": b.Why, "known": known,
 		"found": nil}
-	if b.Log == Cosigned {
+	if b.Log == db.Cosigned {
 		known["merkleRoot"] = nil
 		found := treeDetails(b.Found.Tree)
 		found["merkleRoot"] = nil
@@ -146,7 +147,7 @@ func (b Behind) details() map[string]any {
 		details["found"] = treeDetails(b.Found.Tree)
 		details["found"].(map[string]any)["logId"] = hex.EncodeToString(b.Found.LogID[:])
 	}
-	if b.Log == Control && b.Kept == nil {
+	if b.Log == db.Control && b.Kept == nil {
 		details["revocations"] = map[string]any{"known": b.Known.Revocations, "found": b.Found.Revocations}
 	}
 	return details

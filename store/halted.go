@@ -5,28 +5,30 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+
+	"attestd/store/db"
 )
 
 // halt stops changes to a company, because a checkpoint shows that one of its logs was rolled back
 // or has a different history. It returns the reason. Other companies are not affected.
 func (s Rollback) halt(b Behind) error {
 	err := &RolledBackError{[]Behind{b}}
-	if log := s.db.journal.Load(); s.db.halted.add(b.company, err) && log != nil {
+	if log := s.db.Logger(); s.halted.add(b.company, err) && log != nil {
 		log.Error("nothing of a company is written any more: its log was rolled back", "company", b.Company, "log", b.Log,
 			"error", err)
 	}
-	return s.db.halted.of(b.company)
+	return s.halted.of(b.company)
 }
 
 // HaltedChain returns why nothing is appended to a chain, a *RolledBackError, or nil if its company
 // is not halted.
 func (s Rollback) HaltedChain(number int64) error {
-	company, _ := logOf(number)
-	return s.db.halted.of(company)
+	company, _ := db.LogOf(number)
+	return s.halted.of(company)
 }
 
 // Halted returns the reasons why companies are halted, a *RolledBackError for each.
-func (s Rollback) Halted() []error { return s.db.halted.all() }
+func (s Rollback) Halted() []error { return s.halted.all() }
 
 // openKept halts the companies of which a witness has shown that a log was rolled back, or which
 // have a published checkpoint larger than the log, until an operator accepts that. All other stored
@@ -42,12 +44,12 @@ func (s Checkpoints) openKept(ctx context.Context) error {
 // compareKept compares logs with those stored checkpoints that a condition selects.
 func (s Checkpoints) compareKept(ctx context.Context, where string) (found []Behind, err error) {
 	type row struct {
-		log  Log
+		log  db.Log
 		kept KeptCheckpoint
 	}
 	var list []row
-	err = s.db.read(ctx, func(r *conn) error {
-		return r.each(func(rows *sql.Rows) error {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		return r.Each(func(rows *sql.Rows) error {
 			var k row
 			err := rows.Scan(&k.log.Chain, &k.log.Name, &k.log.ID, &k.log.Origin, &k.kept.row, &k.kept.Note)
 			k.kept.Witness = strings.TrimPrefix(k.kept.row, shownBy)

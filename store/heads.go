@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"attestd/internal/wake"
+	"attestd/store/db"
 	"attestd/store/headfile"
+	"attestd/store/ledger"
 	"attestd/store/sqlite"
 )
 
@@ -95,8 +97,8 @@ func newHeads(s *Store, path string, id headfile.ID, file *headfile.File) *heads
 // hasFile reports whether a head file is to be kept.
 func (h *heads) hasFile() bool { return h != nil && h.path != "" }
 
-// start starts the goroutine that writes the file until close.
-func (h *heads) start(log *slog.Logger) {
+// Start starts the goroutine that writes the file until close.
+func (h *heads) Start(log *slog.Logger) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.started = !h.closed; h.started {
@@ -106,8 +108,8 @@ func (h *heads) start(log *slog.Logger) {
 	}
 }
 
-// close writes what is due and stops. It gives up on a disk that hangs. Store.Close calls it once.
-func (h *heads) close() error {
+// Close writes what is due and stops. It gives up on a disk that hangs. The ledger calls it once.
+func (h *heads) Close() error {
 	h.mu.Lock()
 	h.closed = true
 	started := h.started
@@ -118,7 +120,7 @@ func (h *heads) close() error {
 		case <-h.ended:
 		case <-time.After(headsPatience):
 			h.abandon()
-			return fmt.Errorf("%w: the head file %s is behind, for it cannot be written", ErrUnavailable, h.path)
+			return fmt.Errorf("%w: the head file %s is behind, for it cannot be written", db.ErrUnavailable, h.path)
 		}
 	}
 	if h.file == nil {
@@ -144,7 +146,7 @@ func (h *heads) cosign(ctx context.Context, c headfile.Cosigned) error {
 		err = ctx.Err()
 	}
 	if err != nil {
-		return fmt.Errorf("%w: the head file %s does not have what was cosigned: %w", ErrUnavailable, h.path, err)
+		return fmt.Errorf("%w: the head file %s does not have what was cosigned: %w", db.ErrUnavailable, h.path, err)
 	}
 	return nil
 }
@@ -152,7 +154,7 @@ func (h *heads) cosign(ctx context.Context, c headfile.Cosigned) error {
 // writeCosigned writes cosigned trees to the file, and reports the result to the callers that wait.
 func (h *heads) writeCosigned(list []cosigning, err error) error {
 	if err == nil && len(list) > 0 && h.file == nil {
-		err = fmt.Errorf("%w: none is made while nothing is written", ErrUnavailable)
+		err = fmt.Errorf("%w: none is made while nothing is written", db.ErrUnavailable)
 	}
 	for _, c := range list {
 		if err == nil {
@@ -165,7 +167,7 @@ func (h *heads) writeCosigned(list []cosigning, err error) error {
 
 func (h *heads) run(ctx context.Context, log *slog.Logger) {
 	defer close(h.ended)
-	places, pause := time.NewTicker(lookEvery), headsRest
+	places, pause := time.NewTicker(ledger.LookEvery), headsRest
 	defer places.Stop()
 	if !h.hasFile() {
 		pause = memoryRest
@@ -236,7 +238,7 @@ func (h *heads) flush(ctx context.Context, ending bool, log *slog.Logger) error 
 			err = h.write(ctx, number, tree, headfile.Checkpoint{})
 		}
 	}
-	if err != nil || h.store.writer.stopped.Load() != nil {
+	if err != nil || h.store.Stopped() != nil {
 		return err // what was known before remains authoritative
 	}
 	return h.advance(ctx, ending, log)
@@ -253,7 +255,7 @@ func (h *heads) putBack(log *slog.Logger) error {
 	case is:
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return cmp.Or(err, fmt.Errorf("%w: the head file was moved or deleted, and %s is another file", ErrRefused, h.path))
+		return cmp.Or(err, fmt.Errorf("%w: the head file was moved or deleted, and %s is another file", db.ErrRefused, h.path))
 	}
 	made, err := copyHeads(h.path, h.id, h.file)
 	if err != nil {
@@ -277,7 +279,7 @@ func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) error
 			return nil
 		}
 	}
-	if h.file != nil || !h.hasFile() || h.store.writer.stopped.Load() != nil {
+	if h.file != nil || !h.hasFile() || h.store.Stopped() != nil {
 		return nil
 	}
 	file, err := h.store.Rollback.createHeads(ctx, h.path, h.id)
@@ -285,8 +287,8 @@ func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) error
 		return err
 	}
 	h.file = file
-	if err := h.store.write(ctx, func(w *conn) error {
-		return leaveUnrecorded(w, unrecordedHeadFile(time.Now()))
+	if err := h.store.Write(ctx, func(w *db.Conn) error {
+		return LeaveUnrecorded(w, unrecordedHeadFile(time.Now()))
 	}); err != nil {
 		log.Warn("the control logs will not say that the head file was made", "error", err)
 	}
@@ -300,18 +302,18 @@ func (h *heads) write(ctx context.Context, number int64, tree headfile.Tree, che
 	}
 	company, log, err := h.store.LogOfChain(ctx, number)
 	// the company is gone; the entry still must not be lost
-	gone := errors.Is(err, ErrNotFound)
+	gone := errors.Is(err, db.ErrNotFound)
 	if err != nil && !gone {
 		return err
 	}
 	var id [16]byte
 	var revocations int64
 	if !gone {
-		if id, err = parseLogID(log.ID); err != nil {
+		if id, err = ledger.ParseLogID(log.ID); err != nil {
 			return err
 		}
 	}
-	if log.Name == Control && !gone {
+	if log.Name == db.Control && !gone {
 		if revocations, err = h.store.Rollback.countedRevocations(ctx, company); err != nil {
 			return err
 		}

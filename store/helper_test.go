@@ -72,7 +72,7 @@ func openWith(t testing.TB, path string, o store.RunOptions) *store.Store {
 	go s.Run(ctx, o)
 	t.Cleanup(func() { s.Close() })
 	if storetest.IsShared(path) {
-		must(t, s.RecordStart(ctx, another()))
+		must(t, s.Settings.RecordStart(ctx, another()))
 	}
 	return s
 }

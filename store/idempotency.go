@@ -2,108 +2,46 @@ package store
 
 import (
 	"context"
-	"crypto/ed25519"
-	"database/sql"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
+	"attestd/store/ledger"
 	"attestd/store/names"
 	"attestd/store/projection"
 )
-
-// KeyLifetime is the minimum lifetime of an idempotency key: see keyClock. RunOptions may say more.
-const KeyLifetime = 30 * 24 * time.Hour
-
-// keysAtOnce is the number of keys per statement. A statement for each key costs a tenth of an
-// append.
-const keysAtOnce = 16
-
-// selectKept and insertKept map the number of keys, 1 or keysAtOnce, to the statement.
-var selectKept, insertKept = statements(`SELECT name, request, idx, expires_at FROM idempotency_key WHERE chain = ?
-	AND name IN (`, "?", `)`),
-	statements(`INSERT INTO idempotency_key (chain, name, request, idx, expires_at) VALUES `, "(?, ?, ?, ?, ?)",
-		` ON CONFLICT (chain, name) DO UPDATE SET request = excluded.request, idx = excluded.idx, expires_at = excluded.expires_at`)
-
-func statements(head, each, tail string) map[int]string {
-	return map[int]string{1: head + each + tail, keysAtOnce: head + strings.Repeat(each+", ", keysAtOnce-1) + each + tail}
-}
-
-// inPieces calls fn for [0, n) in pieces of keysAtOnce, and one by one for the remainder.
-func inPieces(n int, fn func(from, to int) error) error {
-	for from := 0; from < n; {
-		to := from + 1
-		if n-from >= keysAtOnce {
-			to = from + keysAtOnce
-		}
-		if err := fn(from, to); err != nil {
-			return err
-		}
-		from = to
-	}
-	return nil
-}
-
-// KeyEntries implements chain.Transaction.
-func (tx *transaction) KeyEntries(
-	names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.KeyEntry),
-) (number int64, err error) {
-	for number := range names {
-		err := tx.keyEntries(number, names[number], tx.keyTime, func(name chain.Hash, k chain.KeyEntry) {
-			yield(number, name, k)
-		})
-		if errors.Is(err, ErrCorrupt) {
-			tx.fatal = nil // damage found by this read is no reason to refuse the other extensions
-		}
-		if err != nil {
-			return number, err
-		}
-	}
-	return 0, nil
-}
-
-// Record implements chain.Transaction.
-func (tx *transaction) Record(number, index int64) (*chain.Record, error) {
-	r, err := tx.record(number, index)
-	if errors.Is(err, ErrCorrupt) {
-		tx.fatal = nil
-	}
-	return r, err
-}
 
 // Recorded returns the record that was appended to a company's actions under one of a draft's keys.
 // It returns ErrNotFound if there is none, and chain.ErrKeyReused if the key belongs to a different
 // request. A record that is not the one of the draft is a *TablesChangedError: somebody has written
 // the entry of the key.
-func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key, d *chain.Draft) (r *chain.Record, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		now, err := s.keyTime(c, by.At)
+func (s Retries) Recorded(ctx context.Context, by Caller, key *chain.Key, d *chain.Draft) (r *chain.Record, err error) {
+	err = s.db.Read(ctx, func(c *db.Conn) error {
+		now, err := s.db.KeyTime(c, by.At)
 		if err != nil {
 			return err
 		}
 		var found *chain.KeyEntry
-		err = c.keyEntries(by.Company.Chain, []chain.Hash{key.Name}, now, func(_ chain.Hash, k chain.KeyEntry) { found = &k })
+		err = ledger.ReadKeyEntries(c, by.Company.Chain, []chain.Hash{key.Name}, now, func(_ chain.Hash, k chain.KeyEntry) { found = &k })
 		if err != nil {
 			return err
 		}
 		live := false
 		if found != nil {
-			r, live, err = key.Check(*found, d, func(index int64) (*chain.Record, error) { return c.record(by.Company.Chain, index) })
+			r, live, err = key.Check(*found, d, func(index int64) (*chain.Record, error) { return ledger.ReadRecord(c, by.Company.Chain, index) })
 		}
 		switch {
 		case err != nil:
 			return err
 		case !live:
-			return ErrNotFound
+			return db.ErrNotFound
 		}
-		return c.checkReplayed(by.Company.Chain, key.Name, r)
+		return ledger.CheckReplayed(c, by.Company.Chain, key.Name, r)
 	})
 	if err != nil {
-		return nil, s.Tables.forged(ctx, by.Company.Chain, err)
+		return nil, s.db.Tables.forged(ctx, by.Company.Chain, err)
 	}
 	return r, nil
 }
@@ -112,20 +50,20 @@ func (s *Store) Recorded(ctx context.Context, by Caller, key *chain.Key, d *chai
 // it, or ErrNotFound. is reports whether a record may have the name; if it does not, the entry is
 // forged, and the error a *TablesChangedError. is is not called for a record whose payload was
 // pruned.
-func (s *Store) RecordedUnder(ctx context.Context, by Caller, name chain.Hash, is func(*chain.Record) bool) (r *chain.Record, err error) {
-	err = s.read(ctx, func(c *conn) error {
-		now, err := s.keyTime(c, by.At)
+func (s Retries) RecordedUnder(ctx context.Context, by Caller, name chain.Hash, is func(*chain.Record) bool) (r *chain.Record, err error) {
+	err = s.db.Read(ctx, func(c *db.Conn) error {
+		now, err := s.db.KeyTime(c, by.At)
 		if err != nil {
 			return err
 		}
 		entry := chain.KeyEntry{Expired: true}
-		if err = c.keyEntries(by.Company.Chain, []chain.Hash{name}, now, func(_ chain.Hash, k chain.KeyEntry) { entry = k }); err != nil {
+		if err = ledger.ReadKeyEntries(c, by.Company.Chain, []chain.Hash{name}, now, func(_ chain.Hash, k chain.KeyEntry) { entry = k }); err != nil {
 			return err
 		}
 		if entry.Expired {
-			return ErrNotFound
+			return db.ErrNotFound
 		}
-		if r, err = c.record(by.Company.Chain, entry.Index); err != nil {
+		if r, err = ledger.ReadRecord(c, by.Company.Chain, entry.Index); err != nil {
 			return err
 		}
 		if !r.IsPruned() && !is(r) {
@@ -134,20 +72,20 @@ func (s *Store) RecordedUnder(ctx context.Context, by Caller, name chain.Hash, i
 		}
 		return nil
 	})
-	return r, s.Tables.forged(ctx, by.Company.Chain, err)
+	return r, s.db.Tables.forged(ctx, by.Company.Chain, err)
 }
 
 // CheckTaken returns nil if the name of a statement that a chain.ReusedError in err calls taken is
 // one of the record that the entry leads to, as far as its payload is there. Otherwise the entry is
 // forged, and the error a *TablesChangedError.
-func (s *Store) CheckTaken(ctx context.Context, by Caller, err error) error {
+func (s Retries) CheckTaken(ctx context.Context, by Caller, err error) error {
 	var taken *chain.ReusedError
 	if !errors.As(err, &taken) {
 		return nil // by another draft of the same batch
 	}
 	var r *chain.Record
-	if err := s.read(ctx, func(c *conn) error {
-		r, err = c.record(by.Company.Chain, taken.Entry.Index)
+	if err := s.db.Read(ctx, func(c *db.Conn) error {
+		r, err = ledger.ReadRecord(c, by.Company.Chain, taken.Entry.Index)
 		return err
 	}); err != nil || r.IsPruned() {
 		return err
@@ -155,47 +93,8 @@ func (s *Store) CheckTaken(ctx context.Context, by Caller, err error) error {
 	if n, err := names.Of(r); err == nil && n.Takes(taken.Key.Name, taken.Entry.Request) {
 		return nil
 	}
-	return s.Tables.forged(ctx, by.Company.Chain, &chain.ForgedError{Name: taken.Key.Name, Index: r.Index,
+	return s.db.Tables.forged(ctx, by.Company.Chain, &chain.ForgedError{Name: taken.Key.Name, Index: r.Index,
 		Reason: fmt.Sprintf("leads to record %d, of which it is no name", r.Index)})
-}
-
-// checkReplayed checks that a record that is to answer a request again is below the head of its
-// log, and that the company has signed it. The row of a record is no better than that of its key.
-func (c *conn) checkReplayed(number int64, name chain.Hash, r *chain.Record) error {
-	var length int64
-	if err := c.one([]any{&length}, `SELECT length FROM head WHERE chain = ?`, number); err != nil {
-		return err
-	}
-	keys, err := readKeys(c, number, r.Index, r.Index+1)
-	if err != nil {
-		return err
-	}
-	key := keys.At(r.Index).Key
-	if r.Index < length && len(key) == ed25519.PublicKeySize && ed25519.Verify(key, r.Hash[:], r.Signature[:]) {
-		return nil
-	}
-	return &chain.ForgedError{Name: name, Index: r.Index,
-		Reason: fmt.Sprintf("leads to record %d, which the company has not signed", r.Index)}
-}
-
-// checkAnswers is checkReplayed for the answers to drafts. It runs in the goroutine of the caller,
-// because a batch of replays would hold the log's writer for long. What else the drafts have added
-// is durable whatever it says.
-func (s *Store) checkAnswers(ctx context.Context, drafts []chain.Draft, answers []chain.Appended) error {
-	if !slices.ContainsFunc(answers, func(a chain.Appended) bool { return a.Replayed }) {
-		return nil
-	}
-	return s.read(ctx, func(c *conn) error {
-		for i := range answers {
-			if !answers[i].Replayed {
-				continue
-			}
-			if err := c.checkReplayed(drafts[i].Chain, drafts[i].Keys[0].Name, &answers[i].Record); err != nil {
-				return &chain.DraftError{Draft: i, Err: err}
-			}
-		}
-		return nil
-	})
 }
 
 // differingName is a difference in the row of an idempotency key.
@@ -219,114 +118,4 @@ func (s Tables) forged(ctx context.Context, number int64, err error) error {
 		return &chain.DraftError{Draft: at.Draft, Err: changed}
 	}
 	return changed
-}
-
-func (c *conn) keyEntries(
-	number int64, names []chain.Hash, now time.Time, yield func(chain.Hash, chain.KeyEntry),
-) error {
-	row := func(rows *sql.Rows) error {
-		var name, request sql.RawBytes
-		var kept chain.KeyEntry
-		var expires int64
-		if err := rows.Scan(&name, &request, &kept.Index, &expires); err != nil {
-			return err
-		}
-		copy(kept.Request[:], request)
-		kept.Expired = expires <= now.UnixMilli()
-		yield(chain.Hash(name), kept)
-		return nil
-	}
-	err := inPieces(len(names), func(from, to int) error {
-		args := append(make([]any, 0, 1+keysAtOnce), number)
-		for i := from; i < to; i++ {
-			args = append(args, names[i][:])
-		}
-		return c.each(row, selectKept[to-from], args...)
-	})
-	if err != nil {
-		return fmt.Errorf("idempotency keys of chain %d: %w", number, err)
-	}
-	return nil
-}
-
-// record reads the record of an idempotency key. A missing record means that somebody has changed
-// the file.
-func (c *conn) record(number, index int64) (*chain.Record, error) {
-	var found *chain.Record
-	err := c.records(number, index, index+1, "ORDER BY id", func(r *chain.Record) error {
-		copied := r.Clone()
-		found = &copied
-		return nil
-	})
-	if err == nil && found == nil {
-		err = fmt.Errorf("%w: %w", ErrCorrupt, chain.ErrMissing)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("record %d of chain %d: %w", index, number, err)
-	}
-	return found, nil
-}
-
-// keep writes the keys of an extension's records. A new key replaces an expired one that is still
-// in the table.
-func (tx *transaction) keep(e *chain.Extension) error {
-	expires := tx.now.Add(tx.w.keyLifetime)
-	err := inPieces(len(e.Keys), func(from, to int) error {
-		args := make([]any, 0, 5*keysAtOnce)
-		for i := from; i < to; i++ {
-			k := &e.Keys[i]
-			end := expires
-			if k.Unique {
-				end = chain.LastTime
-			}
-			args = append(args, e.Chain, k.Name[:], k.Request[:], k.Index, end.UnixMilli())
-		}
-		_, err := tx.exec(insertKept[to-from], args...)
-		return err
-	})
-	if err == nil && !tx.leapt {
-		err = tx.w.keys.after(tx.conn, len(e.Keys), tx.keyTime)
-	}
-	if err != nil {
-		return fmt.Errorf("idempotency keys of chain %d: %w", e.Chain, err)
-	}
-	return nil
-}
-
-// keySweep deletes expired keys. It cycles through the table, two rows for each new key, so that no
-// commit reads many rows and no index by time is needed. Its position is not stored: a restart
-// begins at the start, and an aborted transaction skips some rows.
-type keySweep struct {
-	owed  int // new keys since the last step
-	chain int64
-	name  []byte
-}
-
-// sweepEach is the number of new keys between two steps.
-const sweepEach = 64
-
-func (s *keySweep) after(c *conn, kept int, now time.Time) error {
-	if s.owed += kept; s.owed < sweepEach {
-		return nil
-	}
-	rows := 2 * s.owed
-	s.owed = 0
-	if s.name == nil {
-		s.name = []byte{}
-	}
-	var chain int64
-	var name []byte
-	err := c.one([]any{&chain, &name}, `SELECT chain, name FROM idempotency_key WHERE (chain, name) > (?, ?)
-		ORDER BY chain, name LIMIT 1 OFFSET ?`, s.chain, s.name, rows-1)
-	if errors.Is(err, ErrNotFound) {
-		chain, name, err = 1<<62, []byte{}, nil // to the end of the table
-	}
-	if err == nil {
-		_, err = c.exec(`DELETE FROM idempotency_key WHERE (chain, name) > (?, ?) AND (chain, name) <= (?, ?)
-			AND expires_at <= ?`, s.chain, s.name, chain, name, now.UnixMilli())
-	}
-	if s.chain, s.name = chain, name; chain == 1<<62 {
-		s.chain, s.name = 0, nil
-	}
-	return err
 }

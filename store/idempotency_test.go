@@ -11,6 +11,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/ledger"
 	"attestd/store/names"
 	"attestd/store/storetest"
 )
@@ -25,7 +26,7 @@ func keyed(c *store.Company, key, request string) chain.Draft {
 // recordOf reads the record of a key.
 func recordOf(s *store.Store, by store.Caller, key, request string) (*chain.Record, error) {
 	d := keyed(by.Company, key, request)
-	return s.Recorded(ctx, by, &d.Keys[0], &d)
+	return s.Retries.Recorded(ctx, by, &d.Keys[0], &d)
 }
 
 // once appends a single draft.
@@ -103,7 +104,7 @@ func TestKeysExpire(t *testing.T) {
 		must(t, db.QueryRow("SELECT count(*) FROM idempotency_key").Scan(&n))
 		return n
 	}
-	older := fmt.Sprintf("UPDATE idempotency_key SET expires_at = expires_at - %d", store.KeyLifetime.Milliseconds())
+	older := fmt.Sprintf("UPDATE idempotency_key SET expires_at = expires_at - %d", ledger.KeyLifetime.Milliseconds())
 	got(db.Exec(older + " WHERE idx < 6"))(t)
 	if _, err := recordOf(s, by(c, time.Now()), "5", "a"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("an expired key: %v", err)

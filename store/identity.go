@@ -8,6 +8,7 @@ import (
 	"maps"
 	"time"
 
+	"attestd/store/db"
 	"attestd/store/postgres"
 	"attestd/store/projection"
 )
@@ -23,9 +24,9 @@ var identitySettings = map[string]string{
 
 // readIdentity reads what the database says that it is. The fingerprint of the key of HMACs is
 // missing if there is no key, or this process cannot read it.
-func (s *Store) readIdentity(c *conn) (has map[string]string, err error) {
+func (s Settings) readIdentity(c *db.Conn) (has map[string]string, err error) {
 	has = map[string]string{}
-	err = c.each(func(rows *sql.Rows) error {
+	err = c.Each(func(rows *sql.Rows) error {
 		var name, value string
 		err := rows.Scan(&name, &value)
 		if as, is := identitySettings[name]; is {
@@ -33,12 +34,13 @@ func (s *Store) readIdentity(c *conn) (has map[string]string, err error) {
 		}
 		return err
 	}, `SELECT name, value FROM setting WHERE name IN ('service_name', 'trust_domain', 'database_id')`)
-	if err != nil || !s.unsealed {
+	if err != nil || !s.db.IsUnsealed() {
 		return has, err
 	}
-	key, err := s.Credentials.readTokenKey(c)
+	key, err := s.db.Credentials.readTokenKey(c)
 	switch {
-	case errors.Is(err, ErrNotFound), errors.Is(err, ErrCorrupt): // which Fixed reports as missing
+	case errors.Is(err, db.ErrNotFound), errors.Is(err, db.ErrCorrupt):
+		// Fixed reports it as missing
 		return has, nil
 	case err == nil:
 		has[projection.SettingRowKey] = fingerprintOfRowKey(key)
@@ -48,14 +50,14 @@ func (s *Store) readIdentity(c *conn) (has map[string]string, err error) {
 
 // installation is the owner of the log of the companies, with its names and chains alone.
 func installation() *Company {
-	c := &Company{Chain: Installation, ID: InstallationID}
-	c.Actions.Chain, c.Control.Chain = Actions.ChainID(Installation), CompanyLogChain
+	c := &Company{Chain: db.Installation, ID: db.InstallationID}
+	c.Actions.Chain, c.Control.Chain = db.Actions.ChainID(db.Installation), CompanyLogChain
 	return c
 }
 
 // loggedSettings replays what the control log of a company says of settings. ok is false before
 // there is one.
-func (s *Store) loggedSettings(c *conn, company *Company) (state *projection.State, ok bool, err error) {
+func (s Settings) loggedSettings(c *db.Conn, company *Company) (state *projection.State, ok bool, err error) {
 	state = projection.New(company.ID)
 	apply := func(rows *sql.Rows) error {
 		var id int64
@@ -65,13 +67,13 @@ func (s *Store) loggedSettings(c *conn, company *Company) (state *projection.Sta
 			return err
 		}
 		ok = true
-		return state.Apply(id&indexMask, timestamp, payload)
+		return state.Apply(id&db.IndexMask, timestamp, payload)
 	}
 	const columns = `SELECT id, timestamp, payload FROM record WHERE `
-	first, last := RecordIDs(company.Control.Chain)
-	err = c.each(apply, columns+`id = ?`, first) // the registration
+	first, last := db.RecordIDs(company.Control.Chain)
+	err = c.Each(apply, columns+`id = ?`, first) // the registration
 	if err == nil {
-		err = c.each(apply, columns+`id < 0 AND CASE WHEN json_valid(payload) THEN json_extract(payload, '$.payload.subject') END = ?
+		err = c.Each(apply, columns+`id < 0 AND CASE WHEN json_valid(payload) THEN json_extract(payload, '$.payload.subject') END = ?
 			AND id BETWEEN ? AND ? ORDER BY id`, SubjectDatabase, first, last)
 	}
 	var unread *projection.RecordError
@@ -83,31 +85,31 @@ func (s *Store) loggedSettings(c *conn, company *Company) (state *projection.Sta
 
 // identify adds what the database is to the settings of a start, unless the logs say something
 // else.
-func (s *Store) identify(w *conn, trust map[string]string, key []byte) error {
+func (s Settings) identify(w *db.Conn, trust map[string]string, key []byte) error {
 	logged, isThere, err := s.loggedSettings(w, installation())
 	if err != nil {
-		return s.Tables.noted(theDatabase, err)
+		return s.db.Tables.noted(theDatabase, err)
 	}
 	has, err := s.readIdentity(w)
 	if err != nil {
 		return err
 	}
 	if d := logged.Fixed(has); d != nil {
-		return s.Tables.noted(theDatabase, changedTables(&Company{ID: InstallationID}, d))
+		return s.db.Tables.noted(theDatabase, changedTables(&Company{ID: db.InstallationID}, d))
 	}
-	s.changed.remove(theDatabase.Chain)
+	s.db.Tables.changed.remove(theDatabase.Chain)
 	delete(has, projection.SettingRowKey)
 	maps.Copy(trust, has)
 	_, signed := logged.Settings[projection.SettingRowKey]
 	if !signed {
 		signed, err = s.mayDemandMACs(w, logged, isThere)
 		if err == nil && signed {
-			err = s.Tables.adoptRows(w)
+			err = s.db.Tables.adoptRows(w)
 		}
 	}
 	if err == nil && signed {
 		trust[projection.SettingRowKey] = fingerprintOfRowKey(key)
-		if s.isPostgres {
+		if s.db.MultiWriter() {
 			err = demandSchema(w)
 		}
 	}
@@ -120,13 +122,13 @@ const olderServersGone = 24 * time.Hour
 
 // mayDemandMACs reports whether no program writes rows that does not know of HMACs. A file has one
 // server. On PostgreSQL older ones may run beside: then their rows have none, and count.
-func (s *Store) mayDemandMACs(w *conn, logged *projection.State, isThere bool) (bool, error) {
-	if !s.isPostgres {
+func (s Settings) mayDemandMACs(w *db.Conn, logged *projection.State, isThere bool) (bool, error) {
+	if !s.db.MultiWriter() {
 		return true, nil
 	}
 	var older bool
 	var text string
-	if err := w.one([]any{&older, &text}, `SELECT EXISTS (SELECT FROM writer WHERE schema IS NULL), to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`); err != nil || older {
+	if err := w.One([]any{&older, &text}, `SELECT EXISTS (SELECT FROM writer WHERE schema IS NULL), to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`); err != nil || older {
 		return false, err
 	}
 	if !isThere {
@@ -135,57 +137,57 @@ func (s *Store) mayDemandMACs(w *conn, logged *projection.State, isThere bool) (
 	if logged.IdentifiedAt == "" {
 		return false, nil
 	}
-	since, err := parseTime(logged.IdentifiedAt)
+	since, err := db.ParseTime(logged.IdentifiedAt)
 	if err != nil {
 		return false, err
 	}
-	now, err := parseTime(text)
+	now, err := db.ParseTime(text)
 	return err == nil && now.Sub(since) >= olderServersGone, err
 }
 
 // demandSchema keeps programs from starting that do not know of HMACs.
-func demandSchema(w *conn) error {
+func demandSchema(w *db.Conn) error {
 	const name = "schema_compatible"
-	n, err := w.exec(`DELETE FROM setting WHERE name = ? AND value <> ?`, name, fmt.Sprint(postgres.Version))
+	n, err := w.Exec(`DELETE FROM setting WHERE name = ? AND value <> ?`, name, fmt.Sprint(postgres.Version))
 	if err == nil && n > 0 {
-		_, err = w.exec(`INSERT INTO setting (name, value) VALUES (?, ?)`, name, fmt.Sprint(postgres.Version))
+		_, err = w.Exec(`INSERT INTO setting (name, value) VALUES (?, ?)`, name, fmt.Sprint(postgres.Version))
 	}
 	return err
 }
 
 // theDatabase stands in the place of a company for a difference that concerns all of them.
-var theDatabase = &Company{ID: InstallationID}
+var theDatabase = &Company{ID: db.InstallationID}
 
 // CheckIdentity compares what the database says that it is with the control log, and with what this
 // process has read at its start, and looks at what the next start is to record. A difference is a
 // *TablesChangedError, is remembered, and stops the changes of all companies.
 func (s Tables) CheckIdentity(ctx context.Context) error {
-	return s.db.read(ctx, func(c *conn) error {
-		logged, _, err := s.db.loggedSettings(c, installation())
+	return s.db.Read(ctx, func(c *db.Conn) error {
+		logged, _, err := s.db.Settings.loggedSettings(c, installation())
 		if err != nil {
 			return s.noted(theDatabase, err)
 		}
-		has, err := s.db.readIdentity(c)
+		has, err := s.db.Settings.readIdentity(c)
 		if err != nil {
 			return err
 		}
 		d := logged.Fixed(has)
 		if d == nil {
-			now := projection.New(InstallationID)
-			now.Settings = map[string]string{projection.SettingService: s.db.settings.Service, projection.SettingTrustDomain: s.db.settings.TrustDomain}
+			now := projection.New(db.InstallationID)
+			now.Settings = map[string]string{projection.SettingService: s.db.Domain().Service, projection.SettingTrustDomain: s.db.Domain().TrustDomain}
 			d = now.Fixed(has)
 		}
 		if d != nil {
 			return s.noted(theDatabase, changedTables(theDatabase, d))
 		}
-		waiting, err := ReadUnrecorded(Conn{c})
+		waiting, err := ReadUnrecorded(c)
 		for i := 0; err == nil && i < len(waiting); i++ {
 			err = waiting[i].check()
 		}
 		if err != nil {
 			return s.noted(theDatabase, err)
 		}
-		s.db.changed.remove(theDatabase.Chain)
+		s.changed.remove(theDatabase.Chain)
 		return nil
 	})
 }

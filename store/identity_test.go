@@ -17,7 +17,7 @@ func TestIdentityOfTheDatabaseIsFixed(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
 	s, start := fresh(t)
-	must(t, s.RecordStart(ctx, nil))
+	must(t, s.Settings.RecordStart(ctx, nil))
 	company(t, s, "acme")
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	must(t, s.Close())
@@ -42,7 +42,7 @@ func TestIdentityOfTheDatabaseIsFixed(t *testing.T) {
 			must(t, other(t, path, statements...).Close())
 			s := open(t, path)
 			c := got(s.Companies.Get(ctx, "acme"))(t)
-			err := s.RecordStart(ctx, nil)
+			err := s.Settings.RecordStart(ctx, nil)
 			if what == "no key of HMACs" && err == nil {
 				err = s.Tables.CheckIdentity(ctx) // a start makes one
 			}
@@ -70,7 +70,7 @@ func TestIdentityIsStatedAtTheFirstStart(t *testing.T) {
 	path, companies := written(t, "20")
 	s := open(t, path)
 	for range 2 {
-		must(t, s.RecordStart(ctx, nil))
+		must(t, s.Settings.RecordStart(ctx, nil))
 	}
 	for id := range companies {
 		c := got(s.Companies.Get(ctx, id))(t)
@@ -87,7 +87,7 @@ func TestForgedPendingRecordsAreNotSigned(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
 	s, start := fresh(t)
-	must(t, s.RecordStart(ctx, nil))
+	must(t, s.Settings.RecordStart(ctx, nil))
 	company(t, s, "acme")
 	must(t, s.Close())
 	secret := "svc_forged"
@@ -107,7 +107,7 @@ func TestForgedPendingRecordsAreNotSigned(t *testing.T) {
 			s := open(t, path)
 			c := got(s.Companies.Get(ctx, "acme"))(t)
 			before := tipOf(t, s, c.Control).Length
-			for _, looks := range []func() error{func() error { return s.RecordStart(ctx, nil) }, func() error { return s.Tables.CheckIdentity(ctx) }} {
+			for _, looks := range []func() error{func() error { return s.Settings.RecordStart(ctx, nil) }, func() error { return s.Tables.CheckIdentity(ctx) }} {
 				if err := looks(); !errors.Is(err, store.ErrTablesChanged) {
 					t.Errorf("%v", err)
 				}
@@ -117,7 +117,7 @@ func TestForgedPendingRecordsAreNotSigned(t *testing.T) {
 			}
 			// the remedy that the error names
 			must(t, other(t, path, `DELETE FROM setting WHERE name = 'unrecorded'`).Close())
-			must(t, s.RecordStart(ctx, nil))
+			must(t, s.Settings.RecordStart(ctx, nil))
 			must(t, s.Tables.Changeable(ctx, by(c, now)))
 		})
 	}

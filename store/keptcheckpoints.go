@@ -11,7 +11,9 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/tlog"
+	"attestd/store/db"
 	"attestd/store/headfile"
+	"attestd/store/ledger"
 )
 
 // KeptCheckpoint is a stored checkpoint that one of our logs has signed.
@@ -65,9 +67,9 @@ func (s Checkpoints) verify(ctx context.Context, number int64, v *chain.Verdict)
 // behindKept describes the first stored checkpoint that a log is not an extension of, or returns
 // nil.
 func (s Checkpoints) behindKept(ctx context.Context, number int64) (*Behind, error) {
-	l := Log{Chain: number}
-	if err := s.db.read(ctx, func(r *conn) error {
-		return r.one([]any{&l.Name, &l.ID, &l.Origin}, `SELECT name, log_id, origin FROM log WHERE chain = ?`, number)
+	l := db.Log{Chain: number}
+	if err := s.db.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&l.Name, &l.ID, &l.Origin}, `SELECT name, log_id, origin FROM log WHERE chain = ?`, number)
 	}); err != nil {
 		return nil, fmt.Errorf("log of chain %d: %w", number, err)
 	}
@@ -89,9 +91,9 @@ func (s Checkpoints) behindKept(ctx context.Context, number int64) (*Behind, err
 }
 
 // kept returns the stored checkpoints of a log.
-func (s Checkpoints) kept(ctx context.Context, l Log) (kept []KeptCheckpoint, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
-		return r.each(func(rows *sql.Rows) error {
+func (s Checkpoints) kept(ctx context.Context, l db.Log) (kept []KeptCheckpoint, err error) {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		return r.Each(func(rows *sql.Rows) error {
 			var k KeptCheckpoint
 			err := rows.Scan(&k.row, &k.Note)
 			k.Witness = strings.TrimPrefix(k.row, shownBy)
@@ -109,7 +111,7 @@ func (s Checkpoints) kept(ctx context.Context, l Log) (kept []KeptCheckpoint, er
 // compare describes in what a log is behind a stored checkpoint. It returns nil if the log is not
 // behind, if an operator has accepted it, or if the log has not signed the checkpoint, which then
 // proves nothing. Signatures of keys that have ended count, even of compromised ones.
-func (s Checkpoints) compare(ctx context.Context, l Log, k KeptCheckpoint) (*Behind, error) {
+func (s Checkpoints) compare(ctx context.Context, l db.Log, k KeptCheckpoint) (*Behind, error) {
 	// read after the checkpoint: the log had that size before it signed
 	head, _, err := s.db.Tip(ctx, l.Chain)
 	if err != nil {
@@ -140,7 +142,7 @@ func (s Checkpoints) compare(ctx context.Context, l Log, k KeptCheckpoint) (*Beh
 // openOwn parses a checkpoint that one of the log's keys must have signed, and drops the signatures
 // of others. It returns errNotOurs otherwise. Compromised keys are accepted only if compromised is
 // true.
-func (s Checkpoints) openOwn(ctx context.Context, l Log, signed string, compromised bool) (KeptCheckpoint, error) {
+func (s Checkpoints) openOwn(ctx context.Context, l db.Log, signed string, compromised bool) (KeptCheckpoint, error) {
 	_, ring, err := s.db.KeyRing(ctx, l.Chain)
 	if err != nil {
 		return KeptCheckpoint{}, err
@@ -164,7 +166,7 @@ func (s Checkpoints) openOwn(ctx context.Context, l Log, signed string, compromi
 
 // whyBehind describes in what a log with a given tree is behind one of its checkpoints, or returns
 // "".
-func (s Checkpoints) whyBehind(ctx context.Context, l Log, tree tlog.Tree, k KeptCheckpoint) (string, error) {
+func (s Checkpoints) whyBehind(ctx context.Context, l db.Log, tree tlog.Tree, k KeptCheckpoint) (string, error) {
 	was := fmt.Sprintf("was published at size %d", k.Tree.Size)
 	if k.Witness != "" {
 		was = fmt.Sprintf("was signed by a witness at size %d", k.Tree.Size)
@@ -193,9 +195,9 @@ func (s Checkpoints) whyBehind(ctx context.Context, l Log, tree tlog.Tree, k Kep
 }
 
 func (s Checkpoints) behind(
-	ctx context.Context, l Log, head chain.Head, k KeptCheckpoint, why string,
+	ctx context.Context, l db.Log, head chain.Head, k KeptCheckpoint, why string,
 ) (*Behind, error) {
-	id, err := parseLogID(l.ID)
+	id, err := ledger.ParseLogID(l.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +205,7 @@ func (s Checkpoints) behind(
 	if err != nil {
 		return nil, err
 	}
-	company, name := logOf(l.Chain)
+	company, name := db.LogOf(l.Chain)
 	known := headfile.Head{Chain: l.Chain, LogID: id, Tree: headfile.Tree{Size: k.Tree.Size, LogRoot: k.Tree.Root}}
 	found := headfile.Head{Chain: l.Chain, LogID: id,
 		Tree: headfile.Tree{Size: head.Length, Root: head.Root, LogRoot: head.LogRoot}}

@@ -9,6 +9,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/keys"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -63,18 +64,18 @@ func credentialRow(fingerprint string, g Grant, madeBy string) projection.Creden
 // isKey reports whether the stored text of an API key matches the key that its row names. It
 // returns true if this process cannot read the text.
 func (s Credentials) isKey(c *Company, k *storedKey) bool {
-	if !s.db.unsealed {
+	if !s.db.IsUnsealed() {
 		return true // Unseal was not called
 	}
-	text, err := s.db.secrets.OpenAPIKey(c.Chain, k.hash, k.key)
+	text, err := s.db.Secrets().OpenAPIKey(c.Chain, k.hash, k.key)
 	hash := keys.HashSecret(text)
-	return err == nil && keys.Fingerprint(hash) == k.fingerprint && string(s.db.secrets.Index(hash)) == string(k.hash)
+	return err == nil && keys.Fingerprint(hash) == k.fingerprint && string(s.db.Secrets().Index(hash)) == string(k.hash)
 }
 
 // newKey creates a key with the prefix of the service. The default name "service" gives the prefix
 // of the specification, svc_.
 func (s Credentials) newKey(label *string, now time.Time) APIKey {
-	prefix := s.db.settings.Domain.Service
+	prefix := s.db.Domain().Service
 	if prefix == "service" {
 		prefix = "svc"
 	}
@@ -84,11 +85,11 @@ func (s Credentials) newKey(label *string, now time.Time) APIKey {
 // insertKey stores a key. madeBy is the fingerprint of the credential that created it, or "" for a
 // company's first key.
 func (s Credentials) insertKey(
-	w *conn, company int64, k APIKey, g Grant, madeBy string,
+	w *db.Conn, company int64, k APIKey, g Grant, madeBy string,
 ) (created controlEvent, err error) {
 	hash := keys.HashSecret(k.Key)
-	index := s.db.secrets.Index(hash)
-	stored := storedKey{company: company, hash: index, key: s.db.secrets.KeepAPIKey(company, index, k.Key), label: k.Label, createdAt: k.CreatedAt,
+	index := s.db.Secrets().Index(hash)
+	stored := storedKey{company: company, hash: index, key: s.db.Secrets().KeepAPIKey(company, index, k.Key), label: k.Label, createdAt: k.CreatedAt,
 		madeBy: madeBy, grant: g, fingerprint: keys.Fingerprint(hash)}
 	_, err = apiKeys.insert(w, &stored, "")
 	return apiKeys.created(APIKeyCreated, &stored, nil), err
@@ -98,7 +99,7 @@ func (s Credentials) insertKey(
 // has most keys.
 func (s Credentials) CreateKey(ctx context.Context, by Caller, label *string, g Grant, most int) (APIKey, error) {
 	key := s.newKey(label, by.At)
-	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		if err := checkCount(w, most, `SELECT count(*) FROM api_key WHERE company = ?`, by.Company.Chain); err != nil {
 			return nil, err
 		}
@@ -112,9 +113,9 @@ func (s Credentials) CreateKey(ctx context.Context, by Caller, label *string, g 
 }
 
 // checkCount refuses another row of a company that has as many as most.
-func checkCount(w *conn, most int, query string, args ...any) error {
+func checkCount(w *db.Conn, most int, query string, args ...any) error {
 	var n int
-	if err := w.one([]any{&n}, query, args...); err != nil {
+	if err := w.One([]any{&n}, query, args...); err != nil {
 		return err
 	}
 	if n >= most {
@@ -128,11 +129,11 @@ func (s Credentials) Keys(ctx context.Context, by Caller) iter.Seq2[APIKey, erro
 	scan := func(rows *sql.Rows) (k APIKey, err error) {
 		var index []byte
 		if err = rows.Scan(&k.id, &index, &k.Key, &k.Label, &k.CreatedAt); err == nil {
-			k.Key, err = s.db.secrets.OpenAPIKey(by.Company.Chain, index, k.Key)
+			k.Key, err = s.db.Secrets().OpenAPIKey(by.Company.Chain, index, k.Key)
 		}
 		return k, err
 	}
-	return list(ctx, s.db, "API keys", scan,
+	return db.List(ctx, s.db.DB, "API keys", scan,
 		`SELECT id, hash, key, label, created_at FROM api_key WHERE company = ? AND id > ? ORDER BY id`,
 		func(last APIKey) []any { return []any{by.Company.Chain, last.id} })
 }
@@ -143,18 +144,18 @@ func (s Credentials) DeleteKey(ctx context.Context, by Caller, key string) error
 	hash := keys.HashSecret(key)
 	// Forget the key whatever the outcome, which is unknown after a failed commit. The next use of
 	// the key reads the database.
-	defer s.db.credentials.forget(hash)
-	defer s.db.requesters.forget(owned{by.Company.Chain, apiKeys.about(keys.Fingerprint(hash))})
-	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		n, err := w.exec(`DELETE FROM api_key WHERE company = ? AND hash = ?`, by.Company.Chain, s.db.secrets.Index(hash))
+	defer s.found.Forget(hash)
+	defer s.requesters.Forget(owned{by.Company.Chain, apiKeys.about(keys.Fingerprint(hash))})
+	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
+		n, err := w.Exec(`DELETE FROM api_key WHERE company = ? AND hash = ?`, by.Company.Chain, s.db.Secrets().Index(hash))
 		if err != nil {
 			return nil, err
 		}
 		if n == 0 {
-			return nil, ErrNotFound
+			return nil, db.ErrNotFound
 		}
 		var left bool
-		if err := w.one([]any{&left}, `SELECT EXISTS (SELECT 1 FROM api_key WHERE company = ? AND role = 'admin'
+		if err := w.One([]any{&left}, `SELECT EXISTS (SELECT 1 FROM api_key WHERE company = ? AND role = 'admin'
 			AND expires_at IS NULL)`, by.Company.Chain); err != nil {
 			return nil, err
 		}
@@ -182,12 +183,12 @@ func (s Credentials) FirstKey(ctx context.Context, companyID string) (APIKey, er
 	if s.db.UpToDate() {
 		full = "AND role = 'admin' AND expires_at IS NULL"
 	}
-	err := s.db.read(ctx, func(r *conn) error {
-		return r.one([]any{&company, &index, &k.Key, &k.Label, &k.CreatedAt}, `SELECT company, hash, key, label, created_at FROM api_key
+	err := s.db.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&company, &index, &k.Key, &k.Label, &k.CreatedAt}, `SELECT company, hash, key, label, created_at FROM api_key
 			WHERE company = (SELECT id FROM company WHERE company_id = ?) `+full+` ORDER BY id LIMIT 1`, companyID)
 	})
 	if err == nil {
-		k.Key, err = s.db.secrets.OpenAPIKey(company, index, k.Key)
+		k.Key, err = s.db.Secrets().OpenAPIKey(company, index, k.Key)
 	}
 	if err != nil {
 		return APIKey{}, fmt.Errorf("first API key of %q: %w", companyID, err)

@@ -3,9 +3,10 @@ package store
 import (
 	"database/sql"
 	"errors"
-	"slices"
 	"time"
 
+	"attestd/store/db"
+	"attestd/store/ledger"
 	"attestd/store/projection"
 )
 
@@ -13,56 +14,51 @@ import (
 // with the rows when it reads the head of a log. What it has compared it remembers for a moment.
 
 // comparedLimits is the result of a comparison: what the rows say, and what is obeyed.
-type comparedLimits struct{ rows, obeyed limits }
+type comparedLimits struct{ rows, obeyed ledger.Limits }
 
 // obeyedLimits returns what the control log says of the limits of a company, whose rows say has. A
-// difference is remembered. Rows that the open transaction has changed have no record yet.
-func (w *writer) obeyedLimits(c *conn, number int64, has limits) (limits, error) {
-	company, _ := logOf(number)
-	if company == Installation || slices.Contains(w.rekeyed, number) || w.tables.db == nil {
-		return has, nil
-	}
-	s := w.tables.db
-	known, err := lookup(s, &s.limits, company, time.Now(), func() (comparedLimits, error) { return w.tables.compareLimits(c, company, has) })
+// difference is remembered.
+func (s Tables) obeyedLimits(c *db.Conn, company int64, has ledger.Limits) (ledger.Limits, error) {
+	known, err := db.Lookup(s.limits, company, time.Now(), func() (comparedLimits, error) { return s.compareLimits(c, company, has) })
 	if err == nil && known.rows != has { // another transaction has changed them
-		known, err = w.tables.compareLimits(c, company, has)
+		known, err = s.compareLimits(c, company, has)
 	}
 	return known.obeyed, err
 }
 
 // compareLimits reads the rows once more, in the statement that finds the newest control records
 // about them.
-func (s Tables) compareLimits(c *conn, company int64, has limits) (comparedLimits, error) {
+func (s Tables) compareLimits(c *db.Conn, company int64, has ledger.Limits) (comparedLimits, error) {
 	of := &Company{Chain: company}
 	var at, reason sql.NullString
 	var quota Quota
 	var suspended, quoted, about sql.NullInt64
-	err := c.one([]any{&of.ID, &at, &reason, &quota.Records, &quota.Bytes, &suspended, &quoted, &about},
+	err := c.One([]any{&of.ID, &at, &reason, &quota.Records, &quota.Bytes, &suspended, &quoted, &about},
 		`SELECT company_id, suspended_at, s.reason, max_records, max_bytes, `+latestOf("company.id", "'"+suspensions.subject+"'")+`, `+
 			latestOf("company.id", "'"+quotas.subject+"'")+`, `+latestOf("company.id", "'company:' || company_id")+`
 		FROM company LEFT JOIN company_suspension s ON s.company = company.id LEFT JOIN company_quota q ON q.company = company.id WHERE company.id = ?`, company)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return comparedLimits{has, has}, nil // a company that is gone, which verification reports
 	}
 	if err != nil {
 		return comparedLimits{}, err
 	}
-	of.Control.Chain = Control.ChainID(company)
+	of.Control.Chain = db.Control.ChainID(company)
 	var latest [3]*projection.Latest
 	for i, id := range []sql.NullInt64{suspended, quoted, about} {
-		if latest[i], err = c.controlRecord(of, id); err != nil {
+		if latest[i], err = controlRecord(c, of, id); err != nil {
 			return comparedLimits{}, s.noted(of, err)
 		}
 	}
 	of.complete = latest[2].Tells()
-	rows := limits{at.Valid, orNull(quota.Records), orNull(quota.Bytes)}
+	rows := ledger.Limits{Suspended: at.Valid, Records: orNull(quota.Records), Bytes: orNull(quota.Bytes)}
 	obeyed := rows
 	is := suspensions.row(&storedSuspension{Suspension: Suspension{at.String, reason.String}})
 	if s.checked(of, latest[0].Suspension(is)) != nil {
-		obeyed.suspended = latest[0].Suspends()
+		obeyed.Suspended = latest[0].Suspends()
 	}
 	if s.checked(of, latest[1].Quota(quotas.row(&storedQuota{Quota: quota}))) != nil {
-		obeyed.records, obeyed.bytes = serversOr(latest[1].Quotas())
+		obeyed.Records, obeyed.Bytes = serversOr(latest[1].Quotas())
 	}
 	return comparedLimits{rows, obeyed}, nil
 }

@@ -18,6 +18,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 	"attestd/store/storetest"
 )
 
@@ -44,7 +45,7 @@ func everything(t testing.TB, m *seal.Master) sealed {
 	got(s.Companies.Suspend(ctx, operator(c), "unpaid"))(t)
 	got(s.Companies.Resume(ctx, operator(c), "paid"))(t)
 	must(t, s.Companies.SetQuota(ctx, operator(c), store.Quota{Bytes: ptr(int64(1 << 40))}, "large"))
-	must(t, s.RecordStart(ctx, map[string]string{"stream": "off"}))
+	must(t, s.Settings.RecordStart(ctx, map[string]string{"stream": "off"}))
 	must(t, s.Calls.SaveNext(ctx, nil, map[int64]int64{c.Chain: 1500}))
 	refused := store.NewRefusedCall(chain.Hash{1}, now)
 	refused.State = action.State{Requests: 1, Refusals: 1, Refused: 2, Done: 3, HasOutcome: true, Tool: "Bash", Found: true}
@@ -260,7 +261,7 @@ func TestMoveRequiresEmptyTarget(t *testing.T) {
 	must(t, os.WriteFile(text, []byte("these are my notes, and no database of anybody"), 0o600))
 	for to, want := range map[string]error{ours: store.ErrRefused, theirs: store.ErrForeign, file: store.ErrRefused, text: store.ErrForeign, path: store.ErrRefused} {
 		if _, err := move(t, path, to); !errors.Is(err, want) {
-			t.Errorf("into %s: %v", store.Name(to), err)
+			t.Errorf("into %s: %v", db.Name(to), err)
 		}
 	}
 	if after := got(move(t, ours, target(t)))(t); after.Digest != before.Digest {
@@ -289,7 +290,7 @@ func TestMoveOfServedDatabaseIsRefused(t *testing.T) {
 	for _, from := range []string{path, url} {
 		s := open(t, from)
 		if _, err := move(t, from, target(t)); !errors.Is(err, store.ErrInUse) {
-			t.Errorf("%s: %v", store.Name(from), err)
+			t.Errorf("%s: %v", db.Name(from), err)
 		}
 		must(t, s.Close())
 	}

@@ -10,6 +10,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/keys"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -60,7 +61,7 @@ var clients = right[storedClient, projection.Credential]{
 		return has
 	},
 	wrong: func(s *Store, _ *Company, o *storedClient) string {
-		if !s.settings.Sealing.HasLookup() && !isHashOf(o.hash, o.fingerprint) {
+		if !s.Sealing().HasLookup() && !isHashOf(o.hash, o.fingerprint) {
 			return "its hash is of another secret"
 		}
 		return ""
@@ -95,8 +96,8 @@ func (s Credentials) createClient(
 	secret = keys.NewSecret("cs")
 	hash := keys.HashSecret(secret)
 	stored := storedClient{OAuthClient{ID: "cc_" + rand.Text(), CreatedAt: chain.FormatTime(by.At), ClientKeys: has}, by.Company.Chain,
-		s.db.secrets.Index(hash), by.Credential, g, keys.Fingerprint(hash)}
-	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+		s.db.Secrets().Index(hash), by.Credential, g, keys.Fingerprint(hash)}
+	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		if err := checkCount(w, most, `SELECT count(*) FROM oauth_client WHERE company = ?`, by.Company.Chain); err != nil {
 			return nil, err
 		}
@@ -115,7 +116,7 @@ func (s Credentials) Clients(ctx context.Context, by Caller) iter.Seq2[OAuthClie
 		o, err := clients.scan(rows)
 		return o.OAuthClient, err
 	}
-	return list(ctx, s.db, "OAuth clients", scan, "SELECT "+clients.list("oauth_client")+" FROM oauth_client WHERE company = ? AND id > ? ORDER BY id",
+	return db.List(ctx, s.db.DB, "OAuth clients", scan, "SELECT "+clients.list("oauth_client")+" FROM oauth_client WHERE company = ? AND id > ? ORDER BY id",
 		func(last OAuthClient) []any { return []any{by.Company.Chain, last.id} })
 }
 
@@ -124,11 +125,11 @@ func (s Credentials) Clients(ctx context.Context, by Caller) iter.Seq2[OAuthClie
 func (s Credentials) DeleteClient(ctx context.Context, by Caller, clientID string) (fingerprint string, err error) {
 	// Forget them whatever the outcome. The next use of the client, and of any token, reads the
 	// database.
-	defer s.db.forgetTokens()
-	defer s.db.clients.forget(clientID)
-	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	defer s.forgetTokens()
+	defer s.clients.Forget(clientID)
+	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		// The foreign key deletes its tokens.
-		if err := w.one([]any{&fingerprint}, `DELETE FROM oauth_client WHERE company = ? AND client_id = ?
+		if err := w.One([]any{&fingerprint}, `DELETE FROM oauth_client WHERE company = ? AND client_id = ?
 			RETURNING fingerprint`, by.Company.Chain, clientID); err != nil {
 			return nil, err
 		}

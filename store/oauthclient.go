@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/crypto/keys"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -24,9 +25,9 @@ type oauthSecret struct {
 // clientSecret reads the state of a client, which never changes, so that it can be cached. An
 // unknown client has an empty hash.
 func (s Credentials) clientSecret(ctx context.Context, clientID string, now time.Time) (oauthSecret, error) {
-	o, err := lookup(s.db, &s.db.clients, clientID, now, func() (o oauthSecret, err error) {
+	o, err := db.Lookup(s.clients, clientID, now, func() (o oauthSecret, err error) {
 		var found known[storedClient]
-		err = s.db.read(ctx, func(r *conn) (err error) {
+		err = s.db.Read(ctx, func(r *db.Conn) (err error) {
 			found, err = clients.knownOne(r, "client_id = ?", clientID)
 			return err
 		})
@@ -40,7 +41,7 @@ func (s Credentials) clientSecret(ctx context.Context, clientID string, now time
 		}
 		return o, err
 	})
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return oauthSecret{}, nil
 	}
 	return o, err
@@ -54,7 +55,7 @@ func (s Credentials) AuthenticateClient(ctx context.Context, clientID, secret st
 		return Caller{}, fmt.Errorf("OAuth client: %w", err)
 	}
 	hash := keys.HashSecret(secret)
-	if subtle.ConstantTimeCompare(client.hash, s.db.secrets.Index(hash)) != 1 || client.keys != (ClientKeys{}) || client.grant.expired(now) {
+	if subtle.ConstantTimeCompare(client.hash, s.db.Secrets().Index(hash)) != 1 || client.keys != (ClientKeys{}) || client.grant.expired(now) {
 		return Caller{}, ErrBadClient
 	}
 	if client.fingerprint != keys.Fingerprint(hash) {

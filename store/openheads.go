@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"attestd/internal/printable"
+	"attestd/store/db"
 	"attestd/store/headfile"
 	"attestd/store/sqlite"
 )
@@ -17,7 +18,7 @@ import (
 // HeadsBeside returns the default path of the head file of the database at path, which is beside
 // it.
 func HeadsBeside(path string) string {
-	if real, err := Absolute(path); err == nil {
+	if real, err := db.Absolute(path); err == nil {
 		path = real
 	}
 	return path + ".heads"
@@ -31,7 +32,7 @@ func (s Rollback) openKnown(ctx context.Context, heads string) error {
 		if err := s.openHeads(ctx, heads, s.db.isNew); err != nil {
 			return err
 		}
-	case s.db.isPostgres:
+	case s.db.MultiWriter():
 		s.db.heads = newHeads(s.db, "", headfile.ID{}, nil)
 	}
 	return s.db.Checkpoints.openKept(ctx)
@@ -41,7 +42,7 @@ func (s Rollback) openKnown(ctx context.Context, heads string) error {
 // until an operator has accepted that. Otherwise the head file is updated, or created if it does
 // not exist.
 func (s Rollback) openHeads(ctx context.Context, path string, isNew bool) error {
-	id, err := s.db.databaseID(ctx)
+	id, err := s.db.DatabaseID(ctx)
 	if err != nil {
 		return err
 	}
@@ -115,11 +116,11 @@ func copyHeads(path string, id headfile.ID, file *headfile.File) (made *headfile
 // Check compares a database with its head file without changing either. It returns a
 // *RolledBackError if the database is behind, fs.ErrNotExist, or ErrRefused.
 func (s Rollback) Check(ctx context.Context, heads string) error {
-	path, err := Absolute(heads)
+	path, err := db.Absolute(heads)
 	if err != nil {
 		return err
 	}
-	id, err := s.db.databaseID(ctx)
+	id, err := s.db.DatabaseID(ctx)
 	if err != nil {
 		return err
 	}
@@ -138,7 +139,7 @@ func (s Rollback) Check(ctx context.Context, heads string) error {
 		err = s.CheckHeads(ctx, known)
 	}
 	var behind []Behind
-	if err == nil && s.db.schema.Load() >= witnessSchema {
+	if err == nil && s.db.Schema() >= db.WitnessSchema {
 		behind, err = s.db.Cosigner.compare(ctx, file)
 	}
 	if err == nil && len(behind) > 0 {
@@ -156,7 +157,7 @@ func (s Rollback) newHeadFile(ctx context.Context, path string, id headfile.ID, 
 	case !isNew:
 		s.db.notices = append(s.db.notices, "made the head file "+path+
 			", for there was none: nothing says whether this database is older than it was")
-		if err := leaveUnrecorded(s.db.writer.conn, unrecordedHeadFile(time.Now())); err != nil {
+		if err := LeaveUnrecorded(s.db.WriterConn(), unrecordedHeadFile(time.Now())); err != nil {
 			s.db.notices = append(s.db.notices, fmt.Sprintf("the control logs will not say that the head file was made: %v",
 				err))
 		}
@@ -189,7 +190,7 @@ func (s Rollback) catchUp(ctx context.Context) error {
 		return failed
 	}
 	for _, c := range cosigned {
-		if err == nil && s.db.cosigned.behind == nil && s.db.heads.file.HasCosigned() {
+		if err == nil && s.db.Cosigner.cosigned.behind == nil && s.db.heads.file.HasCosigned() {
 			err = s.db.heads.file.Cosigned(c)
 		}
 	}
@@ -233,13 +234,13 @@ func openHeadFile(path string, id headfile.ID) (*headfile.File, error) {
 			return nil, err
 		}
 		if sqlite.PermitsOthers(info, 0o022) {
-			return nil, fmt.Errorf("%w: others may write %s, and so the head file: run chmod go-w %s", ErrRefused, name,
+			return nil, fmt.Errorf("%w: others may write %s, and so the head file: run chmod go-w %s", db.ErrRefused, name,
 				printable.ShellWord(name))
 		}
 	}
 	file, err := headfile.Open(path, id)
 	if errors.Is(err, headfile.ErrForeign) {
-		err = fmt.Errorf("%w: %w; name its own with --heads, or move this one away", ErrRefused, err)
+		err = fmt.Errorf("%w: %w; name its own with --heads, or move this one away", db.ErrRefused, err)
 	}
 	return file, err
 }

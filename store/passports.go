@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -63,14 +64,14 @@ func scanPassport(rows *sql.Rows) (Passport, error) {
 // parse reads the scopes as they are stored.
 func (p *Passport) parse() error {
 	if err := json.Unmarshal([]byte(p.scopes), &p.Scopes); err != nil {
-		return fmt.Errorf("%w: scopes of passport %s: %w", ErrCorrupt, p.JTI, err)
+		return fmt.Errorf("%w: scopes of passport %s: %w", db.ErrCorrupt, p.JTI, err)
 	}
 	return nil
 }
 
 // insertPassport records a passport. It returns ErrDisabled if its agent is disabled. rotates is
 // the passport that it replaces, or "".
-func insertPassport(w *conn, company int64, p Passport, rotates string) (issued controlEvent, err error) {
+func insertPassport(w *db.Conn, company int64, p Passport, rotates string) (issued controlEvent, err error) {
 	scopes, err := json.Marshal(p.Scopes)
 	if err != nil {
 		return issued, err
@@ -89,14 +90,14 @@ func insertPassport(w *conn, company int64, p Passport, rotates string) (issued 
 
 // findPassport reads a passport on a connection for reads or for writes. It returns ErrNotFound for
 // an unknown one.
-func findPassport(c *conn, company int64, jti string) (Passport, error) {
-	return row(c, scanPassport, "SELECT "+passports.list("passport")+" FROM passport WHERE jti = ? AND company = ?", jti, company)
+func findPassport(c *db.Conn, company int64, jti string) (Passport, error) {
+	return db.Row(c, scanPassport, "SELECT "+passports.list("passport")+" FROM passport WHERE jti = ? AND company = ?", jti, company)
 }
 
 // revoke marks a passport as revoked, and returns its new state. It returns ErrNotFound or
 // ErrRevoked.
-func revoke(w *conn, by Caller, jti string, reason *string) (p Passport, revoked controlEvent, err error) {
-	n, err := w.exec(`UPDATE passport SET revoked_at = ?, reason = ? WHERE jti = ? AND company = ? AND revoked_at IS NULL`,
+func revoke(w *db.Conn, by Caller, jti string, reason *string) (p Passport, revoked controlEvent, err error) {
+	n, err := w.Exec(`UPDATE passport SET revoked_at = ?, reason = ? WHERE jti = ? AND company = ? AND revoked_at IS NULL`,
 		chain.FormatTime(by.At), reason, jti, by.Company.Chain)
 	if err == nil {
 		p, err = findPassport(w, by.Company.Chain, jti)
@@ -110,7 +111,7 @@ func revoke(w *conn, by Caller, jti string, reason *string) (p Passport, revoked
 
 // Record records a passport before it is issued. It returns ErrDisabled if its agent is disabled.
 func (s Passports) Record(ctx context.Context, by Caller, p Passport) error {
-	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		issued, err := insertPassport(w, by.Company.Chain, p, "")
 		return []controlEvent{issued}, err
 	})
@@ -123,7 +124,7 @@ func (s Passports) Record(ctx context.Context, by Caller, p Passport) error {
 // Passport reads a passport. It returns ErrNotFound if the caller's company never issued it, and
 // ErrTablesChanged if the row differs from the control log.
 func (v *View) Passport(ctx context.Context, by Caller, jti string) (p Passport, err error) {
-	err = v.read(ctx, func(r *conn) error {
+	err = v.Read(ctx, func(r *db.Conn) error {
 		p, err = v.store.Passports.load(r, by.Company, jti)
 		return err
 	})
@@ -144,7 +145,7 @@ type passportState struct {
 // Results are cached; a revocation takes effect before Passports.Revoke, Passports.Rotate or
 // Agents.Disable returns.
 func (s Passports) state(ctx context.Context, by Caller, jti string) (passportState, error) {
-	return lookup(s.db, &s.db.passports, owned{by.Company.Chain, jti}, by.At, func() (passportState, error) {
+	return db.Lookup(s.states, owned{by.Company.Chain, jti}, by.At, func() (passportState, error) {
 		p, err := s.db.Passport(ctx, by, jti)
 		return passportState{p.RevokedAt != "", p.digest()}, err
 	})
@@ -187,8 +188,8 @@ func (p Passport) digest() (sum chain.Hash) {
 // issued it, and ErrRevoked if it is revoked already.
 func (s Passports) Revoke(ctx context.Context, by Caller, jti string, reason *string) (p Passport, err error) {
 	// forget it whatever the outcome: the next check reads the database
-	defer s.db.passports.forget(owned{by.Company.Chain, jti})
-	err = s.db.controlled(ctx, by, func(w *conn) (_ []controlEvent, err error) {
+	defer s.states.Forget(owned{by.Company.Chain, jti})
+	err = s.db.controlled(ctx, by, func(w *db.Conn) (_ []controlEvent, err error) {
 		var revoked controlEvent
 		p, revoked, err = revoke(w, by, jti, reason)
 		return []controlEvent{revoked}, err
@@ -203,8 +204,8 @@ func (s Passports) Revoke(ctx context.Context, by Caller, jti string, reason *st
 // one succeeds and the others get ErrRevoked. Other errors are ErrNotFound, ErrNotAsIssued and
 // ErrDisabled.
 func (s Passports) Rotate(ctx context.Context, by Caller, presented, next Passport) error {
-	defer s.db.passports.forget(owned{by.Company.Chain, presented.JTI})
-	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	defer s.states.Forget(owned{by.Company.Chain, presented.JTI})
+	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		issued, err := findPassport(w, by.Company.Chain, presented.JTI)
 		if err != nil {
 			return nil, err
@@ -228,14 +229,14 @@ func (s Passports) Rotate(ctx context.Context, by Caller, presented, next Passpo
 
 // Revoked yields all revoked passports of the caller's company, ordered by time of revocation.
 func (s Passports) Revoked(ctx context.Context, by Caller) iter.Seq2[Passport, error] {
-	return list(ctx, s.db, "passports", scanPassport, "SELECT "+passports.list("passport")+` FROM passport
+	return db.List(ctx, s.db.DB, "passports", scanPassport, "SELECT "+passports.list("passport")+` FROM passport
 		WHERE company = ? AND revoked_at IS NOT NULL AND (revoked_at, id) > (?, ?) ORDER BY revoked_at, id`,
 		func(last Passport) []any { return []any{by.Company.Chain, last.RevokedAt, last.id} })
 }
 
 // Valid yields the passports of an agent that are valid at the caller's time.
 func (s Passports) Valid(ctx context.Context, by Caller, agentID string) iter.Seq2[Passport, error] {
-	return list(ctx, s.db, "passports", scanPassport, "SELECT "+passports.list("passport")+` FROM passport
+	return db.List(ctx, s.db.DB, "passports", scanPassport, "SELECT "+passports.list("passport")+` FROM passport
 		WHERE company = ? AND agent_id = ? AND revoked_at IS NULL AND expires_at > ? AND id > ? ORDER BY id`,
 		func(last Passport) []any { return []any{by.Company.Chain, agentID, by.At.Unix(), last.id} })
 }
@@ -256,7 +257,7 @@ func parseCursor(s string) (c cursor, err error) {
 		_, err = fmt.Sscanf(string(text), "%d.%d", &c.issuedAt, &c.id)
 	}
 	if err != nil || c.String() != s {
-		return cursor{}, fmt.Errorf("cursor: %w", ErrNotFound)
+		return cursor{}, fmt.Errorf("cursor: %w", db.ErrNotFound)
 	}
 	return c, nil
 }
@@ -311,7 +312,7 @@ func (s Passports) List(
 			rest = end.String()
 		}
 	}
-	return list(ctx, s.db, "passports", scanPassport, "SELECT "+passports.list("passport")+` FROM passport
+	return db.List(ctx, s.db.DB, "passports", scanPassport, "SELECT "+passports.list("passport")+` FROM passport
 		WHERE company = ?1 AND (issued_at, id) >= (?2, ?3) AND (issued_at, id) < (?4, ?5) AND (?6 = '' OR agent_id = ?6)
 		AND (?7 = '' OR ?7 = CASE WHEN revoked_at IS NOT NULL THEN 'revoked' WHEN expires_at <= ?8 THEN 'expired' ELSE 'valid' END)
 		ORDER BY issued_at DESC, id DESC`,
@@ -327,11 +328,11 @@ func (s Passports) List(
 // end returns the position of the last passport in the window after a cursor, or zero if the window
 // holds all remaining ones.
 func (s Passports) end(ctx context.Context, by Caller, from cursor) (end cursor, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
-		err := r.one([]any{&end.issuedAt, &end.id}, `SELECT issued_at, id FROM passport
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		err := r.One([]any{&end.issuedAt, &end.id}, `SELECT issued_at, id FROM passport
 			WHERE company = ? AND (issued_at, id) < (?, ?) ORDER BY issued_at DESC, id DESC LIMIT 1 OFFSET ?`,
 			by.Company.Chain, from.issuedAt, from.id, passportWindow-1)
-		if errors.Is(err, ErrNotFound) {
+		if errors.Is(err, db.ErrNotFound) {
 			return nil
 		}
 		return err

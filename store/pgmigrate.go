@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/postgres"
 )
 
@@ -26,55 +27,55 @@ type Migrated struct {
 // unchanged, or in an upgrade at the last completed step. If an upgrade ends before the bytes of
 // all logs are counted again, the next call goes on with that.
 func Migrate(ctx context.Context, address string, o Options) (m Migrated, err error) {
-	s, _, err := dialServer(address)
+	d, _, err := db.DialPostgres(address)
 	if err != nil {
 		return m, err
 	}
+	s := newStore(d)
 	defer s.Close()
-	found, err := postgres.Identify(ctx, s.db)
+	found, err := postgres.Identify(ctx, s.Pool())
 	switch {
 	case errors.Is(err, postgres.ErrNotFound):
 		m.IsNew = true
-		if err := s.makeServer(ctx, o); err != nil {
+		if err := s.Create(ctx, "", o.Domain, o.Master); err != nil {
 			return m, err
 		}
-		found, err = postgres.Identify(ctx, s.db)
+		found, err = postgres.Identify(ctx, s.Pool())
 	case errors.Is(err, postgres.ErrOlder):
-		if err := postgres.Migrate(ctx, s.db, func(version int) { m.Steps = append(m.Steps, version) }); err != nil {
-			return m, s.namedServer(err)
+		if err := postgres.Migrate(ctx, s.Pool(), func(version int) { m.Steps = append(m.Steps, version) }); err != nil {
+			return m, s.NamedError(err)
 		}
-		found, err = postgres.Identify(ctx, s.db)
+		found, err = postgres.Identify(ctx, s.Pool())
 	}
 	if err != nil {
-		return m, s.namedServer(err)
+		return m, s.NamedError(err)
 	}
-	if s.settings, err = parseSettings(found.Settings); err != nil {
-		return m, s.namedServer(err)
-	}
-	m.Version, m.Namespace = found.Version, found.Namespace
-	if err := s.belongs(o.Domain); err != nil || found.Settings[postgres.UncountedSetting] == "" {
+	if err := s.Identify(ctx); err != nil {
 		return m, err
 	}
-	m.Recounted, err = s.recountUpgraded(ctx)
-	return m, s.namedServer(err)
+	m.Version, m.Namespace = found.Version, found.Namespace
+	if err := s.Belongs(o.Domain); err != nil || found.Settings[postgres.UncountedSetting] == "" {
+		return m, err
+	}
+	m.Recounted, err = recountUpgraded(ctx, s)
+	return m, s.NamedError(err)
 }
 
 // recountUpgraded counts the bytes of all logs again, after an upgrade during which servers that do
 // not count any may have appended. Servers may append meanwhile. The next start of a server records
 // what was wrong, because the keys that sign records may be sealed here.
-func (s *Store) recountUpgraded(ctx context.Context) (wrong int, err error) {
-	s.schema.Store(schemaVersion)
-	s.readable()
-	own, err := s.db.Conn(ctx)
+func recountUpgraded(ctx context.Context, s *Store) (wrong int, err error) {
+	s.Readable()
+	own, err := s.Pool().Conn(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer own.Close()
-	w := newConn(own, postgresDialect)
+	w := db.OnPostgres(own)
 	for after, more := int64(-1<<62), true; more; {
 		var page []int64
-		if err := s.read(ctx, func(c *conn) error {
-			return c.each(func(rows *sql.Rows) error {
+		if err := s.Read(ctx, func(c *db.Conn) error {
+			return c.Each(func(rows *sql.Rows) error {
 				var number int64
 				err := rows.Scan(&number)
 				page = append(page, number)
@@ -84,7 +85,7 @@ func (s *Store) recountUpgraded(ctx context.Context) (wrong int, err error) {
 			return wrong, err
 		}
 		for _, number := range page {
-			n, err := s.recountUnsigned(ctx, own, w, number)
+			n, err := recountUnsigned(ctx, s, own, w, number)
 			if err != nil {
 				return wrong, fmt.Errorf("count the bytes of chain %d again: %w", number, err)
 			}
@@ -96,30 +97,30 @@ func (s *Store) recountUpgraded(ctx context.Context) (wrong int, err error) {
 		more = len(page) > 0
 	}
 	return wrong, postgres.Change(ctx, own, func() error {
-		_, err := w.exec(`DELETE FROM setting WHERE name = ?`, postgres.UncountedSetting)
+		_, err := w.Exec(`DELETE FROM setting WHERE name = ?`, postgres.UncountedSetting)
 		return err
 	})
 }
 
 // recountUnsigned is recount, and leaves the control record to the next start. A log whose pruned
 // payloads are not proven, or whose company is missing, stays as it is: verification reports that.
-func (s *Store) recountUnsigned(ctx context.Context, own *sql.Conn, w *conn, number int64) (n ByteCount, err error) {
-	company, _ := logOf(number)
-	n, err = s.recount(ctx, number, func(rows func(*conn) ([]controlEvent, error)) error {
+func recountUnsigned(ctx context.Context, s *Store, own *sql.Conn, w *db.Conn, number int64) (n ByteCount, err error) {
+	company, _ := db.LogOf(number)
+	n, err = s.recount(ctx, number, func(rows func(*db.Conn) ([]controlEvent, error)) error {
 		return postgres.Change(ctx, own, func() error {
 			events, err := rows(w)
 			if err != nil || len(events) == 0 {
 				return err
 			}
 			var id string
-			if err := w.one([]any{&id}, `SELECT company_id FROM company WHERE id = ?`, company); err != nil {
+			if err := w.One([]any{&id}, `SELECT company_id FROM company WHERE id = ?`, company); err != nil {
 				return err
 			}
 			e := events[0]
-			return leaveUnrecorded(w, Unrecorded{Action: e.action, Company: id, Subject: e.subject, Details: e.details})
+			return LeaveUnrecorded(w, Unrecorded{Action: e.action, Company: id, Subject: e.subject, Details: e.details})
 		})
 	})
-	if errors.Is(err, chain.ErrUnproven) || errors.Is(err, ErrNotFound) {
+	if errors.Is(err, chain.ErrUnproven) || errors.Is(err, db.ErrNotFound) {
 		return ByteCount{}, nil
 	}
 	return n, err

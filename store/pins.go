@@ -3,11 +3,14 @@ package store
 import (
 	"context"
 	"database/sql"
+	"log/slog"
 	"maps"
 	"slices"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/headfile"
+	"attestd/store/postgres"
 )
 
 // maxPins bounds the number of chains in memory that the head file has too, at about 300 bytes
@@ -68,8 +71,8 @@ func (h *heads) toWrite(number int64, p *pin) {
 	}
 }
 
-// committed records what a batch has added. The goroutine of the log calls it after each commit.
-func (h *heads) committed(batch []chain.Extension, external bool) {
+// Committed records what a batch has added. The goroutine of the log calls it after each commit.
+func (h *heads) Committed(batch []chain.Extension, external bool) {
 	if external {
 		h.external.Store(true)
 	}
@@ -114,16 +117,16 @@ func (h *heads) readExtended(ctx context.Context) error {
 	if len(unread) == 0 {
 		return nil
 	}
-	err := h.store.read(ctx, func(c *conn) error {
-		return c.each(func(rows *sql.Rows) error {
+	err := h.store.Read(ctx, func(c *db.Conn) error {
+		return c.Each(func(rows *sql.Rows) error {
 			var number int64
 			var t headfile.Tree
 			var root, logRoot []byte
 			if err := rows.Scan(&number, &t.Size, &root, &logRoot); err != nil {
 				return err
 			}
-			fill(t.Root[:], root)
-			fill(t.LogRoot[:], logRoot)
+			db.FillHash(t.Root[:], root)
+			db.FillHash(t.LogRoot[:], logRoot)
 			h.mu.Lock()
 			defer h.mu.Unlock()
 			if p := h.pinOf(number, headfile.Tree{}); t.Size > p.to.Size {
@@ -159,9 +162,9 @@ func (h *heads) published(number int64, note string) {
 	h.wake.Set()
 }
 
-// reconnected records that a new connection writes the database, which may lead to another copy of
+// Reconnected records that a new connection writes the database, which may lead to another copy of
 // it.
-func (h *heads) reconnected() {
+func (h *heads) Reconnected() {
 	h.session.Add(1)
 	h.compareAgain()
 }
@@ -169,7 +172,7 @@ func (h *heads) reconnected() {
 // compareAgain makes everything known be compared again on new connections, because a connection
 // was lost.
 func (h *heads) compareAgain() {
-	h.store.lost.Add(1)
+	h.store.Reconnect()
 	h.external.Store(true)
 	h.wake.Set()
 }
@@ -247,5 +250,30 @@ func (h *heads) written(number int64, was *pin) {
 	}
 	if p.to == was.to && !p.checkpoint.Published() {
 		delete(h.due, number)
+	}
+}
+
+// Watch implements Guard: chains that other servers extend are read later, and those that went back
+// are compared.
+func (h *heads) Watch(w *postgres.Watch) {
+	extended := w.Extended
+	w.Extended = func(number, from, to int64) {
+		h.extended(number)
+		extended(number, from, to)
+	}
+	w.Reconnected, h.wentBack = h.compareAgain, w.WentBack
+	if h.hasFile() {
+		w.Compare = func(ctx context.Context, before map[int64]int64) error { return h.shrunk(ctx, before, w.Log) }
+	}
+}
+
+// Check implements Guard.
+func (h *heads) Check(chains []int64, log *slog.Logger) func(int64, *chain.Head) error {
+	known := h.pinned(chains)
+	return func(number int64, head *chain.Head) error {
+		if p, is := known[number]; is {
+			return h.check(context.Background(), number, p, head, log)
+		}
+		return nil
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"attestd/crypto/jcs"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -70,8 +71,8 @@ var companyPolicies = right[companyPolicy, projection.CompanyPolicy]{
 
 // Set sets the policy of an agent. ErrNotFound of the agent.
 func (s Policies) Set(ctx context.Context, by Caller, agentID, attest string) error {
-	defer s.db.policies.forget() // whatever the outcome
-	err := s.db.controlled(ctx, by, func(w *conn) (events []controlEvent, err error) {
+	defer s.demands.Forget() // whatever the outcome
+	err := s.db.controlled(ctx, by, func(w *db.Conn) (events []controlEvent, err error) {
 		if _, err := findAgentState(w, by.Company.Chain, agentID); err != nil {
 			return nil, err
 		}
@@ -90,9 +91,9 @@ func (s Policies) Set(ctx context.Context, by Caller, agentID, attest string) er
 // SetCompany changes the policy of the company, and returns it. Each member has a row and a control
 // record of its own, which stand in one transaction.
 func (s Policies) SetCompany(ctx context.Context, by Caller, change CompanyChange) (now CompanySetting, err error) {
-	defer s.db.policies.forget() // whatever the outcome
-	defer s.db.exchanges.forget()
-	err = s.db.controlled(ctx, by, func(w *conn) (events []controlEvent, err error) {
+	defer s.demands.Forget() // whatever the outcome
+	defer s.exchanges.Forget()
+	err = s.db.controlled(ctx, by, func(w *db.Conn) (events []controlEvent, err error) {
 		if change.Attest != "" {
 			event, err := s.setAttest(w, by, "", change.Attest, CompanyPolicy)
 			if err != nil {
@@ -124,7 +125,7 @@ func (s Policies) SetCompany(ctx context.Context, by Caller, change CompanyChang
 
 // setAttest writes what may be recorded in the name of an agent, or with "" in that of any. The
 // event is nil where that was so already.
-func (s Policies) setAttest(w *conn, by Caller, agentID, attest string, action ControlAction) (*controlEvent, error) {
+func (s Policies) setAttest(w *db.Conn, by Caller, agentID, attest string, action ControlAction) (*controlEvent, error) {
 	before, err := storedAttest(w, by, agentID)
 	if err != nil || before == attest {
 		return nil, err
@@ -135,16 +136,16 @@ func (s Policies) setAttest(w *conn, by Caller, agentID, attest string, action C
 	return &event, err
 }
 
-func storedAttest(w *conn, by Caller, agentID string) (attest string, err error) {
-	err = w.one([]any{&attest}, `SELECT attest FROM attest_policy WHERE company = ? AND agent_id = ?`, by.Company.Chain, agentID)
-	if errors.Is(err, ErrNotFound) {
+func storedAttest(w *db.Conn, by Caller, agentID string) (attest string, err error) {
+	err = w.One([]any{&attest}, `SELECT attest FROM attest_policy WHERE company = ? AND agent_id = ?`, by.Company.Chain, agentID)
+	if errors.Is(err, db.ErrNotFound) {
 		return AttestAny, nil
 	}
 	return attest, err
 }
 
 // setExchanges writes the audiences of exchanges. The event is nil where they were those already.
-func (s Policies) setExchanges(w *conn, by Caller, audiences []string) (*controlEvent, error) {
+func (s Policies) setExchanges(w *db.Conn, by Caller, audiences []string) (*controlEvent, error) {
 	before, err := storedExchanges(w, by)
 	next := slices.Sorted(slices.Values(audiences))
 	if err != nil || slices.Equal(before, next) {
@@ -169,10 +170,10 @@ func (s Policies) setExchanges(w *conn, by Caller, audiences []string) (*control
 	return &event, err
 }
 
-func storedExchanges(w *conn, by Caller) ([]string, error) {
+func storedExchanges(w *db.Conn, by Caller) ([]string, error) {
 	var text string
-	err := w.one([]any{&text}, `SELECT exchange_audiences FROM company_policy WHERE company = ?`, by.Company.Chain)
-	if errors.Is(err, ErrNotFound) {
+	err := w.One([]any{&text}, `SELECT exchange_audiences FROM company_policy WHERE company = ?`, by.Company.Chain)
+	if errors.Is(err, db.ErrNotFound) {
 		return nil, nil
 	}
 	if err != nil {
@@ -183,7 +184,7 @@ func storedExchanges(w *conn, by Caller) ([]string, error) {
 
 func exchangesIn(text string) (audiences []string, err error) {
 	if err := json.Unmarshal([]byte(text), &audiences); err != nil {
-		return nil, fmt.Errorf("%w: audiences of exchanges: %w", ErrCorrupt, err)
+		return nil, fmt.Errorf("%w: audiences of exchanges: %w", db.ErrCorrupt, err)
 	}
 	return audiences, nil
 }
@@ -192,8 +193,8 @@ func exchangesIn(text string) (audiences []string, err error) {
 // change takes effect before SetCompany returns.
 func (s Policies) MayExchange(ctx context.Context, by Caller, audience string) (bool, error) {
 	name := tenantHash{by.Company.Chain, sha256.Sum256([]byte(audience))}
-	named, err := lookup(s.db, &s.db.exchanges, name, by.At, func() (named bool, err error) {
-		err = s.db.read(ctx, func(r *conn) error {
+	named, err := db.Lookup(s.exchanges, name, by.At, func() (named bool, err error) {
+		err = s.db.Read(ctx, func(r *db.Conn) error {
 			audiences, err := s.loadExchanges(r, by.Company)
 			named = slices.Contains(audiences, audience)
 			return err
@@ -208,15 +209,15 @@ func (s Policies) MayExchange(ctx context.Context, by Caller, audience string) (
 
 // loadExchanges reads the audiences of exchanges and compares them with the newest control record
 // about them.
-func (s Policies) loadExchanges(r *conn, company *Company) ([]string, error) {
+func (s Policies) loadExchanges(r *db.Conn, company *Company) ([]string, error) {
 	var stored sql.NullString
 	var latest sql.NullInt64
-	err := r.one([]any{&stored, &latest}, `SELECT exchange_audiences, `+latestOf("CAST(?1 AS BIGINT)", "?2")+`
+	err := r.One([]any{&stored, &latest}, `SELECT exchange_audiences, `+latestOf("CAST(?1 AS BIGINT)", "?2")+`
 		FROM (SELECT 1) AS one LEFT JOIN company_policy ON company = ?1`, company.Chain, companyPolicies.subject)
 	if err != nil {
 		return nil, err
 	}
-	l, err := r.controlRecord(company, latest)
+	l, err := controlRecord(r, company, latest)
 	if err != nil {
 		return nil, s.db.Tables.noted(company, err)
 	}
@@ -231,8 +232,8 @@ func (s Policies) loadExchanges(r *conn, company *Company) ([]string, error) {
 // agent's policy says, or that of the company. Answers are cached; a change takes effect before Set
 // returns.
 func (s Policies) DemandsKey(ctx context.Context, by Caller, agentID string) (bool, error) {
-	demands, err := lookup(s.db, &s.db.policies, owned{by.Company.Chain, agentID}, by.At, func() (demands bool, err error) {
-		err = s.db.read(ctx, func(r *conn) error {
+	demands, err := db.Lookup(s.demands, owned{by.Company.Chain, agentID}, by.At, func() (demands bool, err error) {
+		err = s.db.Read(ctx, func(r *db.Conn) error {
 			ofAgent, err := s.load(r, by.Company, agentID)
 			if err != nil {
 				return err
@@ -250,15 +251,15 @@ func (s Policies) DemandsKey(ctx context.Context, by Caller, agentID string) (bo
 }
 
 // load reads a policy and compares it with the newest control record about it.
-func (s Policies) load(r *conn, company *Company, agentID string) (attest string, err error) {
+func (s Policies) load(r *db.Conn, company *Company, agentID string) (attest string, err error) {
 	var stored sql.NullString
 	var latest sql.NullInt64
-	err = r.one([]any{&stored, &latest}, `SELECT attest, `+latestOf("CAST(?1 AS BIGINT)", "'"+attestPolicies.subject+"' || ?2")+`
+	err = r.One([]any{&stored, &latest}, `SELECT attest, `+latestOf("CAST(?1 AS BIGINT)", "'"+attestPolicies.subject+"' || ?2")+`
 		FROM (SELECT 1) AS one LEFT JOIN attest_policy ON company = ?1 AND agent_id = ?2`, company.Chain, agentID)
 	if err != nil {
 		return "", err
 	}
-	l, err := r.controlRecord(company, latest)
+	l, err := controlRecord(r, company, latest)
 	if err != nil {
 		return "", s.db.Tables.noted(company, err)
 	}

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/headfile"
+	"attestd/store/ledger"
 )
 
 const (
@@ -81,7 +83,7 @@ func (h *heads) check(ctx context.Context, number int64, known pin, head *chain.
 		trees = append(trees, known.from)
 	}
 	for _, tree := range trees {
-		b, err := h.store.behindOf(ctx, number, tree, head)
+		b, err := h.store.Rollback.behindOf(ctx, number, tree, head)
 		if err != nil {
 			return err
 		}
@@ -114,10 +116,10 @@ func (h *heads) shrunk(ctx context.Context, before map[int64]int64, log *slog.Lo
 		if err != nil {
 			return err
 		}
-		b, err := h.store.behindOf(ctx, number, known[number].to, &head)
+		b, err := h.store.Rollback.behindOf(ctx, number, known[number].to, &head)
 		// the missing records are newer than the pin, and their roots were not read
 		if err == nil && b == nil {
-			b, err = h.store.behindOf(ctx, number, headfile.Tree{Size: size}, &head)
+			b, err = h.store.Rollback.behindOf(ctx, number, headfile.Tree{Size: size}, &head)
 		}
 		if err != nil {
 			return err
@@ -176,7 +178,7 @@ func (h *heads) advance(ctx context.Context, ending bool, log *slog.Logger) erro
 		if !proven {
 			continue
 		}
-		if h.store.writer.stopped.Load() != nil {
+		if h.store.Stopped() != nil {
 			return nil
 		}
 		if err := h.write(ctx, number, p.to, p.checkpoint); err != nil {
@@ -218,7 +220,7 @@ func (h *heads) prove(ctx context.Context, turn *proofTurn, number int64, p *pin
 		return false, err
 	}
 	for _, tree := range trees {
-		b, err := h.store.behindOf(ctx, number, tree, &head)
+		b, err := h.store.Rollback.behindOf(ctx, number, tree, &head)
 		if err != nil {
 			return false, fmt.Errorf("compare chain %d with what was known: %w", number, err)
 		}
@@ -231,22 +233,22 @@ func (h *heads) prove(ctx context.Context, turn *proofTurn, number int64, p *pin
 }
 
 // behindOf describes in what the head of a chain is behind a known tree of it, or returns nil.
-func (s *Store) behindOf(ctx context.Context, number int64, known headfile.Tree, head *chain.Head) (*Behind, error) {
+func (s Rollback) behindOf(ctx context.Context, number int64, known headfile.Tree, head *chain.Head) (*Behind, error) {
 	l := loggedHead{Head: headfile.Head{Chain: number, Tree: treeOf(head)}}
-	company, log, err := s.LogOfChain(ctx, number)
+	company, log, err := s.db.LogOfChain(ctx, number)
 	switch {
 	case err == nil:
-		l.LogID, err = parseLogID(log.ID)
+		l.LogID, err = ledger.ParseLogID(log.ID)
 		l.company, l.companyID, l.name, l.origin = company.Chain, company.ID, log.Name, log.Origin
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, db.ErrNotFound):
 		err = nil
-		_, l.name = logOf(number)
+		_, l.name = db.LogOf(number)
 	}
 	if err != nil {
 		return nil, err
 	}
 	k := headfile.Head{Chain: number, LogID: l.LogID, Tree: known}
-	why, err := s.Rollback.why(ctx, k, l, head)
+	why, err := s.why(ctx, k, l, head)
 	if err != nil || why == "" {
 		return nil, err
 	}

@@ -11,11 +11,12 @@ import (
 	"attestd/chain"
 	"attestd/chain/tlog"
 	"attestd/crypto/jcs"
+	"attestd/store/db"
 )
 
 // ErrNotPrunable means that payloads stay, because somebody may still need them or an argument is
 // wrong. The error says what to do. It is an ErrRefused.
-var ErrNotPrunable = fmt.Errorf("%w: the payloads stay", ErrRefused)
+var ErrNotPrunable = fmt.Errorf("%w: the payloads stay", db.ErrRefused)
 
 const (
 	// the age of the last record whose payload may go
@@ -33,7 +34,7 @@ const (
 // given, and which are in an archive with this SHA-256 in hex. The caller MUST have read and
 // checked that archive. PruneNext then takes them away. It returns ErrNotPrunable, and the errors
 // of other changes of a company.
-func (s *Store) BeginPrune(
+func (s Pruning) BeginPrune(
 	ctx context.Context, by Caller, records int64, root tlog.Hash, archive string,
 ) (p PrunedRecords, err error) {
 	if p, err = s.beginPrune(ctx, by, records, root, archive); err != nil {
@@ -42,21 +43,21 @@ func (s *Store) BeginPrune(
 	return p, nil
 }
 
-func (s *Store) beginPrune(
+func (s Pruning) beginPrune(
 	ctx context.Context, by Caller, records int64, root tlog.Hash, archive string,
 ) (p PrunedRecords, err error) {
 	number := by.Company.Chain
-	if err := s.Tables.intact(number); err != nil {
+	if err := s.db.Tables.intact(number); err != nil {
 		return p, err
 	}
 	if sum, err := hex.DecodeString(archive); err != nil || len(sum) != sha256.Size {
 		return p, fmt.Errorf("%w: %q is no SHA-256 of an archive", ErrNotPrunable, archive)
 	}
-	former, err := s.PrunedRecords(ctx, number)
+	former, err := s.db.PrunedRecords(ctx, number)
 	if err != nil {
 		return p, err
 	}
-	head, _, err := s.Tip(ctx, number)
+	head, _, err := s.db.Tip(ctx, number)
 	switch {
 	case err != nil:
 		return p, err
@@ -65,19 +66,19 @@ func (s *Store) beginPrune(
 	case records > head.Length:
 		return p, fmt.Errorf("%w: the log has %d records, and not %d", ErrNotPrunable, head.Length, records)
 	}
-	now, err := s.trustedTime(ctx, by.At)
-	if errors.Is(err, errClockLeapt) {
+	now, err := s.db.TrustedTime(ctx, by.At)
+	if errors.Is(err, db.ErrClockLeapt) {
 		return p, fmt.Errorf("%w: %w: set it right", ErrNotPrunable, err)
 	}
 	if err == nil {
-		err = s.read(ctx, func(c *conn) error { return mayPrune(c, by, now, records) })
+		err = s.db.Read(ctx, func(c *db.Conn) error { return mayPrune(c, by, now, records) })
 	}
 	if err != nil {
 		return p, err
 	}
 	// records below the head never change, so this needs no transaction
 	f := pruneFold{former: former}
-	if p, err = f.read(ctx, s, by, records); err != nil {
+	if p, err = f.read(ctx, s.db, by, records); err != nil {
 		return p, err
 	}
 	if f.tree.Root() != root {
@@ -86,17 +87,17 @@ func (s *Store) beginPrune(
 	p.Archive = archive
 	// In one transaction with another prune, latestPruned would not see the record of that: records
 	// are written at its end.
-	s.pruning.Lock()
-	defer s.pruning.Unlock()
-	err = s.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		if err := s.Tables.intact(number); err != nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
+		if err := s.db.Tables.intact(number); err != nil {
 			return nil, err
 		}
-		latest, err := w.latestPruned(number)
+		latest, err := latestPruned(w, number)
 		if err != nil {
 			return nil, err
 		}
-		if latest.Valid != (former.Records > 0) || latest.Valid && latest.Int64&indexMask != former.Index {
+		if latest.Valid != (former.Records > 0) || latest.Valid && latest.Int64&db.IndexMask != former.Index {
 			return nil, fmt.Errorf("%w: others were pruned meanwhile; try again", ErrNotPrunable)
 		}
 		if err := mayPruneBesideWebhooks(w, number, records); err != nil {
@@ -107,20 +108,20 @@ func (s *Store) beginPrune(
 	if err != nil {
 		return p, err
 	}
-	return s.PrunedRecords(ctx, number)
+	return s.db.PrunedRecords(ctx, number)
 }
 
 // mayPrune refuses to prune payloads that somebody may still need at a time that is trusted. What
 // it reads changes in favour of pruning alone, webhooks aside: a record of which an idempotency key
 // is made is the last one.
-func mayPrune(c *conn, by Caller, now time.Time, records int64) error {
+func mayPrune(c *db.Conn, by Caller, now time.Time, records int64) error {
 	number := by.Company.Chain
 	var text string
-	err := c.one([]any{&text}, `SELECT timestamp FROM record WHERE id = ?`, recordID(number, records-1))
+	err := c.One([]any{&text}, `SELECT timestamp FROM record WHERE id = ?`, db.RecordID(number, records-1))
 	if err != nil {
 		return err
 	}
-	last, err := parseTime(text)
+	last, err := db.ParseTime(text)
 	if err != nil {
 		return err
 	}
@@ -134,24 +135,24 @@ func mayPrune(c *conn, by Caller, now time.Time, records int64) error {
 	}
 	// A retry under a name that is taken for good, as statements have, is answered without payload.
 	var index, expires int64
-	err = c.one([]any{&index, &expires}, `SELECT idx, expires_at FROM idempotency_key
+	err = c.One([]any{&index, &expires}, `SELECT idx, expires_at FROM idempotency_key
 		WHERE chain = ? AND idx < ? AND expires_at > ? AND expires_at < ? LIMIT 1`,
 		number, records, now.UnixMilli(), chain.LastTime.UnixMilli())
 	if err == nil {
 		return fmt.Errorf("%w: a retry of record %d is answered with it until %s", ErrNotPrunable, index, chain.FormatTime(time.UnixMilli(expires)))
 	}
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, db.ErrNotFound) {
 		return err
 	}
 	return mayPruneBesideWebhooks(c, number, records)
 }
 
-func mayPruneBesideWebhooks(c *conn, company, records int64) error {
+func mayPruneBesideWebhooks(c *db.Conn, company, records int64) error {
 	var id string
 	var next int64
-	err := c.one([]any{&id, &next}, `SELECT webhook_id, next_record FROM webhook
+	err := c.One([]any{&id, &next}, `SELECT webhook_id, next_record FROM webhook
 		WHERE company = ? AND disabled_at IS NULL AND next_record < ? ORDER BY next_record LIMIT 1`, company, records)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
@@ -184,12 +185,12 @@ func (f *pruneFold) read(ctx context.Context, s *Store, by Caller, records int64
 		var hashes []tlog.Hash
 		err := s.Records(ctx, number, f.next, to, func(r *chain.Record) error {
 			if err := f.check(r); err != nil {
-				return fmt.Errorf("record %d: %w: %w", r.Index, ErrCorrupt, err)
+				return fmt.Errorf("record %d: %w: %w", r.Index, db.ErrCorrupt, err)
 			}
 			f.scratch = r.AppendSkeleton(f.scratch[:0])
 			skeleton.Write(f.scratch)
 			if r.Index == f.former.Records-1 && chain.Hash(skeleton.Sum(nil)) != f.former.Skeleton {
-				return fmt.Errorf("%w: the first %d records are not those whose payloads were pruned", ErrCorrupt, f.former.Records)
+				return fmt.Errorf("%w: the first %d records are not those whose payloads were pruned", db.ErrCorrupt, f.former.Records)
 			}
 			leaf := leaves.Of(r)
 			hashes = append(hashes, leaf.Hash())
@@ -200,7 +201,7 @@ func (f *pruneFold) read(ctx context.Context, s *Store, by Caller, records int64
 			return p, err
 		}
 		if f.next < to {
-			return p, fmt.Errorf("%w: record %d: %w", ErrCorrupt, f.next, chain.ErrMissing)
+			return p, fmt.Errorf("%w: record %d: %w", db.ErrCorrupt, f.next, chain.ErrMissing)
 		}
 		f.tree, _ = f.tree.Append(hashes...)
 	}

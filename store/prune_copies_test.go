@@ -34,7 +34,7 @@ func TestPrunedDatabaseIsBackedUp(t *testing.T) {
 	t.Parallel()
 	p := old(t, 700)
 	p.begin(t, 600)
-	got(p.PruneNext(ctx, p.by(), 300))(t)
+	got(p.Pruning.PruneNext(ctx, p.by(), 300))(t)
 	rows := p.kept(t)
 	out, restored := target(t), target(t)
 	must(t, admin.Backup(ctx, p.path, out, schema(t), nil))
@@ -45,7 +45,7 @@ func TestPrunedDatabaseIsBackedUp(t *testing.T) {
 	if after := p.kept(t); !maps.Equal(after, rows) || p.missing(t) != 300 {
 		t.Error("the copy has other rows")
 	}
-	if left := got(p.PruneNext(ctx, p.by(), 1<<40))(t); left != 0 || p.missing(t) != 600 {
+	if left := got(p.Pruning.PruneNext(ctx, p.by(), 1<<40))(t); left != 0 || p.missing(t) != 600 {
 		t.Errorf("%d are left", left)
 	}
 	// a backup with a missing payload that was not pruned is none
@@ -121,7 +121,7 @@ func TestPrunedDatabaseMoves(t *testing.T) {
 	t.Parallel()
 	p := old(t, 700)
 	p.begin(t, 600)
-	got(p.PruneNext(ctx, p.by(), 300))(t)
+	got(p.Pruning.PruneNext(ctx, p.by(), 300))(t)
 	must(t, p.Close())
 	rows := rowsOf(t, p.path)
 	url, back := storetest.Shared(t), filepath.Join(t.TempDir(), "back.db")
@@ -139,7 +139,7 @@ func TestPrunedDatabaseMoves(t *testing.T) {
 		s := openWith(t, path, p.at.options())
 		c := got(s.Companies.Get(ctx, "acme"))(t)
 		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-		if left := got(s.PruneNext(ctx, by(c, p.at.now()), 1<<40))(t); left != 0 {
+		if left := got(s.Pruning.PruneNext(ctx, by(c, p.at.now()), 1<<40))(t); left != 0 {
 			t.Errorf("%s: %d are left", path, left)
 		}
 		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
@@ -163,10 +163,10 @@ func TestPrunedDatabaseIsVerifiedAnew(t *testing.T) {
 	verify("before", 0)
 	p.begin(t, 600)
 	verify("after the control record", 0)
-	got(p.PruneNext(ctx, p.by(), 300))(t)
+	got(p.Pruning.PruneNext(ctx, p.by(), 300))(t)
 	verify("half-way", 300)
 	known, _ := v.Prefixes()
-	got(p.PruneNext(ctx, p.by(), 1<<40))(t)
+	got(p.Pruning.PruneNext(ctx, p.by(), 1<<40))(t)
 	verify("at the end", 600)
 	again := chain.NewVerifier(p, 2)
 	again.Recall(known)

@@ -13,6 +13,7 @@ import (
 	"attestd/crypto/jose"
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/ledger"
 	"attestd/store/storetest"
 )
 
@@ -79,14 +80,14 @@ func root(t testing.TB, s *store.Store, number, records int64) tlog.Hash {
 // begin begins to prune the first records.
 func (p *pruner) begin(t testing.TB, records int64) store.PrunedRecords {
 	t.Helper()
-	return got(p.BeginPrune(ctx, p.by(), records, root(t, p.Store, p.c.Chain, records), archiveSum))(t)
+	return got(p.Pruning.BeginPrune(ctx, p.by(), records, root(t, p.Store, p.c.Chain, records), archiveSum))(t)
 }
 
 // prune takes all payloads of the first records away.
 func (p *pruner) prune(t testing.TB, records int64) {
 	t.Helper()
 	p.begin(t, records)
-	if left := got(p.PruneNext(ctx, p.by(), 1<<40))(t); left != 0 {
+	if left := got(p.Pruning.PruneNext(ctx, p.by(), 1<<40))(t); left != 0 {
 		t.Fatalf("%d records are left", left)
 	}
 }
@@ -142,7 +143,7 @@ func TestPruneByAWrongClock(t *testing.T) {
 	number := p.c.Chain
 	refuses := func(what, says string, records int64) {
 		t.Helper()
-		_, err := p.BeginPrune(ctx, p.by(), records, root(t, p.Store, number, records), archiveSum)
+		_, err := p.Pruning.BeginPrune(ctx, p.by(), records, root(t, p.Store, number, records), archiveSum)
 		if !errors.Is(err, store.ErrNotPrunable) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -178,7 +179,7 @@ func TestPruneTakesPayloadsAlone(t *testing.T) {
 	zoo, _ := company(t, p.Store, "zoo")
 	attest(t, p.Store, zoo, 3)
 	before := p.kept(t)
-	if left := got(p.PruneNext(ctx, p.by(), 100))(t); left != 0 || p.missing(t) != 0 {
+	if left := got(p.Pruning.PruneNext(ctx, p.by(), 100))(t); left != 0 || p.missing(t) != 0 {
 		t.Errorf("%d are left before anything was pruned", left)
 	}
 	if none := got(p.PrunedRecords(ctx, p.c.Chain))(t); none != (store.PrunedRecords{}) {
@@ -193,7 +194,7 @@ func TestPruneTakesPayloadsAlone(t *testing.T) {
 		t.Errorf("%d are missing too early", n)
 	}
 	for _, step := range []struct{ most, left int64 }{{1, 599}, {298, 301}, {300, 1}, {0, 1}, {1 << 40, 0}, {10, 0}} {
-		if left := got(p.PruneNext(ctx, p.by(), step.most))(t); left != step.left {
+		if left := got(p.Pruning.PruneNext(ctx, p.by(), step.most))(t); left != step.left {
 			t.Errorf("%d records are left, want %d", left, step.left)
 		}
 		if n := p.missing(t); n != 600-step.left {
@@ -224,7 +225,7 @@ func TestPruneTakesPayloadsAlone(t *testing.T) {
 	}
 	other(t, p.path, "UPDATE record SET payload = '' WHERE id BETWEEN (1 << 40) + 900 AND (1 << 40) + 1100").Close()
 	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
-	if left := got(p.PruneNext(ctx, p.by(), 1<<40))(t); left != 0 || p.missing(t) != 1200 {
+	if left := got(p.Pruning.PruneNext(ctx, p.by(), 1<<40))(t); left != 0 || p.missing(t) != 1200 {
 		t.Errorf("%d are left", left)
 	}
 	// a quota gives nothing back
@@ -242,7 +243,7 @@ func TestPruneTakesPayloadsAlone(t *testing.T) {
 func (p *pruner) wantNotPrunable(t testing.TB, records int64, sum, why string) {
 	t.Helper()
 	before := tipOf(t, p.Store, p.c.Control).Length
-	_, err := p.BeginPrune(ctx, p.by(), records, root(t, p.Store, p.c.Chain, max(0, min(records, length(t, p.Store, p.c)))), sum)
+	_, err := p.Pruning.BeginPrune(ctx, p.by(), records, root(t, p.Store, p.c.Chain, max(0, min(records, length(t, p.Store, p.c)))), sum)
 	if !errors.Is(err, store.ErrNotPrunable) || !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), why) {
 		t.Errorf("%d records: %v, want %s", records, err, why)
 	}
@@ -261,7 +262,7 @@ func TestPruneIsRefused(t *testing.T) {
 	p.wantNotPrunable(t, 21, archiveSum, "the log has 20 records")
 	p.wantNotPrunable(t, 5, "abc", "no SHA-256")
 	p.wantNotPrunable(t, 5, archiveSum+"00", "no SHA-256")
-	if _, err := p.BeginPrune(ctx, p.by(), 5, root(t, p.Store, p.c.Chain, 6), archiveSum); !errors.Is(err, store.ErrNotPrunable) || !strings.Contains(err.Error(), "another one") {
+	if _, err := p.Pruning.BeginPrune(ctx, p.by(), 5, root(t, p.Store, p.c.Chain, 6), archiveSum); !errors.Is(err, store.ErrNotPrunable) || !strings.Contains(err.Error(), "another one") {
 		t.Errorf("with the root of more: %v", err)
 	}
 	p.append(t, 1)
@@ -272,14 +273,14 @@ func TestPruneIsRefused(t *testing.T) {
 	p.wantNotPrunable(t, 19, archiveSum, "first 20 records are pruned already")
 	p.at.pass(time.Hour, time.Hour)
 	p.begin(t, 21)
-	got(p.PruneNext(ctx, p.by(), 1<<40))(t)
+	got(p.Pruning.PruneNext(ctx, p.by(), 1<<40))(t)
 
 	h := got(p.Webhooks.Create(ctx, p.by(), store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 2))(t)
 	got(once(t, p.Store, keyed(p.c, "a key", "a request")))(t) // record 21
 	p.append(t, 1)
 	p.at.pass(2*day, 2*day)
 	p.wantNotPrunable(t, 22, archiveSum, "a retry of record 21")
-	p.at.pass(store.KeyLifetime, store.KeyLifetime)
+	p.at.pass(ledger.KeyLifetime, ledger.KeyLifetime)
 	p.wantNotPrunable(t, 22, archiveSum, "webhook "+h.ID)
 	must(t, p.Webhooks.SaveProgress(ctx, nil, map[string]store.Progress{h.ID: {Next: 22}}))
 	p.begin(t, 22)
@@ -294,7 +295,7 @@ func TestPruneIsRefused(t *testing.T) {
 	if !again.Replayed || again.Index != first.Index || again.Hash != first.Hash || !again.IsPruned() {
 		t.Errorf("a retry of record %d: %+v", first.Index, again)
 	}
-	if r := got(p.Recorded(ctx, p.by(), &d.Keys[0], &d))(t); r.Index != first.Index || !r.IsPruned() {
+	if r := got(p.Retries.Recorded(ctx, p.by(), &d.Keys[0], &d))(t); r.Index != first.Index || !r.IsPruned() {
 		t.Errorf("%+v", r)
 	}
 	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
@@ -314,7 +315,7 @@ func TestPruneOfDamagedCompanyIsRefused(t *testing.T) {
 		p := old(t, 10)
 		sum := root(t, p.Store, p.c.Chain, 8)
 		must(t, other(t, p.path, append(unguarded, damage)...).Close())
-		if _, err := p.BeginPrune(ctx, p.by(), 8, sum, archiveSum); !errors.Is(err, store.ErrCorrupt) {
+		if _, err := p.Pruning.BeginPrune(ctx, p.by(), 8, sum, archiveSum); !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -323,7 +324,7 @@ func TestPruneOfDamagedCompanyIsRefused(t *testing.T) {
 	p.prune(t, 5)
 	sum := root(t, p.Store, p.c.Chain, 8)
 	must(t, other(t, p.path, append(unguarded, "UPDATE record SET timestamp = '2026-03-04T05:06:07.009Z' WHERE id = (1 << 40) + 3")...).Close())
-	if _, err := p.BeginPrune(ctx, p.by(), 8, sum, archiveSum); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "not those whose payloads were pruned") {
+	if _, err := p.Pruning.BeginPrune(ctx, p.by(), 8, sum, archiveSum); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "not those whose payloads were pruned") {
 		t.Errorf("pruned before: %v", err)
 	}
 	if err := p.VerifyAll(ctx, "", 2, nil, nil); err == nil {
@@ -335,7 +336,7 @@ func TestPruneOfDamagedCompanyIsRefused(t *testing.T) {
 	if err := halted.VerifyAll(ctx, "", 2, nil, nil); err == nil {
 		t.Fatal("it verifies")
 	}
-	if _, err := halted.BeginPrune(ctx, halted.by(), 5, root(t, halted.Store, halted.c.Chain, 5), archiveSum); !errors.Is(err, store.ErrTablesChanged) {
+	if _, err := halted.Pruning.BeginPrune(ctx, halted.by(), 5, root(t, halted.Store, halted.c.Chain, 5), archiveSum); !errors.Is(err, store.ErrTablesChanged) {
 		t.Errorf("with changed tables: %v", err)
 	}
 }
@@ -349,7 +350,7 @@ func TestPruneIsRecorded(t *testing.T) {
 	sum := root(t, p.Store, p.c.Chain, 7)
 	k.writes("prune", did(p.c, store.PayloadsPruned, "payloads", details{"records": 7, "bytes": said.Bytes, "archive": archiveSum,
 		"root": fmt.Sprintf("%x", sum[:]), "skeleton": fmt.Sprintf("%x", said.Skeleton[:])}))
-	got(p.PruneNext(ctx, p.by(), 1<<40))(t)
+	got(p.Pruning.PruneNext(ctx, p.by(), 1<<40))(t)
 	k.writes("taking the payloads away")
 }
 
@@ -360,11 +361,11 @@ func TestPrunesAtOnce(t *testing.T) {
 	five, nine := root(t, p.Store, p.c.Chain, 5), root(t, p.Store, p.c.Chain, 9)
 	errs := make(chan error)
 	go func() {
-		_, err := p.BeginPrune(ctx, p.by(), 5, five, archiveSum)
+		_, err := p.Pruning.BeginPrune(ctx, p.by(), 5, five, archiveSum)
 		errs <- err
 	}()
 	go func() {
-		_, err := p.BeginPrune(ctx, p.by(), 9, nine, archiveSum)
+		_, err := p.Pruning.BeginPrune(ctx, p.by(), 9, nine, archiveSum)
 		errs <- err
 	}()
 	begun := 0

@@ -11,6 +11,8 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/tlog"
+	"attestd/store/db"
+	"attestd/store/ledger"
 )
 
 // prunedSchema is the first in which payloads may be missing.
@@ -36,24 +38,24 @@ func (v *View) Pruned(ctx context.Context, number int64) (chain.Pruned, error) {
 // signature and whose it is. The result is zero for a control log, and where nothing was pruned. An
 // error wraps chain.ErrUnproven if there is a record that does not verify.
 func (v *View) PrunedRecords(ctx context.Context, number int64) (PrunedRecords, error) {
-	company, name := logOf(number)
-	if name != Actions || v.store.schema.Load() < prunedSchema {
+	company, name := db.LogOf(number)
+	if name != db.Actions || v.Schema() < prunedSchema {
 		return PrunedRecords{}, nil
 	}
-	return v.readPrune(ctx, company, func(c *conn) (sql.NullInt64, error) { return c.latestPruned(company) })
+	return v.readPrune(ctx, company, func(c *db.Conn) (sql.NullInt64, error) { return latestPruned(c, company) })
 }
 
 // PruneOf is PrunedRecords of the first prune of a record. Its archive has the payload, because
 // each archive after a prune continues the one before. The result is zero where there is none.
 func (v *View) PruneOf(ctx context.Context, number, index int64) (p PrunedRecords, err error) {
-	company, name := logOf(number)
-	if name != Actions || v.store.schema.Load() < prunedSchema {
+	company, name := db.LogOf(number)
+	if name != db.Actions || v.Schema() < prunedSchema {
 		return p, nil
 	}
 	for after := int64(-1); ; after = p.Index {
-		p, err = v.readPrune(ctx, company, func(c *conn) (id sql.NullInt64, err error) {
-			err = c.one([]any{&id}, `SELECT `+aboutSubject("CAST(?1 AS BIGINT)", "'"+subjectPayloads+"'", " AND id > CAST(?2 AS BIGINT)", "ASC"),
-				company, recordID(Control.ChainID(company), 0)+after)
+		p, err = v.readPrune(ctx, company, func(c *db.Conn) (id sql.NullInt64, err error) {
+			err = c.One([]any{&id}, `SELECT `+aboutSubject("CAST(?1 AS BIGINT)", "'"+subjectPayloads+"'", " AND id > CAST(?2 AS BIGINT)", "ASC"),
+				company, db.RecordID(db.Control.ChainID(company), 0)+after)
 			return id, err
 		})
 		if err != nil || p.Records == 0 || index < p.Records {
@@ -63,14 +65,14 @@ func (v *View) PruneOf(ctx context.Context, number, index int64) (p PrunedRecord
 }
 
 // readPrune reads and checks a control record about payloads, of which find returns the ID.
-func (v *View) readPrune(ctx context.Context, company int64, find func(*conn) (sql.NullInt64, error)) (PrunedRecords, error) {
-	control := Control.ChainID(company)
+func (v *View) readPrune(ctx context.Context, company int64, find func(*db.Conn) (sql.NullInt64, error)) (PrunedRecords, error) {
+	control := db.Control.ChainID(company)
 	var r *chain.Record
-	err := v.read(ctx, func(c *conn) error {
+	err := v.Read(ctx, func(c *db.Conn) error {
 		r = nil
 		id, err := find(c)
 		if err == nil && id.Valid {
-			r, err = c.record(control, id.Int64&indexMask)
+			r, err = ledger.ReadRecord(c, control, id.Int64&db.IndexMask)
 		}
 		return err
 	})
@@ -85,8 +87,8 @@ func (v *View) readPrune(ctx context.Context, company int64, find func(*conn) (s
 }
 
 // latestPruned returns the ID of the newest control record about payloads.
-func (c *conn) latestPruned(company int64) (id sql.NullInt64, err error) {
-	err = c.one([]any{&id}, `SELECT `+latestOf("CAST(?1 AS BIGINT)", "'"+subjectPayloads+"'"), company)
+func latestPruned(c *db.Conn, company int64) (id sql.NullInt64, err error) {
+	err = c.One([]any{&id}, `SELECT `+latestOf("CAST(?1 AS BIGINT)", "'"+subjectPayloads+"'"), company)
 	return id, err
 }
 
@@ -143,11 +145,11 @@ func readPruned(owner chain.Owner, r *chain.Record) (p PrunedRecords, err error)
 	}
 	d := &said.Payload
 	switch {
-	case said.Log != owner.Log || said.Log != string(Control) || said.CompanyID != owner.CompanyID:
+	case said.Log != owner.Log || said.Log != string(db.Control) || said.CompanyID != owner.CompanyID:
 		return p, unproven("it is of another log")
 	case said.ActionType != PayloadsPruned || d.Subject != subjectPayloads:
 		return p, unproven(fmt.Sprintf("it says %s", said.ActionType))
-	case d.Records <= 0 || d.Records > indexMask || d.Bytes < 0:
+	case d.Records <= 0 || d.Records > db.IndexMask || d.Bytes < 0:
 		return p, unproven("its numbers are none of records and bytes")
 	}
 	for _, text := range []string{d.Archive, d.Root, d.Skeleton} {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"attestd/crypto/tokenkey"
+	"attestd/store/db"
 )
 
 // PublishedKeys are the keys of a company whose tokens may be valid at some time, or may be soon.
@@ -47,7 +48,7 @@ func (set tokenKeySet) publish(at time.Time) (*PublishedKeys, error) {
 	var changed time.Time
 	var public []*tokenkey.Public
 	gone := func(ended string) (time.Time, error) {
-		end, err := parseTime(ended)
+		end, err := db.ParseTime(ended)
 		return end.Add(TokenLife), err
 	}
 	if set.gone != "" {
@@ -57,11 +58,11 @@ func (set tokenKeySet) publish(at time.Time) (*PublishedKeys, error) {
 		}
 	}
 	for _, k := range set.keys {
-		came, err := parseTime(max(k.CreatedAt, k.CompromisedAt))
+		came, err := db.ParseTime(max(k.CreatedAt, k.CompromisedAt))
 		if err != nil {
 			return nil, err
 		}
-		changed = later(changed, came)
+		changed = db.Later(changed, came)
 		if k.CompromisedAt != "" {
 			continue
 		}
@@ -71,7 +72,7 @@ func (set tokenKeySet) publish(at time.Time) (*PublishedKeys, error) {
 				return nil, err
 			}
 			if !at.Before(goes) {
-				changed, p.from = later(changed, goes), later(p.from, goes)
+				changed, p.from = db.Later(changed, goes), db.Later(p.from, goes)
 				continue
 			}
 			if p.until.IsZero() || goes.Before(p.until) {
@@ -82,11 +83,4 @@ func (set tokenKeySet) publish(at time.Time) (*PublishedKeys, error) {
 	}
 	p.Set = tokenkey.NewSet(public, changed)
 	return p, nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }

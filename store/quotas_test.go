@@ -12,11 +12,12 @@ import (
 	"attestd/chain"
 	"attestd/internal/testenv"
 	"attestd/store"
+	"attestd/store/ledger"
 	"attestd/store/storetest"
 )
 
 // bounded opens a new database with quotas.
-func bounded(t testing.TB, q store.Quotas) (*store.Store, string) {
+func bounded(t testing.TB, q ledger.Quotas) (*store.Store, string) {
 	t.Helper()
 	path := storetest.New(t)
 	return openWith(t, path, store.RunOptions{Quotas: q}), path
@@ -46,7 +47,7 @@ func flood(t testing.TB, servers []*store.Store, companies ...*store.Company) in
 
 func TestRecordQuotaIsExactUnderConcurrency(t *testing.T) {
 	t.Parallel()
-	s, _ := bounded(t, store.Quotas{Records: 100})
+	s, _ := bounded(t, ledger.Quotas{Records: 100})
 	c, _ := company(t, s, "acme")
 	other, _ := company(t, s, "zoo")
 	must(t, s.Companies.SetQuota(ctx, operator(other), store.Quota{Records: ptr(int64(0))}, "ours"))
@@ -62,7 +63,7 @@ func TestRecordQuotaIsExactUnderConcurrency(t *testing.T) {
 	if _, err := s.AppendAll(ctx, []chain.Draft{draft(c), draft(c)}); err != nil {
 		t.Error(err)
 	}
-	if status := s.Companies.QuotaStatus(); status.RefusedByQuota == 0 || status.Quotas.Records != 100 {
+	if status := s.QuotaStatus(); status.RefusedByQuota == 0 || status.Quotas.Records != 100 {
 		t.Errorf("%+v", status)
 	}
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
@@ -70,7 +71,7 @@ func TestRecordQuotaIsExactUnderConcurrency(t *testing.T) {
 
 func TestByteQuotaIsExactUnderConcurrency(t *testing.T) {
 	t.Parallel()
-	s, path := bounded(t, store.Quotas{Bytes: 5000})
+	s, path := bounded(t, ledger.Quotas{Bytes: 5000})
 	c, _ := company(t, s, "acme")
 	flood(t, []*store.Store{s}, c)
 	size := tip(t, s, c).Bytes
@@ -86,7 +87,7 @@ func TestByteQuotaIsExactUnderConcurrency(t *testing.T) {
 	}
 	must(t, s.Close())
 	// what was counted holds after a start
-	s = openWith(t, path, store.RunOptions{Quotas: store.Quotas{Bytes: 5000}})
+	s = openWith(t, path, store.RunOptions{Quotas: ledger.Quotas{Bytes: 5000}})
 	if _, err := s.Append(ctx, saying(c, `{"text":"`+strings.Repeat("x", 500)+`"}`)); !errors.Is(err, store.ErrQuota) {
 		t.Error(err)
 	}
@@ -95,7 +96,7 @@ func TestByteQuotaIsExactUnderConcurrency(t *testing.T) {
 // What ends a right is possible beyond a quota, and what gives one is not.
 func TestRightsEndBeyondTheQuota(t *testing.T) {
 	t.Parallel()
-	s, _ := bounded(t, store.Quotas{})
+	s, _ := bounded(t, ledger.Quotas{})
 	c, key := company(t, s, "acme")
 	who := by(c, time.Now())
 	got(s.Agents.Register(ctx, who, "bot", nil, many))(t)
@@ -136,7 +137,7 @@ func TestRightsEndBeyondTheQuota(t *testing.T) {
 func TestQuotaOfAllCompanies(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
-	s, path := bounded(t, store.Quotas{AllRecords: 200})
+	s, path := bounded(t, ledger.Quotas{AllRecords: 200})
 	c, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
 	before := got(s.Companies.Total(ctx))(t)
@@ -146,14 +147,14 @@ func TestQuotaOfAllCompanies(t *testing.T) {
 	if total := got(s.Companies.Total(ctx))(t); total.Records != 200 || total.Companies != 2 || total.Bytes == 0 {
 		t.Errorf("%+v", total)
 	}
-	if status := s.Companies.QuotaStatus(); status.Records != 200 {
+	if status := s.QuotaStatus(); status.Records != 200 {
 		t.Errorf("%+v", status)
 	}
 	if _, _, err := s.Companies.Create(ctx, "more", nil, now); !errors.Is(err, store.ErrQuota) {
 		t.Errorf("registration: %v", err)
 	}
 	must(t, s.Close())
-	s = openWith(t, path, store.RunOptions{Quotas: store.Quotas{AllRecords: 200}})
+	s = openWith(t, path, store.RunOptions{Quotas: ledger.Quotas{AllRecords: 200}})
 	if _, err := s.Append(ctx, draft(c)); !errors.Is(err, store.ErrQuota) {
 		t.Error(err)
 	}
@@ -163,7 +164,7 @@ func TestQuotaOfAllCompanies(t *testing.T) {
 
 func TestQuotaOfRegistrations(t *testing.T) {
 	t.Parallel()
-	s, _ := bounded(t, store.Quotas{Companies: 4, CompaniesPerDay: 2})
+	s, _ := bounded(t, ledger.Quotas{Companies: 4, CompaniesPerDay: 2})
 	register := func(n int, at time.Time) error {
 		_, _, err := s.Companies.Create(ctx, fmt.Sprintf("company-%d", n), nil, at)
 		return err
@@ -194,7 +195,7 @@ func TestServersShareTheQuotaOfAllCompanies(t *testing.T) {
 	var servers []*store.Store
 	var companies []*store.Company
 	for i := range 3 {
-		s := openWith(t, database, store.RunOptions{Quotas: store.Quotas{AllRecords: most}})
+		s := openWith(t, database, store.RunOptions{Quotas: ledger.Quotas{AllRecords: most}})
 		c, _ := company(t, s, fmt.Sprintf("c%d", i))
 		servers, companies = append(servers, s), append(companies, c)
 	}
@@ -225,7 +226,7 @@ func TestQuotaOnSeveralServers(t *testing.T) {
 	database := storetest.Shared(t)
 	var servers []*store.Store
 	for range 3 {
-		servers = append(servers, openWith(t, database, store.RunOptions{Quotas: store.Quotas{Records: 50}}))
+		servers = append(servers, openWith(t, database, store.RunOptions{Quotas: ledger.Quotas{Records: 50}}))
 	}
 	c, _ := company(t, servers[0], "acme")
 	if n := flood(t, servers, c); n != 50 || length(t, servers[0], c) != 50 {

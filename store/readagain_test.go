@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
@@ -19,13 +20,13 @@ func TestSingleFailedReadIsNoDamage(t *testing.T) {
 	if err := os.WriteFile(path, content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	damage := onFile(context.Background(), path, sqlite.ModeRest, func(c *conn) error {
-		return c.one([]any{new(string)}, "SELECT name FROM sqlite_schema")
+	damage := db.OnFile(context.Background(), path, sqlite.ModeRest, func(c *db.Conn) error {
+		return c.One([]any{new(string)}, "SELECT name FROM sqlite_schema")
 	})
-	if !isDamage(damage) || !errors.Is(damage, ErrCorrupt) {
+	if !db.IsDamage(damage) || !errors.Is(damage, db.ErrCorrupt) {
 		t.Fatalf("the file is read: %v", damage)
 	}
-	for failures, want := range []error{nil, nil, ErrCorrupt} {
+	for failures, want := range []error{nil, nil, db.ErrCorrupt} {
 		opened := 0
 		s, err := readAgain(context.Background(), path, func() (*Store, error) {
 			if opened++; opened <= failures {

@@ -8,6 +8,7 @@ import (
 
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 	"attestd/store/storetest"
 )
 
@@ -35,7 +36,7 @@ func TestTablesThatComputeAreNotRead(t *testing.T) {
 			must(t, storetest.Stranger(t, path, hostile).Close())
 			limited, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
-			if _, err := store.Identify(limited, path); !errors.Is(err, store.ErrCorrupt) {
+			if _, err := db.Identify(limited, path); !errors.Is(err, store.ErrCorrupt) {
 				t.Errorf("identified: %v", err)
 			}
 			if _, err := admin.Restore(limited, path, path+".new", schema(t), admin.RestoreOptions{At: time.Now()}); !errors.Is(err, store.ErrCorrupt) {

@@ -10,6 +10,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 	"attestd/store/storetest"
 )
 
@@ -57,7 +58,7 @@ func TestRecountCorrectsHeads(t *testing.T) {
 	p.prune(t, 280)
 	must(t, p.Close())
 	must(t, other(t, p.path, "UPDATE head SET bytes = bytes - 77 WHERE chain = 1", "UPDATE head SET bytes = 0 WHERE chain = -1",
-		fmt.Sprintf("UPDATE head SET bytes = bytes + 5 WHERE chain = %d", store.ControlChain(store.Installation))).Close())
+		fmt.Sprintf("UPDATE head SET bytes = bytes + 5 WHERE chain = %d", store.ControlChain(db.Installation))).Close())
 	p.Store = openWith(t, p.path, p.at.options())
 	wantMiscounted(t, p.Store, 3)
 	must(t, p.VerifyContents(ctx, 2, nil))
@@ -160,7 +161,7 @@ func TestMigrateCountsWherePayloadsWerePruned(t *testing.T) {
 	t.Parallel()
 	p := &pruner{path: storetest.NewOnPostgres(t), at: &clocks{wall: now}}
 	p.Store = openWith(t, p.path, p.at.options())
-	must(t, p.RecordStart(ctx, map[string]string{"stream": "open"}))
+	must(t, p.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
 	p.c, _ = company(t, p.Store, "acme")
 	p.append(t, 300)
 	p.at.pass(2*day, 2*day)
@@ -179,8 +180,8 @@ func TestMigrateCountsWherePayloadsWerePruned(t *testing.T) {
 	p.append(t, 1)
 	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
 	before := len(controlRecords(t, p.Store, p.c))
-	must(t, p.RecordStart(ctx, map[string]string{"stream": "open"}))
-	must(t, p.RecordStart(ctx, map[string]string{"stream": "open"}))
+	must(t, p.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
+	must(t, p.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
 	records := controlRecords(t, p.Store, p.c)[before:]
 	if len(records) != 1 || !strings.HasPrefix(records[0], "bytes.recounted {") || !strings.Contains(records[0], `"records":303,"subject":"bytes"`) {
 		t.Errorf("recorded: %q", records)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"attestd/crypto/keys"
+	"attestd/store/db"
 )
 
 // The ways to show a key again, as named in the control record.
@@ -28,7 +29,7 @@ func (s Credentials) RecoverKey(ctx context.Context, companyID, via string, at t
 		return APIKey{}, err
 	}
 	if err = s.db.Rollback.HaltedChain(c.Control.Chain); err == nil {
-		err = s.db.recorded(ctx, Caller{Company: c, At: at}, s.db.change, func(*conn) ([]controlEvent, error) {
+		err = s.db.recorded(ctx, Caller{Company: c, At: at}, s.db.Change, func(*db.Conn) ([]controlEvent, error) {
 			u := UnrecordedKey(companyID, key, via)
 			return []controlEvent{{u.Action, u.Subject, u.Details}}, nil
 		})

@@ -50,8 +50,8 @@ func TestRecoveredKeyIsRecorded(t *testing.T) {
 	must(t, s.Close())
 	recover() // while no server has the file open
 	s = open(t, path)
-	must(t, s.RecordStart(ctx, nil))
-	must(t, s.RecordStart(ctx, nil))
+	must(t, s.Settings.RecordStart(ctx, nil))
+	must(t, s.Settings.RecordStart(ctx, nil))
 	list := said(t, s, acme, "api-key.recovered")
 	if len(list) != 4 || !strings.Contains(list[3], `"via":"command line"`) || !strings.Contains(list[3], of) {
 		t.Errorf("%q", list)
@@ -96,7 +96,7 @@ func TestLaterHeadFileIsRecorded(t *testing.T) {
 			must(t, os.Remove(storetest.Heads(path)))
 		}
 		s := kept(t, path)
-		must(t, s.RecordStart(ctx, nil))
+		must(t, s.Settings.RecordStart(ctx, nil))
 		for _, id := range []string{"acme", "zoo"} {
 			if list := said(t, s, got(s.Companies.Get(ctx, id))(t), "head-file.made"); len(list) != want {
 				t.Errorf("start %d: %q", start, list)
@@ -123,8 +123,8 @@ func TestRekeysAndMovesAreRecorded(t *testing.T) {
 	moved := got(admin.Move(ctx, path, to, schema(t), admin.MoveOptions{}))(t)
 	s = got(store.Open(ctx, to, schema(t), store.Options{}))(t)
 	go s.Run(ctx, store.RunOptions{})
-	must(t, s.RecordStart(ctx, nil))
-	must(t, s.RecordStart(ctx, nil))
+	must(t, s.Settings.RecordStart(ctx, nil))
+	must(t, s.Settings.RecordStart(ctx, nil))
 	list := said(t, s, acme, "database.rekeyed")
 	if len(list) != 2 || !strings.Contains(list[0], `"to":"sealed with master key `+key.ID()) || !strings.Contains(list[1], `"to":"in clear"`) {
 		t.Errorf("rekeyed: %q", list)

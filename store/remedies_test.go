@@ -10,6 +10,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 	"attestd/store/storetest"
 )
 
@@ -34,7 +35,7 @@ func TestEachDifferenceHasItsRemedy(t *testing.T) {
 		must(t, other(t, path, append(guards(t, path), list[what])...).Close())
 		s := open(t, path)
 		var refused error
-		for number, id := range map[int64]string{1: "acme", 2: "zoo", store.Installation: store.InstallationID} {
+		for number, id := range map[int64]string{1: "acme", 2: "zoo", db.Installation: db.InstallationID} {
 			before, _, err := s.Tip(ctx, store.ControlChain(number))
 			must(t, err)
 			_, err = admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: id, Reason: "it was me"})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -15,8 +16,8 @@ import (
 // Check returns ErrNotFound unless the caller's company has the federation of a name that was made
 // at a time. Answers are cached; a deletion takes effect before Delete returns.
 func (s Federations) Check(ctx context.Context, by Caller, name, createdAt string) error {
-	since, err := lookup(s.db, &s.db.requesters, owned{by.Company.Chain, federations.about(name)}, by.At, func() (since string, err error) {
-		err = s.db.read(ctx, func(r *conn) error {
+	since, err := db.Lookup(s.db.Credentials.requesters, owned{by.Company.Chain, federations.about(name)}, by.At, func() (since string, err error) {
+		err = s.db.Read(ctx, func(r *db.Conn) error {
 			f, err := federations.knownOne(r, "company = ? AND name = ?", by.Company.Chain, name)
 			if err != nil {
 				return err
@@ -27,7 +28,7 @@ func (s Federations) Check(ctx context.Context, by Caller, name, createdAt strin
 		return since, orAbsent(err)
 	})
 	if err == nil && (since == "" || since != createdAt) {
-		err = ErrNotFound
+		err = db.ErrNotFound
 	}
 	if err != nil {
 		return fmt.Errorf("federation %q of %s: %w", name, createdAt, err)
@@ -39,14 +40,14 @@ func (s Federations) Check(ctx context.Context, by Caller, name, createdAt strin
 // does not say whether the key has expired. Answers are cached; a deletion takes effect before
 // DeleteKey returns.
 func (s Credentials) CheckKey(ctx context.Context, by Caller, fingerprint string) error {
-	created, err := lookup(s.db, &s.db.requesters, owned{by.Company.Chain, apiKeys.about(fingerprint)}, by.At, func() (created string, err error) {
-		err = s.db.read(ctx, func(r *conn) error {
+	created, err := db.Lookup(s.requesters, owned{by.Company.Chain, apiKeys.about(fingerprint)}, by.At, func() (created string, err error) {
+		err = s.db.Read(ctx, func(r *db.Conn) error {
 			k, err := apiKeys.knownOne(r, "company = ? AND fingerprint = ?", by.Company.Chain, fingerprint)
 			if err != nil {
 				return err
 			}
 			created = k.row.createdAt
-			l, err := r.controlRecord(by.Company, k.latest)
+			l, err := controlRecord(r, by.Company, k.latest)
 			if err != nil {
 				return s.db.Tables.noted(by.Company, err)
 			}
@@ -55,7 +56,7 @@ func (s Credentials) CheckKey(ctx context.Context, by Caller, fingerprint string
 		return created, orAbsent(err)
 	})
 	if err == nil && created == "" {
-		err = ErrNotFound
+		err = db.ErrNotFound
 	}
 	if err != nil {
 		return fmt.Errorf("API key %s: %w", fingerprint, err)
@@ -65,7 +66,7 @@ func (s Credentials) CheckKey(ctx context.Context, by Caller, fingerprint string
 
 // orAbsent makes of ErrNotFound the zero value, which is cached.
 func orAbsent(err error) error {
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return nil
 	}
 	return err

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"attestd/store/ledger"
 )
 
 // Retention is how long rows stay in the database after what they are for has ended. Records of
@@ -19,7 +21,7 @@ type Retention struct {
 const Forever = time.Duration(math.MaxInt64)
 
 // The shortest times. While a clock that has leapt ahead is not trusted nothing goes at all (see
-// keyClock), and a guard of the schema refuses passports that ended within a day.
+// db.KeyClock), and a guard of the schema refuses passports that ended within a day.
 const (
 	LeastPassports = 2 * 24 * time.Hour
 	LeastTokens    = 24 * time.Hour
@@ -27,7 +29,7 @@ const (
 )
 
 // DefaultRetention is what a server has without settings.
-var DefaultRetention = Retention{Passports: 30 * 24 * time.Hour, Tokens: 7 * 24 * time.Hour, Sessions: Forever, RetryKeys: KeyLifetime}
+var DefaultRetention = Retention{Passports: 30 * 24 * time.Hour, Tokens: 7 * 24 * time.Hour, Sessions: Forever, RetryKeys: ledger.KeyLifetime}
 
 // String is in the form of the flags.
 func (r Retention) String() string {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
 )
 
 // JWTs that the service has signed as access tokens have no row. Those that were revoked have,
@@ -18,27 +19,27 @@ import (
 // server of the database says otherwise when it returns.
 func (s Credentials) RevokeJWT(ctx context.Context, by Caller, jti string, ends time.Time) error {
 	name := revokedName(by, jti)
-	defer s.db.revokedTokens.forget(name)
-	err := s.db.write(ctx, func(w *conn) error {
-		_, err := w.exec(`INSERT INTO revoked_token (name, expires_at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`, name[:], ends.UnixMilli())
+	defer s.revoked.Forget(name)
+	err := s.db.Write(ctx, func(w *db.Conn) error {
+		_, err := w.Exec(`INSERT INTO revoked_token (name, expires_at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`, name[:], ends.UnixMilli())
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("revoke access token: %w", err)
 	}
-	s.db.revokedTokens.forget(name)
-	s.db.waitPropagation(ctx)
+	s.revoked.Forget(name)
+	s.db.WaitPropagation(ctx)
 	return nil
 }
 
 // IsRevokedJWT says whether RevokeJWT has noted an access token of the caller's company.
 func (s Credentials) IsRevokedJWT(ctx context.Context, by Caller, jti string) (bool, error) {
 	name := revokedName(by, jti)
-	revoked, err := lookup(s.db, &s.db.revokedTokens, name, by.At, func() (is bool, err error) {
-		err = s.db.read(ctx, func(r *conn) error {
+	revoked, err := db.Lookup(s.revoked, name, by.At, func() (is bool, err error) {
+		err = s.db.Read(ctx, func(r *db.Conn) error {
 			var one int64
-			err := r.one([]any{&one}, `SELECT 1 FROM revoked_token WHERE name = ?`, name[:])
-			if is = err == nil; errors.Is(err, ErrNotFound) {
+			err := r.One([]any{&one}, `SELECT 1 FROM revoked_token WHERE name = ?`, name[:])
+			if is = err == nil; errors.Is(err, db.ErrNotFound) {
 				err = nil
 			}
 			return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
 )
 
 // right describes one kind of right: the table of its rows, their columns, and how control records
@@ -184,16 +185,16 @@ func (k *right[R, P]) scanAnd(rows *sql.Rows, more ...any) (r R, err error) {
 }
 
 // insert writes a row. further is what follows in the statement, "" for nothing.
-func (k *right[R, P]) insert(w *conn, r *R, further string) (rows int64, err error) {
+func (k *right[R, P]) insert(w *db.Conn, r *R, further string) (rows int64, err error) {
 	names, values := k.inserted(r)
-	return w.exec(`INSERT INTO `+k.table+` (`+strings.Join(names, ", ")+`) VALUES (`+placeholders(1, len(names))+`) `+further, values...)
+	return w.Exec(`INSERT INTO `+k.table+` (`+strings.Join(names, ", ")+`) VALUES (`+placeholders(1, len(names))+`) `+further, values...)
 }
 
 // insertWhere is insert where a condition is true. Its placeholders ?1, ?2 … are those of the
 // columns.
-func (k *right[R, P]) insertWhere(w *conn, r *R, condition string) (rows int64, err error) {
+func (k *right[R, P]) insertWhere(w *db.Conn, r *R, condition string) (rows int64, err error) {
 	names, values := k.inserted(r)
-	return w.exec(`INSERT INTO `+k.table+` (`+strings.Join(names, ", ")+`) SELECT `+placeholders(1, len(names))+` WHERE `+condition, values...)
+	return w.Exec(`INSERT INTO `+k.table+` (`+strings.Join(names, ", ")+`) SELECT `+placeholders(1, len(names))+` WHERE `+condition, values...)
 }
 
 // inserted are the columns that INSERT writes.
@@ -281,13 +282,13 @@ func (k *right[R, P]) scanKnown(rows *sql.Rows) (found known[R], err error) {
 }
 
 // known reads the rows of withLatest that meet a condition.
-func (k *right[R, P]) known(c *conn, condition string, args ...any) ([]known[R], error) {
-	return all(c, k.scanKnown, k.withLatest()+condition, args...)
+func (k *right[R, P]) known(c *db.Conn, condition string, args ...any) ([]known[R], error) {
+	return db.All(c, k.scanKnown, k.withLatest()+condition, args...)
 }
 
 // knownOne is known for one row; ErrNotFound.
-func (k *right[R, P]) knownOne(c *conn, condition string, args ...any) (known[R], error) {
-	return row(c, k.scanKnown, k.withLatest()+condition, args...)
+func (k *right[R, P]) knownOne(c *db.Conn, condition string, args ...any) (known[R], error) {
+	return db.Row(c, k.scanKnown, k.withLatest()+condition, args...)
 }
 
 // obeyed is how the rows are compared with the control log.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -12,14 +11,16 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/tlog"
+	"attestd/store/db"
 	"attestd/store/headfile"
+	"attestd/store/ledger"
 )
 
 // RolledBackError describes in what a database is behind its head file. It wraps ErrRolledBack.
 type RolledBackError struct{ Behind []Behind }
 
-func (e *RolledBackError) Error() string { return ErrRolledBack.Error() + ": " + reasonOf(e.Behind) }
-func (e *RolledBackError) Unwrap() error { return ErrRolledBack }
+func (e *RolledBackError) Error() string { return db.ErrRolledBack.Error() + ": " + reasonOf(e.Behind) }
+func (e *RolledBackError) Unwrap() error { return db.ErrRolledBack }
 
 // ReasonFor describes the first log of a company that is behind, by its ID; "" if none is.
 func (e *RolledBackError) ReasonFor(company string) string {
@@ -41,7 +42,7 @@ func reasonOf(behind []Behind) string {
 // Behind is a log that is behind what was known of it.
 type Behind struct {
 	Company string // its companyId; "" if the database no longer has the company
-	Log     LogName
+	Log     db.LogName
 	Known   headfile.Head // from the head file; Revocations also from the database's own count
 	Found   headfile.Head // without a LogID if the log is gone
 	Why     string
@@ -59,7 +60,7 @@ type loggedHead struct {
 	headfile.Head
 	company   int64
 	companyID string
-	name      LogName
+	name      db.LogName
 	origin    string
 	counted   int64 // number of revocations according to the database's own count
 }
@@ -74,10 +75,10 @@ func (s Rollback) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, e
 		err := rows.Scan(&l.Chain, &l.company, &l.companyID, &l.name, &id, &l.origin, &l.Size, &root, &logRoot, &note,
 			&l.counted, &l.Revocations)
 		if err == nil {
-			l.LogID, err = parseLogID(id)
+			l.LogID, err = ledger.ParseLogID(id)
 		}
-		fill(l.Root[:], root)
-		fill(l.LogRoot[:], logRoot)
+		db.FillHash(l.Root[:], root)
+		db.FillHash(l.LogRoot[:], logRoot)
 		// a malformed text is not a checkpoint that could be lost
 		if c, malformed := parseCheckpoint(note); malformed == nil {
 			l.Checkpoint = c
@@ -88,21 +89,21 @@ func (s Rollback) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, e
 	revoked := func(rows *sql.Rows) error {
 		var company, n int64
 		err := rows.Scan(&company, &n)
-		if l, ok := logs[Control.ChainID(company)]; ok {
+		if l, ok := logs[db.Control.ChainID(company)]; ok {
 			l.Revocations += n // beside those that are gone
 			logs[l.Chain] = l
 		}
 		return err
 	}
-	err = s.db.read(ctx, func(r *conn) error {
-		err := r.each(row, `SELECT log.chain, log.company, company_id, name, log.log_id, origin, coalesce(length, 0), root, log_root, coalesce(note, ''),
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		err := r.Each(row, `SELECT log.chain, log.company, company_id, name, log.log_id, origin, coalesce(length, 0), root, log_root, coalesce(note, ''),
 			CASE name WHEN 'control' THEN coalesce(revocations, 0) ELSE 0 END, CASE name WHEN 'control' THEN coalesce(deleted_revocations, 0) ELSE 0 END
 			FROM log JOIN company ON company.id = log.company LEFT JOIN head ON head.chain = log.chain
 			LEFT JOIN checkpoint ON checkpoint.log_id = log.log_id LEFT JOIN company_usage ON company_usage.company = log.company`)
 		if err != nil {
 			return err
 		}
-		return r.each(revoked, `SELECT company, count(*) FROM passport WHERE revoked_at IS NOT NULL GROUP BY company`)
+		return r.Each(revoked, `SELECT company, count(*) FROM passport WHERE revoked_at IS NOT NULL GROUP BY company`)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("heads of all logs: %w", err)
@@ -133,7 +134,7 @@ func (s Rollback) compare(
 		}
 		why, err := s.why(ctx, known, l, nil)
 		if err == nil && why != "" {
-			_, name := logOf(known.Chain)
+			_, name := db.LogOf(known.Chain)
 			list = append(list, Behind{Company: l.companyID, Log: name, Known: known, Found: l.Head, Why: why,
 				company: l.company, origin: l.origin})
 			named[known.Chain] = true
@@ -188,7 +189,7 @@ func (s Rollback) why(ctx context.Context, known headfile.Head, l loggedHead, he
 		at, err = s.treeAt(ctx, l, head, known.Size)
 	}
 	switch {
-	case err != nil && (errors.Is(err, ErrUnavailable) || ctx.Err() != nil):
+	case err != nil && (errors.Is(err, db.ErrUnavailable) || ctx.Err() != nil):
 		return "", err
 	case err != nil:
 		return fmt.Sprintf("%s, and its log root at that size cannot be found out: %v", was, err), nil
@@ -221,7 +222,7 @@ func (s Rollback) treeAt(ctx context.Context, l loggedHead, head *chain.Head, si
 	if err != nil {
 		return headfile.Tree{}, err
 	}
-	reader := LogReader{s.db, l.Chain}
+	reader := s.db.LogTree(db.Log{Chain: l.Chain})
 	if _, err := tlog.ProveConsistency(ctx, reader, size, tlog.Tree{Size: head.Length, Root: head.LogRoot}); err != nil {
 		return headfile.Tree{}, err
 	}
@@ -231,48 +232,25 @@ func (s Rollback) treeAt(ctx context.Context, l loggedHead, head *chain.Head, si
 
 // countedRevocations returns the number of revoked passports of a company.
 func (s Rollback) countedRevocations(ctx context.Context, c *Company) (n int64, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
-		return r.one([]any{&n}, `SELECT coalesce(max(revocations), 0) FROM company_usage WHERE company = ?`, c.Chain)
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&n}, `SELECT coalesce(max(revocations), 0) FROM company_usage WHERE company = ?`, c.Chain)
 	})
 	return n, err
-}
-
-// databaseID returns the ID of the database, which its copies share.
-func (s *Store) databaseID(ctx context.Context) (id headfile.ID, err error) {
-	var text string
-	err = s.read(ctx, func(r *conn) error {
-		return r.one([]any{&text}, `SELECT value FROM setting WHERE name = 'database_id'`)
-	})
-	if err == nil {
-		id, err = parseLogID(text)
-	}
-	if errors.Is(err, ErrNotFound) {
-		err = fmt.Errorf("%w: the setting database_id is missing", ErrCorrupt)
-	}
-	return id, err
-}
-
-// parseLogID parses 32 hex digits.
-func parseLogID(text string) (id [16]byte, err error) {
-	if n, err := hex.Decode(id[:], []byte(text[:min(len(text), 32)])); err != nil || n != len(id) || len(text) != 32 {
-		return id, fmt.Errorf("%w: %q is not 32 hex digits", ErrCorrupt, text)
-	}
-	return id, nil
 }
 
 // parseCheckpoint parses a checkpoint that one of our logs has published.
 func parseCheckpoint(text string) (c headfile.Checkpoint, err error) {
 	checkpoint, signed, err := tlog.ParseSignedCheckpoint([]byte(text))
 	if err != nil {
-		return c, fmt.Errorf("%w: %w", ErrCorrupt, err)
+		return c, fmt.Errorf("%w: %w", db.ErrCorrupt, err)
 	}
 	signatures := append(signed.Sigs, signed.UnverifiedSigs...)
 	raw, err := base64.StdEncoding.DecodeString(signatures[0].Base64)
 	if err != nil || len(raw) != len(c.Signature) {
-		return c, fmt.Errorf("%w: the signature of a checkpoint is not what it was", ErrCorrupt)
+		return c, fmt.Errorf("%w: the signature of a checkpoint is not what it was", db.ErrCorrupt)
 	}
 	c.Size, c.Root = checkpoint.Size, checkpoint.Root
-	fill(c.Signature[:], raw)
+	db.FillHash(c.Signature[:], raw)
 	return c, nil
 }
 
@@ -289,5 +267,5 @@ func refuseWithoutDatabase(path, heads string) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s knows a database, and there is none at %s: put that back, or move the head file away",
-		ErrRefused, heads, path)
+		db.ErrRefused, heads, path)
 }

@@ -11,12 +11,13 @@ import (
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
 	"attestd/crypto/tokenkey"
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
 // rotationGrace is how long after the transaction of a rotation the old key may still sign tokens:
 // until the commit is durable and no server caches the key.
-const rotationGrace = propagationTime
+const rotationGrace = db.PropagationTime
 
 // endOf returns when a key ends whose rotation was requested at a time and has waited for its turn
 // since. Tokens were issued with it meanwhile, and will be for rotationGrace. Token times are in
@@ -44,27 +45,27 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 	}
 	defer s.forgetKeys() // whatever the outcome
 	var tokenKeys map[string]*tokenkey.Private
-	write := s.db.change
+	write := s.db.Change
 	if compromised { // must not wait for or depend on anything else
-		write = s.db.urgently(&by)
+		write = s.db.Urgently(&by.At)
 	} else if err := s.db.Tables.intact(by.Company.Chain); err != nil {
 		return old, next, fmt.Errorf("rotate the key of company %q: %w", by.Company.ID, err)
 	} else {
 		tokenKeys = s.db.TokenKeys.prepare(ctx, by)
 	}
 	var asked time.Duration
-	if s.db.writer != nil {
-		asked = s.db.writer.keyClock.elapsed()
+	if !s.db.IsReadOnly() {
+		asked = s.db.Elapsed()
 	}
 	var replace bool // token keys
-	err = s.db.recorded(ctx, by, write, func(w *conn) (_ []controlEvent, err error) {
+	err = s.db.recorded(ctx, by, write, func(w *db.Conn) (_ []controlEvent, err error) {
 		end := by.At
 		if !compromised { // otherwise no token of the key counts
-			end = endOf(by.At, s.db.writer.keyClock.elapsed()-asked)
+			end = endOf(by.At, s.db.Elapsed()-asked)
 		}
 		old, next, err = s.rotate(w, by.Company, private, end, compromised)
 		for _, l := range by.Company.Logs() {
-			s.db.writer.rekeyed = append(s.db.writer.rekeyed, l.Chain)
+			s.db.Rekeyed(l.Chain)
 		}
 		if err != nil {
 			return nil, err
@@ -91,11 +92,11 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 	if replace {
 		s.db.TokenKeys.replace(ctx, by)
 	}
-	if s.db.isPostgres { // its write-ahead log belongs to the database server
+	if s.db.MultiWriter() { // its write-ahead log belongs to the database server
 		return old, next, nil
 	}
-	if err := sqlite.CutLog(ctx, s.db.path); err != nil { // the rotation is complete all the same
-		s.db.writer.logger.Warn("the seed of a former key may remain in the write-ahead log until that is truncated", "error",
+	if err := sqlite.CutLog(ctx, s.db.Path()); err != nil { // the rotation is complete all the same
+		s.db.WriterLogger().Warn("the seed of a former key may remain in the write-ahead log until that is truncated", "error",
 			err)
 	}
 	return old, next, nil
@@ -104,11 +105,11 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 // rotate ends the current key at a time, and inserts the next one. It deletes the seed of the old
 // key.
 func (s Companies) rotate(
-	w *conn, of *Company, private ed25519.PrivateKey, end time.Time, compromised bool,
+	w *db.Conn, of *Company, private ed25519.PrivateKey, end time.Time, compromised bool,
 ) (old, next keyring.Key, err error) {
 	company := of.Chain
 	var seed []byte
-	if err := w.one([]any{&old.Generation, &old.Public, &seed, &old.CreatedAt},
+	if err := w.One([]any{&old.Generation, &old.Public, &seed, &old.CreatedAt},
 		`SELECT generation, public_key, seed, created_at FROM company_key WHERE company = ?
 			AND ended_at IS NULL`, company); err != nil {
 		return old, next, err
@@ -116,7 +117,7 @@ func (s Companies) rotate(
 	if old.Generation+1 >= MaxCompanyKeys {
 		return old, next, fmt.Errorf("%w: the bound is %d", ErrTooMany, MaxCompanyKeys)
 	}
-	signer, err := s.db.secrets.PrivateKey(company, old.Generation, seed, old.Public)
+	signer, err := s.db.Secrets().PrivateKey(company, old.Generation, seed, old.Public)
 	if err != nil {
 		return old, next, err
 	}
@@ -130,7 +131,7 @@ func (s Companies) rotate(
 	if err := s.overwriteDeleted(w, true); err != nil {
 		return old, next, err
 	}
-	if _, err := w.exec(`UPDATE company_key SET ended_at = ?, compromised_at = nullif(?, ''), seed = NULL
+	if _, err := w.Exec(`UPDATE company_key SET ended_at = ?, compromised_at = nullif(?, ''), seed = NULL
 		WHERE company = ? AND generation = ?`,
 		old.EndedAt, old.CompromisedAt, company, old.Generation); err != nil {
 		return old, next, err
@@ -140,11 +141,11 @@ func (s Companies) rotate(
 	}
 	// after a theft, an earlier rotation may have ended the stolen key
 	if compromised {
-		began, err := parseTime(next.CreatedAt)
+		began, err := db.ParseTime(next.CreatedAt)
 		if err != nil {
 			return old, next, err
 		}
-		if _, err := w.exec(`UPDATE company_key SET compromised_at = ? WHERE company = ? AND ended_at > ?
+		if _, err := w.Exec(`UPDATE company_key SET compromised_at = ? WHERE company = ? AND ended_at > ?
 			AND compromised_at IS NULL`,
 			old.CompromisedAt, company, chain.FormatTime(began.Add(-cred.MaxPassportTTL))); err != nil {
 			return old, next, err
@@ -162,13 +163,13 @@ func (s Companies) rotate(
 // rotateIn records from which record of a log on the next key follows the old one, with a statement
 // signed by both keys.
 func rotateIn(
-	w *conn, l Log, generation int64, old, next ed25519.PrivateKey,
+	w *db.Conn, l db.Log, generation int64, old, next ed25519.PrivateKey,
 ) (from int64, r *keyring.Rotation, err error) {
-	if err := w.one([]any{&from}, w.dialect.rekey, l.Chain); err != nil {
+	if from, err = w.Rekey(l.Chain); err != nil {
 		return 0, nil, err
 	}
 	r = keyring.Rotate(l.Origin, from, old, next)
-	_, err = w.exec(`INSERT INTO log_key (chain, generation, first_record, statement, old_signature, new_signature)
+	_, err = w.Exec(`INSERT INTO log_key (chain, generation, first_record, statement, old_signature, new_signature)
 		VALUES (?, ?, ?, ?, ?, ?)`,
 		l.Chain, generation, from, r.Statement, r.OldSignature, r.NewSignature)
 	return from, r, err
@@ -177,20 +178,20 @@ func rotateIn(
 // forgetKeys clears the caches of companies, and then of credentials, which refer to companies. A
 // concurrent lookup that has read a former company cannot store it afterwards.
 func (s Companies) forgetKeys() {
-	s.db.companies.forget()
-	s.db.chains.forget()
-	s.db.forgetTokens()
-	s.db.tokenKeys.forget()
+	s.byID.Forget()
+	s.byChain.Forget()
+	s.db.Credentials.forgetTokens()
+	s.db.TokenKeys.sets.Forget()
 }
 
 // overwriteDeleted makes SQLite overwrite deleted content on the connection that writes. Otherwise
 // it may stay in the free part of a page.
-func (s Companies) overwriteDeleted(w *conn, on bool) error {
-	if s.db.isPostgres {
+func (s Companies) overwriteDeleted(w *db.Conn, on bool) error {
+	if s.db.MultiWriter() {
 		return nil
 	}
 	if on {
-		return w.one([]any{new(int64)}, "PRAGMA secure_delete = ON")
+		return w.One([]any{new(int64)}, "PRAGMA secure_delete = ON")
 	}
-	return w.one([]any{new(int64)}, "PRAGMA secure_delete = OFF")
+	return w.One([]any{new(int64)}, "PRAGMA secure_delete = OFF")
 }

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -133,25 +134,25 @@ type rowKey struct {
 
 // rowKey reads the key. A process without the master key of a sealed database does not know it, and
 // so cannot check rows.
-func (s *Store) rowKey(c *conn) (k rowKey, err error) {
+func (s Tables) rowKey(c *db.Conn) (k rowKey, err error) {
 	if k.required = s.rowsSigned.Load(); !k.required {
-		logged, _, err := s.loggedSettings(c, installation())
+		logged, _, err := s.db.Settings.loggedSettings(c, installation())
 		if err != nil {
-			return k, s.Tables.noted(theDatabase, err)
+			return k, s.noted(theDatabase, err)
 		}
 		_, k.required = logged.Settings[projection.SettingRowKey]
 		s.rowsSigned.Store(k.required)
 	}
-	if !s.unsealed {
+	if !s.db.IsUnsealed() {
 		return k, nil
 	}
 	k.isKnown = true
-	if known := s.tokens.Load(); known != nil {
+	if known := s.db.Credentials.tokens.Load(); known != nil {
 		k.key = *known
 		return k, nil
 	}
 	// It is not cached here: it may be of a transaction that fails.
-	if k.key, err = s.Credentials.readTokenKey(c); errors.Is(err, ErrNotFound) {
+	if k.key, err = s.db.Credentials.readTokenKey(c); errors.Is(err, db.ErrNotFound) {
 		err = nil
 	}
 	return k, err
@@ -181,13 +182,13 @@ func (k *rowKey) difference(r *macRow) *projection.Difference {
 
 // authentic returns a *TablesChangedError if a row of a company is not what its HMAC says, and
 // remembers it.
-func (s Tables) authentic(c *conn, k *rowKey, r *macRow) error {
+func (s Tables) authentic(c *db.Conn, k *rowKey, r *macRow) error {
 	d := k.difference(r)
 	if d == nil {
 		return nil
 	}
 	company := &Company{Chain: r.number("company")}
-	if err := c.one([]any{&company.ID}, `SELECT company_id FROM company WHERE id = ?`, company.Chain); err != nil {
+	if err := c.One([]any{&company.ID}, `SELECT company_id FROM company WHERE id = ?`, company.Chain); err != nil {
 		return err
 	}
 	return s.noted(company, changedTables(company, d))
@@ -195,31 +196,31 @@ func (s Tables) authentic(c *conn, k *rowKey, r *macRow) error {
 
 // change changes a row that was read and found authentic in the same transaction, and gives it its
 // new HMAC.
-func (s Tables) change(w *conn, r *macRow, assignments string, args ...any) error {
+func (s Tables) change(w *db.Conn, r *macRow, assignments string, args ...any) error {
 	return s.changeIf(w, r, "TRUE", nil, assignments, args...)
 }
 
 // changeIf is change where a condition with its own arguments is true.
-func (s Tables) changeIf(w *conn, r *macRow, condition string, of []any, assignments string, args ...any) error {
+func (s Tables) changeIf(w *db.Conn, r *macRow, condition string, of []any, assignments string, args ...any) error {
 	return s.sign(w, r.table, `UPDATE `+r.table.name+` SET `+assignments+` WHERE `+r.table.columns[0]+` = ? AND `+condition+
 		` RETURNING `+r.table.all(), slices.Concat(args, []any{r.values[0]}, of)...)
 }
 
 // sign gives each row that a statement returns its HMAC.
-func (s Tables) sign(w *conn, t *macTable, statement string, args ...any) error {
+func (s Tables) sign(w *db.Conn, t *macTable, statement string, args ...any) error {
 	key, err := s.db.Credentials.needTokenKey(w)
 	if err != nil {
 		return err
 	}
-	rows, err := all(w, t.scan, statement, args...)
+	rows, err := db.All(w, t.scan, statement, args...)
 	for i := 0; err == nil && i < len(rows); i++ {
-		_, err = w.exec(`UPDATE `+t.name+` SET mac = ? WHERE `+t.columns[0]+` = ?`, rows[i].sum(key), rows[i].values[0])
+		_, err = w.Exec(`UPDATE `+t.name+` SET mac = ? WHERE `+t.columns[0]+` = ?`, rows[i].sum(key), rows[i].values[0])
 	}
 	return err
 }
 
 // adoptRows gives an HMAC to the rows that have none, of a time before they had.
-func (s Tables) adoptRows(w *conn) error {
+func (s Tables) adoptRows(w *db.Conn) error {
 	for _, t := range macTables {
 		if err := s.sign(w, t, `SELECT `+t.all()+` FROM `+t.name+` WHERE mac IS NULL`); err != nil {
 			return err
@@ -231,13 +232,12 @@ func (s Tables) adoptRows(w *conn) error {
 // ResealWebhooks replaces the stored secrets of all webhooks, each of whose rows must be what its
 // HMAC says. reseal returns how the secret of a webhook of a company and the one before are stored
 // from now on.
-func (s Tables) ResealWebhooks(c Conn, reseal func(company int64, id string, secret, former []byte) (newSecret, newFormer []byte, err error)) error {
-	w := c.conn
-	k, err := s.db.rowKey(w)
+func (s Tables) ResealWebhooks(w *db.Conn, reseal func(company int64, id string, secret, former []byte) (newSecret, newFormer []byte, err error)) error {
+	k, err := s.rowKey(w)
 	if err != nil {
 		return err
 	}
-	rows, err := all(w, webhookTable.scan, `SELECT `+webhookTable.all()+` FROM webhook`)
+	rows, err := db.All(w, webhookTable.scan, `SELECT `+webhookTable.all()+` FROM webhook`)
 	for i := 0; err == nil && i < len(rows); i++ {
 		r := &rows[i]
 		if err = s.authentic(w, &k, r); err != nil {
@@ -269,13 +269,13 @@ func (r *comparison) readMACsOf(ctx context.Context, t *macTable, required bool)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := r.store.read(ctx, func(c *conn) error {
-			k, err := r.store.rowKey(c)
+		err := r.store.Read(ctx, func(c *db.Conn) error {
+			k, err := r.store.Tables.rowKey(c)
 			if err != nil {
 				return err
 			}
 			k.required = k.required || required
-			page, err := all(c, t.scan, query, r.company.Chain, after)
+			page, err := db.All(c, t.scan, query, r.company.Chain, after)
 			if n = len(page); n > 0 {
 				after = page[n-1].values[0]
 			}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/names"
 )
 
@@ -40,7 +41,7 @@ func (s Sessions) Note(ctx context.Context, by Caller, sessions ...names.Session
 	idOf := func(of names.Session) sessionID { return sessionID{by.Company.Chain, of} }
 	var unknown []names.Session
 	for _, of := range sessions {
-		noted, is := s.db.sessions.get(idOf(of))
+		noted, is := s.noted.Get(idOf(of))
 		age := by.At.Sub(noted)
 		if is = is && age >= 0 && age < notedFor; !is && !slices.Contains(unknown, of) {
 			unknown = append(unknown, of)
@@ -49,13 +50,13 @@ func (s Sessions) Note(ctx context.Context, by Caller, sessions ...names.Session
 	if len(unknown) == 0 {
 		return nil
 	}
-	generation := s.db.sessions.now()
+	generation := s.noted.Generation()
 	var missing []names.Session
-	err := s.db.read(ctx, func(r *conn) error {
+	err := s.db.Read(ctx, func(r *db.Conn) error {
 		missing = missing[:0]
 		for _, of := range unknown {
 			var there bool
-			if err := r.one([]any{&there}, `SELECT EXISTS (SELECT 1 FROM agent_session WHERE company = ? AND agent_id = ? AND sid = ? AND kid = ?)`,
+			if err := r.One([]any{&there}, `SELECT EXISTS (SELECT 1 FROM agent_session WHERE company = ? AND agent_id = ? AND sid = ? AND kid = ?)`,
 				by.Company.Chain, of.AgentID, of.ID, of.Key); err != nil {
 				return err
 			}
@@ -66,12 +67,12 @@ func (s Sessions) Note(ctx context.Context, by Caller, sessions ...names.Session
 		return nil
 	})
 	if err == nil && len(missing) > 0 {
-		err = s.db.write(ctx, func(w *conn) error {
+		err = s.db.Write(ctx, func(w *db.Conn) error {
 			for _, of := range missing {
 				if err := mayUse(w, by, of); err != nil {
 					return err
 				}
-				if _, err := w.exec(insertSession, by.Company.Chain, of.AgentID, of.Key, of.ID); err != nil {
+				if _, err := w.Exec(insertSession, by.Company.Chain, of.AgentID, of.Key, of.ID); err != nil {
 					return err
 				}
 			}
@@ -82,7 +83,7 @@ func (s Sessions) Note(ctx context.Context, by Caller, sessions ...names.Session
 		return fmt.Errorf("note a session of agent %q: %w", unknown[0].AgentID, err)
 	}
 	for _, of := range unknown {
-		s.db.sessions.put(generation, idOf(of), by.At)
+		s.noted.Put(generation, idOf(of), by.At)
 	}
 	return nil
 }
@@ -90,12 +91,12 @@ func (s Sessions) Note(ctx context.Context, by Caller, sessions ...names.Session
 const insertSession = `INSERT INTO agent_session (company, agent_id, kid, sid) VALUES (?, ?, ?, ?) ON CONFLICT (company, agent_id, sid, kid) DO NOTHING`
 
 // mayUse returns ErrOtherKey where another key has a session of statements of this name.
-func mayUse(w *conn, by Caller, of names.Session) error {
+func mayUse(w *db.Conn, by Caller, of names.Session) error {
 	if len(of.Key) != thumbprintSize {
 		return nil
 	}
 	var other bool
-	err := w.one([]any{&other}, `SELECT EXISTS (SELECT 1 FROM agent_session WHERE company = ? AND agent_id = ? AND sid = ? AND kid <> ? AND length(kid) = ?)`,
+	err := w.One([]any{&other}, `SELECT EXISTS (SELECT 1 FROM agent_session WHERE company = ? AND agent_id = ? AND sid = ? AND kid <> ? AND length(kid) = ?)`,
 		by.Company.Chain, of.AgentID, of.ID, of.Key, thumbprintSize)
 	if err == nil && other {
 		err = ErrOtherKey
@@ -128,7 +129,7 @@ func (s Sessions) List(ctx context.Context, by Caller, q SessionQuery) iter.Seq2
 	if q.Signed {
 		size = thumbprintSize
 	}
-	return list(ctx, s.db, "sessions", scanSession, "SELECT "+sessionColumns+` FROM agent_session
+	return db.List(ctx, s.db.DB, "sessions", scanSession, "SELECT "+sessionColumns+` FROM agent_session
 		WHERE company = ?1 AND (?2 = '' OR agent_id = ?2) AND (?3 = '' OR sid = ?3) AND (?4 = '' OR kid = ?4)
 		AND (?5 = 0 OR length(kid) = ?5) AND id < ?6 ORDER BY id DESC`,
 		func(last Session) []any {
@@ -142,8 +143,8 @@ func (s Sessions) List(ctx context.Context, by Caller, q SessionQuery) iter.Seq2
 // Named returns the sessions of an agent of one name: one for each of its keys that has used it,
 // and one for each kind without statements.
 func (s Sessions) Named(ctx context.Context, by Caller, agentID, id string) (found []Session, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
-		return r.each(func(rows *sql.Rows) error {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		return r.Each(func(rows *sql.Rows) error {
 			one, err := scanSession(rows)
 			found = append(found, one)
 			return err
@@ -166,9 +167,9 @@ type Place struct {
 func (v *View) Places(ctx context.Context, by Caller, first, last chain.Hash, yield func(Place) bool) error {
 	for from := ">="; ; from = ">" {
 		batch := make([]Place, 0, placesBatch)
-		err := v.read(ctx, func(r *conn) error {
+		err := v.Read(ctx, func(r *db.Conn) error {
 			batch = batch[:0]
-			return r.each(func(rows *sql.Rows) error {
+			return r.Each(func(rows *sql.Rows) error {
 				var p Place
 				var name sql.RawBytes
 				err := rows.Scan(&name, &p.Index)
@@ -206,9 +207,9 @@ func (v *View) PlaceTails(ctx context.Context, by Caller, first, last chain.Hash
 	limit := max(1, tailBytes/size)
 	for from := ">="; ; from = ">" {
 		batch := make([]placeTail, 0, limit)
-		err := v.read(ctx, func(r *conn) error {
+		err := v.Read(ctx, func(r *db.Conn) error {
 			batch = batch[:0]
-			return r.each(func(rows *sql.Rows) error {
+			return r.Each(func(rows *sql.Rows) error {
 				var p placeTail
 				var name sql.RawBytes
 				err := rows.Scan(&name, &p.Index, &p.tail)
@@ -238,10 +239,10 @@ func (v *View) PlaceTails(ctx context.Context, by Caller, first, last chain.Hash
 // PlaceEnds returns the first and the last place of a range of names; ErrNotFound where it is
 // empty.
 func (v *View) PlaceEnds(ctx context.Context, by Caller, first, last chain.Hash) (ends [2]Place, err error) {
-	err = v.read(ctx, func(r *conn) error {
+	err = v.Read(ctx, func(r *db.Conn) error {
 		for i, order := range [2]string{"", " DESC"} {
 			var name []byte
-			if err := r.one([]any{&name, &ends[i].Index}, `SELECT name, idx FROM idempotency_key WHERE chain = ? AND name >= ? AND name <= ? ORDER BY name`+order+` LIMIT 1`,
+			if err := r.One([]any{&name, &ends[i].Index}, `SELECT name, idx FROM idempotency_key WHERE chain = ? AND name >= ? AND name <= ? ORDER BY name`+order+` LIMIT 1`,
 				by.Company.Chain, first[:], last[:]); err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -26,7 +27,7 @@ const (
 type restoration struct {
 	RestoredAt string `json:"restoredAt"`
 	// lengths of the replaced logs, by company
-	Replaced map[string]map[LogName]int64 `json:"replaced"`
+	Replaced map[string]map[db.LogName]int64 `json:"replaced"`
 }
 
 // RecordStart appends control records, in the logs of all companies, about what has changed since
@@ -42,11 +43,11 @@ type restoration struct {
 // *TablesChangedError, and no company is changed. Once the logs have the fingerprint of the key of
 // HMACs, each row that may have an HMAC must have one: RecordStart gives one to the rows from
 // before.
-func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error {
-	if s.writer == nil {
-		return errReadOnly
+func (s Settings) RecordStart(ctx context.Context, trust map[string]string) error {
+	if s.db.IsReadOnly() {
+		return db.ErrReadOnly
 	}
-	key, err := s.Credentials.sharedKey(ctx)
+	key, err := s.db.Credentials.sharedKey(ctx)
 	if err != nil {
 		return fmt.Errorf("record what has changed since the last start: %w", err)
 	}
@@ -54,11 +55,11 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 	if trust == nil {
 		trust = map[string]string{}
 	}
-	trust["keysAtRest"] = s.settings.Sealing.String()
+	trust["keysAtRest"] = s.db.Sealing().String()
 	if err := s.agree(ctx, trust, key); err != nil {
 		return fmt.Errorf("record what the logs say otherwise than the last start: %w", err)
 	}
-	_, err = s.change(ctx, func(w *conn) ([]chain.Draft, error) {
+	_, err = s.db.Change(ctx, func(w *db.Conn) ([]chain.Draft, error) {
 		if err := s.identify(w, trust, key); err != nil {
 			return nil, err
 		}
@@ -72,11 +73,11 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 		}
 		waiting, err := drainUnrecorded(w)
 		if err != nil {
-			return nil, s.Tables.noted(theDatabase, err)
+			return nil, s.db.Tables.noted(theDatabase, err)
 		}
 		agreed, err := agreedTo(w)
 		if err == nil {
-			err = replaceAgreed(w, Installation)
+			err = replaceAgreed(w, db.Installation)
 		}
 		if err != nil {
 			return nil, err
@@ -85,7 +86,7 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 		if len(changed) > 0 || restored != nil || len(waiting) > 0 {
 			after = 0
 		}
-		companies, err := all(w, scanControl, selectControl+` ORDER BY company.id`, after)
+		companies, err := db.All(w, scanControl, selectControl+` ORDER BY company.id`, after)
 		if err != nil {
 			return nil, err
 		}
@@ -112,13 +113,13 @@ func (s *Store) RecordStart(ctx context.Context, trust map[string]string) error 
 			if len(changed) > 0 {
 				events = append(events, settingsChanged(changed))
 			}
-			written, err := s.controlDrafts(Caller{Company: c}, events...)
+			written, err := s.db.controlDrafts(Caller{Company: c}, events...)
 			if err != nil {
 				return nil, err
 			}
 			drafts = append(drafts, written...)
 		}
-		listed, err := s.Companies.listOlder(w, time.Now())
+		listed, err := s.db.Companies.listOlder(w, time.Now())
 		return append(drafts, listed...), err
 	})
 	if err != nil {
@@ -134,14 +135,14 @@ type settingChange struct {
 }
 
 // replaceSettings stores the settings, and returns those that differ from the stored ones.
-func replaceSettings(w *conn, trust map[string]string) (map[string]settingChange, error) {
+func replaceSettings(w *db.Conn, trust map[string]string) (map[string]settingChange, error) {
 	before := map[string]string{}
 	if err := drainSetting(w, trustSetting, &before); err != nil {
 		return nil, err
 	}
 	text, err := json.Marshal(trust)
 	if err == nil {
-		_, err = w.exec(`INSERT INTO setting (name, value) VALUES (?, ?)`, trustSetting, string(text))
+		_, err = w.Exec(`INSERT INTO setting (name, value) VALUES (?, ?)`, trustSetting, string(text))
 	}
 	return settingChanges(before, trust), err
 }
@@ -168,15 +169,15 @@ func settingChanges(before, now map[string]string) map[string]settingChange {
 // Control records say this of the settings, and not what one process was given: servers may differ
 // in version and settings, and each log is compared with the row. Transactions that change rows are
 // serialized, so no start comes between reading it and the commit.
-func sharedSettings(c *conn) (trust map[string]string, err error) {
+func sharedSettings(c *db.Conn) (trust map[string]string, err error) {
 	var text string
-	err = c.one([]any{&text}, `SELECT value FROM setting WHERE name = ?`, trustSetting)
-	if errors.Is(err, ErrNotFound) {
+	err = c.One([]any{&text}, `SELECT value FROM setting WHERE name = ?`, trustSetting)
+	if errors.Is(err, db.ErrNotFound) {
 		return nil, nil
 	}
 	if err == nil {
 		if err = json.Unmarshal([]byte(text), &trust); err != nil {
-			err = fmt.Errorf("%w: setting %s: %w", ErrCorrupt, trustSetting, err)
+			err = fmt.Errorf("%w: setting %s: %w", db.ErrCorrupt, trustSetting, err)
 		}
 	}
 	return trust, err
@@ -184,16 +185,16 @@ func sharedSettings(c *conn) (trust map[string]string, err error) {
 
 // agreedTo returns up to which company the logs say what is stored of the settings. A company that
 // an older program has registered since may say what that program was given.
-func agreedTo(c *conn) (agreed int64, err error) {
-	err = c.one([]any{&agreed}, `SELECT coalesce((SELECT CAST(value AS BIGINT) FROM setting WHERE name = ?), 0)`, agreedSetting)
+func agreedTo(c *db.Conn) (agreed int64, err error) {
+	err = c.One([]any{&agreed}, `SELECT coalesce((SELECT CAST(value AS BIGINT) FROM setting WHERE name = ?), 0)`, agreedSetting)
 	return agreed, err
 }
 
 // replaceAgreed stores that the logs of all companies below a number say what is stored.
-func replaceAgreed(w *conn, below int64) error {
-	_, err := w.exec(`DELETE FROM setting WHERE name = ?`, agreedSetting)
+func replaceAgreed(w *db.Conn, below int64) error {
+	_, err := w.Exec(`DELETE FROM setting WHERE name = ?`, agreedSetting)
 	if err == nil {
-		_, err = w.exec(`INSERT INTO setting (name, value) SELECT ?, CAST(coalesce(max(id), 0) AS TEXT) FROM company WHERE id < ?`,
+		_, err = w.Exec(`INSERT INTO setting (name, value) SELECT ?, CAST(coalesce(max(id), 0) AS TEXT) FROM company WHERE id < ?`,
 			agreedSetting, below)
 	}
 	return err
@@ -205,20 +206,20 @@ const agreeStep = 256
 // agree compares the logs with the stored settings while there are so many companies to compare
 // that the transaction of a start would last long, as at the first start of this version. What
 // differs is recorded. It leaves the last agreeStep companies to the start itself.
-func (s *Store) agree(ctx context.Context, trust map[string]string, key []byte) error {
+func (s Settings) agree(ctx context.Context, trust map[string]string, key []byte) error {
 	for {
 		var left int64
-		err := s.read(ctx, func(c *conn) error {
+		err := s.db.Read(ctx, func(c *db.Conn) error {
 			agreed, err := agreedTo(c)
 			if err == nil {
-				err = c.one([]any{&left}, `SELECT count(*) FROM company WHERE id > ? AND id < ?`, agreed, int64(Installation))
+				err = c.One([]any{&left}, `SELECT count(*) FROM company WHERE id > ? AND id < ?`, agreed, int64(db.Installation))
 			}
 			return err
 		})
 		if err != nil || left <= agreeStep {
 			return err
 		}
-		_, err = s.change(ctx, func(w *conn) ([]chain.Draft, error) {
+		_, err = s.db.Change(ctx, func(w *db.Conn) ([]chain.Draft, error) {
 			if err := s.identify(w, maps.Clone(trust), key); err != nil {
 				return nil, err
 			}
@@ -234,10 +235,10 @@ func (s *Store) agree(ctx context.Context, trust map[string]string, key []byte) 
 // has registered beside this one. The stored settings count only as far as the log of the companies
 // says the same, which verify verifies where something is to be recorded: a row that somebody has
 // changed is recorded nowhere.
-func (s *Store) AgreeSettings(ctx context.Context, verify func(context.Context) error) error {
+func (s Settings) AgreeSettings(ctx context.Context, verify func(context.Context) error) error {
 	isNew, differs := false, false
 	var last int64
-	err := s.read(ctx, func(c *conn) error {
+	err := s.db.Read(ctx, func(c *db.Conn) error {
 		agreed, err := agreedTo(c)
 		if err != nil {
 			return err
@@ -253,7 +254,7 @@ func (s *Store) AgreeSettings(ctx context.Context, verify func(context.Context) 
 	if err != nil || !isNew {
 		return err
 	}
-	_, err = s.change(ctx, func(w *conn) ([]chain.Draft, error) {
+	_, err = s.db.Change(ctx, func(w *db.Conn) ([]chain.Draft, error) {
 		stored, err := sharedSettings(w)
 		if err != nil || stored == nil {
 			return nil, err
@@ -270,7 +271,7 @@ func (s *Store) AgreeSettings(ctx context.Context, verify func(context.Context) 
 }
 
 // agreeSome is one step of agree.
-func (s *Store) agreeSome(w *conn) (drafts []chain.Draft, err error) {
+func (s Settings) agreeSome(w *db.Conn) (drafts []chain.Draft, err error) {
 	agreed, err := agreedTo(w)
 	if err != nil {
 		return nil, err
@@ -279,7 +280,7 @@ func (s *Store) agreeSome(w *conn) (drafts []chain.Draft, err error) {
 	for _, of := range differ {
 		var d chain.Draft
 		if err == nil {
-			d, err = s.controlDraft(Caller{Company: of.company}, settingsChanged(of.changed))
+			d, err = s.db.controlDraft(Caller{Company: of.company}, settingsChanged(of.changed))
 			drafts = append(drafts, d)
 		}
 	}
@@ -297,12 +298,12 @@ type unlike struct {
 
 // unlikeStored compares the logs of the next companies behind a number with the stored settings. It
 // returns the number of the last one, or the given number where none follows.
-func (s *Store) unlikeStored(c *conn, after int64) (differ []unlike, last int64, err error) {
+func (s Settings) unlikeStored(c *db.Conn, after int64) (differ []unlike, last int64, err error) {
 	stored, err := sharedSettings(c)
 	if err != nil {
 		return nil, after, err
 	}
-	companies, err := all(c, scanControl, selectControl+` AND company.id < ? ORDER BY company.id LIMIT ?`, after, int64(Installation), agreeStep)
+	companies, err := db.All(c, scanControl, selectControl+` AND company.id < ? ORDER BY company.id LIMIT ?`, after, int64(db.Installation), agreeStep)
 	for i := 0; err == nil && i < len(companies); i++ {
 		last = companies[i].Chain
 		if stored == nil {
@@ -337,10 +338,10 @@ func settingsChanged(changed map[string]settingChange) controlEvent {
 // unlikeLogged returns the settings that differ from what the control log of a company says. What
 // is fixed stays what the log says of it: if the database is something else, that is no change. A
 // record that cannot be read is a *TablesChangedError, which is remembered of the company alone.
-func (s *Store) unlikeLogged(c *conn, company *Company, trust map[string]string) (map[string]settingChange, error) {
+func (s Settings) unlikeLogged(c *db.Conn, company *Company, trust map[string]string) (map[string]settingChange, error) {
 	logged, _, err := s.loggedSettings(c, company)
 	if err != nil {
-		return nil, s.Tables.noted(company, err)
+		return nil, s.db.Tables.noted(company, err)
 	}
 	changed := settingChanges(logged.Settings, trust)
 	for _, name := range projection.FixedSettings {
@@ -352,21 +353,21 @@ func (s *Store) unlikeLogged(c *conn, company *Company, trust map[string]string)
 }
 
 // drainRestoration removes and returns the pending restore, or nil.
-func drainRestoration(w *conn) (r *restoration, err error) {
+func drainRestoration(w *db.Conn) (r *restoration, err error) {
 	err = drainSetting(w, restoreSetting, &r)
 	return r, err
 }
 
 // drainSetting removes a setting and decodes its JSON. If there is none, into is unchanged.
-func drainSetting(w *conn, name string, into any) error {
+func drainSetting(w *db.Conn, name string, into any) error {
 	var text string
-	err := w.one([]any{&text}, `DELETE FROM setting WHERE name = ? RETURNING value`, name)
-	if errors.Is(err, ErrNotFound) {
+	err := w.One([]any{&text}, `DELETE FROM setting WHERE name = ? RETURNING value`, name)
+	if errors.Is(err, db.ErrNotFound) {
 		return nil
 	}
 	if err == nil {
 		if err = json.Unmarshal([]byte(text), into); err != nil {
-			err = fmt.Errorf("%w: setting %s: %w", ErrCorrupt, name, err)
+			err = fmt.Errorf("%w: setting %s: %w", db.ErrCorrupt, name, err)
 		}
 	}
 	return err
@@ -374,7 +375,7 @@ func drainSetting(w *conn, name string, into any) error {
 
 // LeaveRestored stores in a restored database what its next start records: the time of the restore,
 // and the lengths of the replaced logs by company.
-func LeaveRestored(c Conn, at time.Time, replaced map[string]map[LogName]int64) error {
+func LeaveRestored(c *db.Conn, at time.Time, replaced map[string]map[db.LogName]int64) error {
 	text, err := json.Marshal(restoration{chain.FormatTime(at), replaced})
 	if err == nil {
 		_, err = c.Exec(`INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE

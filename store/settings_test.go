@@ -37,7 +37,7 @@ func controlRecords(t testing.TB, s *store.Store, c *store.Company) (list []stri
 func TestSettingsAreRecorded(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
-	must(t, s.RecordStart(ctx, map[string]string{"stream": "open"}))
+	must(t, s.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
 	acme, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
 	list := controlRecords(t, s, acme)
@@ -49,12 +49,12 @@ func TestSettingsAreRecorded(t *testing.T) {
 	must(t, s.Close())
 	for _, stream := range []string{"open", "off", "off"} {
 		s = open(t, path)
-		must(t, s.RecordStart(ctx, map[string]string{"stream": stream}))
+		must(t, s.Settings.RecordStart(ctx, map[string]string{"stream": stream}))
 		must(t, s.VerifyAll(ctx, "", 1, nil, nil))
 		must(t, s.Close())
 	}
 	s = open(t, path)
-	must(t, s.RecordStart(ctx, map[string]string{"registration": "closed"}))
+	must(t, s.Settings.RecordStart(ctx, map[string]string{"registration": "closed"}))
 	for _, c := range []*store.Company{acme, zoo} {
 		want := []string{
 			`settings.changed {"by":null,"changed":{"stream":{"from":"open","to":"off"}},"subject":"database"}`,
@@ -85,7 +85,7 @@ func TestRestoreIsRecorded(t *testing.T) {
 	for path, replaced := range map[string]string{over: `{"actions":5,"control":2}`, beside: "null"} {
 		for range 2 {
 			s := open(t, path)
-			must(t, s.RecordStart(ctx, nil))
+			must(t, s.Settings.RecordStart(ctx, nil))
 			list := controlRecords(t, s, acme)
 			want := `database.restored {"by":null,"replaced":` + replaced + `,"restoredAt":"2026-11-21T12:00:00.000Z","subject":"database"}`
 			if len(list) != 4 || list[2] != want || !strings.HasPrefix(list[3], "settings.changed ") {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 
 	"attestd/chain/tlog"
+	"attestd/store/db"
 )
 
 // Errors of Checkpoints.WitnessShows.
@@ -24,7 +25,7 @@ var (
 // shorter or has a different root at its size, it is stored and the company is halted with a
 // *RolledBackError. The signature of a compromised key proves nothing, because the thief could have
 // made it.
-func (s Checkpoints) WitnessShows(ctx context.Context, l Log, witness tlog.VKey, signed []byte) error {
+func (s Checkpoints) WitnessShows(ctx context.Context, l db.Log, witness tlog.VKey, signed []byte) error {
 	shown, err := s.openOwn(ctx, l, string(signed), false)
 	if errors.Is(err, errNotOurs) {
 		return fmt.Errorf("%w: %w", ErrNoProof, errNotOurs)
@@ -55,8 +56,8 @@ func (s Checkpoints) WitnessShows(ctx context.Context, l Log, witness tlog.VKey,
 	}
 	halted := s.db.Rollback.halt(*b)
 	// if storing fails, the next start asks the witness again
-	if err := s.keepShown(ctx, l, shown); err != nil && s.db.journal.Load() != nil {
-		s.db.journal.Load().Error("a checkpoint that a witness has shown could not be stored", "witness", witness.Name, "log",
+	if err := s.keepShown(ctx, l, shown); err != nil && s.db.Logger() != nil {
+		s.db.Logger().Error("a checkpoint that a witness has shown could not be stored", "witness", witness.Name, "log",
 			l.Origin, "error", err)
 	}
 	return halted
@@ -65,9 +66,9 @@ func (s Checkpoints) WitnessShows(ctx context.Context, l Log, witness tlog.VKey,
 // keepShown stores a shown checkpoint in a row beside the witness's cosignature, with an empty
 // line, because it is not a cosignature of the log's tree. So every server finds it at each start,
 // until an operator accepts it.
-func (s Checkpoints) keepShown(ctx context.Context, l Log, k KeptCheckpoint) error {
-	return s.db.write(ctx, func(w *conn) error {
-		_, err := w.exec(`INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?, ?, ?, ?, '')
+func (s Checkpoints) keepShown(ctx context.Context, l db.Log, k KeptCheckpoint) error {
+	return s.db.Write(ctx, func(w *db.Conn) error {
+		_, err := w.Exec(`INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?, ?, ?, ?, '')
 			ON CONFLICT (log_id, witness) DO UPDATE SET size = excluded.size, note = excluded.note, line = excluded.line`, l.ID, shownBy+k.Witness, k.Tree.Size, k.Note)
 		return err
 	})
@@ -76,9 +77,9 @@ func (s Checkpoints) keepShown(ctx context.Context, l Log, k KeptCheckpoint) err
 // isGivenUp reports whether an operator has accepted that a log does not have the tree of a
 // checkpoint. If a witness had shown it, the acceptance applies to that witness; if the head file
 // or a published checkpoint had it, to all witnesses.
-func (s Checkpoints) isGivenUp(ctx context.Context, l Log, k KeptCheckpoint) (givenUp bool, err error) {
-	company, _ := logOf(l.Chain)
-	control := Control.ChainID(company)
+func (s Checkpoints) isGivenUp(ctx context.Context, l db.Log, k KeptCheckpoint) (givenUp bool, err error) {
+	company, _ := db.LogOf(l.Chain)
+	control := db.Control.ChainID(company)
 	row := func(rows *sql.Rows) error {
 		var payload []byte
 		if err := rows.Scan(&payload); err != nil {
@@ -110,9 +111,9 @@ func (s Checkpoints) isGivenUp(ctx context.Context, l Log, k KeptCheckpoint) (gi
 		}
 		return nil
 	}
-	err = s.db.read(ctx, func(r *conn) error {
-		return r.each(row, `SELECT payload`+controlRecords, SubjectDatabase, recordID(control, 0),
-			recordID(control, indexMask))
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		return r.Each(row, `SELECT payload`+controlRecords, SubjectDatabase, db.RecordID(control, 0),
+			db.RecordID(control, db.IndexMask))
 	})
 	if err != nil {
 		return false, fmt.Errorf("accepted rollbacks of log %s: %w", l.ID, err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -50,11 +51,11 @@ func (s Companies) Resume(ctx context.Context, by Caller, reason string) (bool, 
 
 func (companies Companies) suspend(ctx context.Context, by Caller, next Suspension) (changed bool, err error) {
 	company := by.Company.Chain
-	defer companies.db.suspensions.forget(company) // whatever the outcome
-	err = companies.db.recorded(ctx, by, companies.db.change, func(w *conn) ([]controlEvent, error) {
+	defer companies.suspended.Forget(company) // whatever the outcome
+	err = companies.db.recorded(ctx, by, companies.db.Change, func(w *db.Conn) ([]controlEvent, error) {
 		var at, reason sql.NullString
-		err := w.one([]any{&at, &reason}, `SELECT suspended_at, reason FROM company_suspension WHERE company = ?`, company)
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		err := w.One([]any{&at, &reason}, `SELECT suspended_at, reason FROM company_suspension WHERE company = ?`, company)
+		if err != nil && !errors.Is(err, db.ErrNotFound) {
 			return nil, err
 		}
 		if changed = at.Valid != (next.At != ""); !changed {
@@ -78,12 +79,12 @@ func (companies Companies) suspend(ctx context.Context, by Caller, next Suspensi
 
 // relimit makes the writers of all servers read the limits of a company again before they append to
 // its logs.
-func (s Companies) relimit(w *conn, c *Company) error {
+func (s Companies) relimit(w *db.Conn, c *Company) error {
 	for _, l := range c.Logs() {
-		if err := w.one([]any{new(int64)}, w.dialect.rekey, l.Chain); err != nil {
+		if _, err := w.Rekey(l.Chain); err != nil {
 			return err
 		}
-		s.db.writer.rekeyed = append(s.db.writer.rekeyed, l.Chain)
+		s.db.Rekeyed(l.Chain)
 	}
 	return nil
 }
@@ -92,15 +93,15 @@ func (s Companies) relimit(w *conn, c *Company) error {
 // Answers are cached; a change takes effect before Suspend or Resume returns. What the company
 // appends is decided by the log's writer, which never appends behind the record of the suspension.
 func (s Companies) Active(ctx context.Context, by Caller) error {
-	if by.Operator || by.Company.Chain == Installation {
+	if by.Operator || by.Company.Chain == db.Installation {
 		return nil
 	}
-	suspended, err := lookup(s.db, &s.db.suspensions, by.Company.Chain, by.At, func() (bool, error) {
+	suspended, err := db.Lookup(s.suspended, by.Company.Chain, by.At, func() (bool, error) {
 		found, err := s.Suspension(ctx, by.Company)
 		return found.At != "", err
 	})
 	if err == nil && suspended {
-		err = s.db.refusedWrites.count(ErrSuspended)
+		err = s.db.Refused(ErrSuspended)
 	}
 	if err != nil {
 		return fmt.Errorf("company %q: %w", by.Company.ID, err)
@@ -111,22 +112,22 @@ func (s Companies) Active(ctx context.Context, by Caller) error {
 // Suspension reads the suspension of a company, and compares it with the newest control record
 // about it.
 func (s Companies) Suspension(ctx context.Context, c *Company) (found Suspension, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
 		found, err = s.loadSuspension(r, c)
 		return err
 	})
 	return found, err
 }
 
-func (s Companies) loadSuspension(r *conn, c *Company) (found Suspension, err error) {
+func (s Companies) loadSuspension(r *db.Conn, c *Company) (found Suspension, err error) {
 	var at, reason sql.NullString
 	var latest sql.NullInt64
-	if err := r.one([]any{&at, &reason, &latest}, `SELECT suspended_at, reason, `+latestOf("CAST(?1 AS BIGINT)", "?2")+`
+	if err := r.One([]any{&at, &reason, &latest}, `SELECT suspended_at, reason, `+latestOf("CAST(?1 AS BIGINT)", "?2")+`
 		FROM (SELECT 1) AS one LEFT JOIN company_suspension ON company = ?1`, c.Chain, suspensions.subject); err != nil {
 		return found, err
 	}
 	found = Suspension{at.String, reason.String}
-	l, err := r.controlRecord(c, latest)
+	l, err := controlRecord(r, c, latest)
 	if err != nil {
 		return found, s.db.Tables.noted(c, err)
 	}

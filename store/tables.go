@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/names"
 	"attestd/store/projection"
 )
@@ -74,18 +75,18 @@ func (s Tables) replay(ctx context.Context, c *Company, of scope, pace Pace) (*c
 		if err := r.compareRights(ctx); err != nil {
 			return nil, err
 		}
-	} else if err := s.db.read(ctx, func(conn *conn) error { return r.readNameState(conn) }); err != nil {
+	} else if err := s.db.Read(ctx, func(conn *db.Conn) error { return r.readNameState(conn) }); err != nil {
 		return nil, err
 	}
-	if of == onlyRights || c.Chain == Installation {
+	if of == onlyRights || c.Chain == db.Installation {
 		return r, nil
 	}
-	generation := s.db.doubt.now()
+	generation := s.db.Names().Now()
 	broken, err := r.compareNames(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("compare the names of company %q: %w", c.ID, err)
 	}
-	s.db.doubt.settle(c.Actions.Chain, generation, broken)
+	s.db.Names().Settle(c.Actions.Chain, generation, broken)
 	return r, nil
 }
 
@@ -105,7 +106,7 @@ func (r *comparison) compareRights(ctx context.Context) error {
 		return fmt.Errorf("compare the tables of company %q: %w", c.ID, err)
 	}
 	// read after the rows: what was deleted meanwhile had expired by it
-	newest, err := r.store.newestOf(ctx, c.Chain)
+	newest, err := r.store.Expired.newestOf(ctx, c.Chain)
 	if err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func (r *comparison) compareRights(ctx context.Context) error {
 		r.add(d)
 	}
 	err = r.dropTouched(ctx)
-	if err == nil && c.Chain == Installation {
+	if err == nil && c.Chain == db.Installation {
 		err = errors.Join(r.compareCompanies(ctx), r.compareTokens(ctx))
 	}
 	if err != nil {
@@ -248,14 +249,14 @@ func (s Companies) Numbers(ctx context.Context, after int64) iter.Seq2[int64, er
 		err = rows.Scan(&number)
 		return number, err
 	}
-	return list(ctx, s.db, "companies", scan, `SELECT id FROM company WHERE id > ? AND id < ? ORDER BY id`,
-		func(last int64) []any { return []any{max(last, after), int64(Installation)} })
+	return db.List(ctx, s.db.DB, "companies", scan, `SELECT id FROM company WHERE id > ? AND id < ? ORDER BY id`,
+		func(last int64) []any { return []any{max(last, after), int64(db.Installation)} })
 }
 
 // Count returns the number of companies but the installation, as their numbers go.
 func (s Companies) Count(ctx context.Context) (n int64, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
-		return r.one([]any{&n}, `SELECT coalesce(max(id), 0) FROM company WHERE id < ?`, int64(Installation))
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&n}, `SELECT coalesce(max(id), 0) FROM company WHERE id < ?`, int64(db.Installation))
 	})
 	if err != nil {
 		return 0, fmt.Errorf("count companies: %w", err)
@@ -264,17 +265,17 @@ func (s Companies) Count(ctx context.Context) (n int64, err error) {
 }
 
 // ControlChain returns the chain ID of a company's control log.
-func ControlChain(company int64) int64 { return Control.ChainID(company) }
+func ControlChain(company int64) int64 { return db.Control.ChainID(company) }
 
 // named returns a company with only its names and chain IDs, for uses that need no key and check no
 // row.
 func (s Companies) named(ctx context.Context, number int64) (*Company, error) {
-	number, _ = logOf(number)
+	number, _ = db.LogOf(number)
 	c := &Company{Chain: number}
-	c.Actions.Name, c.Actions.Chain = Actions, Actions.ChainID(number)
-	c.Control.Name, c.Control.Chain = Control, Control.ChainID(number)
-	err := s.db.read(ctx, func(r *conn) error {
-		return r.one([]any{&c.ID}, `SELECT company_id FROM company WHERE id = ?`, number)
+	c.Actions.Name, c.Actions.Chain = db.Actions, db.Actions.ChainID(number)
+	c.Control.Name, c.Control.Chain = db.Control, db.Control.ChainID(number)
+	err := s.db.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&c.ID}, `SELECT company_id FROM company WHERE id = ?`, number)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("company of chain %d: %w", number, err)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -55,9 +56,9 @@ func (s Tables) checkScope(ctx context.Context, number int64, of scope, pace Pac
 		return s.noted(c, err)
 	}
 	if of == everything {
-		s.db.changed.remove(c.Chain)
+		s.changed.remove(c.Chain)
 	}
-	if s.db.writer == nil {
+	if s.db.IsReadOnly() {
 		return nil
 	}
 	if len(found.unlisted) > 0 {
@@ -87,7 +88,7 @@ func (s Tables) enter(
 		step := rows[:min(adoptStep, len(rows))]
 		rows = rows[len(step):]
 		isLast := len(rows) == 0
-		_, err := s.db.change(ctx, func(w *conn) (drafts []chain.Draft, err error) {
+		_, err := s.db.Change(ctx, func(w *db.Conn) (drafts []chain.Draft, err error) {
 			for _, d := range step {
 				event, err := s.rowEvent(w, c, action, d)
 				if err == nil && action == RowAccepted && d.Table == webhookTable.name {
@@ -132,7 +133,7 @@ func (s Tables) enter(
 // rowEvent reads a row again, in the transaction that records it. The row of the company itself is
 // in the last record instead.
 func (s Tables) rowEvent(
-	w *conn, c *Company, action ControlAction, d *projection.Difference,
+	w *db.Conn, c *Company, action ControlAction, d *projection.Difference,
 ) (e controlEvent, err error) {
 	if d.Table == projection.TableName || d.Table == projection.TableSession {
 		return controlEvent{action, subjectName(d.Row), map[string]any{"table": d.Table, "name": d.Row, "row": nil}}, nil
@@ -143,7 +144,7 @@ func (s Tables) rowEvent(
 	case projection.TableToken, projection.TableFederatedToken:
 		hash, err := hex.DecodeString(d.Row)
 		if err == nil {
-			_, err = w.exec(`DELETE FROM `+d.Table+` WHERE substr(hash, 1, ?) = ?`, len(hash), hash)
+			_, err = w.Exec(`DELETE FROM `+d.Table+` WHERE substr(hash, 1, ?) = ?`, len(hash), hash)
 		}
 		return e, err
 	}
@@ -160,13 +161,13 @@ func (s Tables) rowEvent(
 		query, args = query+" AND "+t.title+" = ?2", append(args, key)
 	}
 	var has any // null if the row is gone
-	found, err := row(w, func(rows *sql.Rows) (obeyedRow, error) {
+	found, err := db.Row(w, func(rows *sql.Rows) (obeyedRow, error) {
 		return t.scan(s.db, c, rows)
 	}, query, args...)
 	switch {
 	case err == nil:
 		has = found.row
-	case !errors.Is(err, ErrNotFound):
+	case !errors.Is(err, db.ErrNotFound):
 		return e, err
 	}
 	name := d.Row
@@ -178,12 +179,12 @@ func (s Tables) rowEvent(
 
 // settingsEvent records in the log of a company all settings in which it differs from what the last
 // start has stored.
-func (s Tables) settingsEvent(w *conn, c *Company) (e controlEvent, err error) {
+func (s Tables) settingsEvent(w *db.Conn, c *Company) (e controlEvent, err error) {
 	trust, err := sharedSettings(w)
 	if err != nil {
 		return e, err
 	}
-	changed, err := s.db.unlikeLogged(w, c, trust)
+	changed, err := s.db.Settings.unlikeLogged(w, c, trust)
 	return settingsChanged(changed), err
 }
 
@@ -192,9 +193,9 @@ func (s Tables) settingsEvent(w *conn, c *Company) (e controlEvent, err error) {
 func (s Tables) Compare(
 	ctx context.Context, company string,
 ) (c *Company, differences []*projection.Difference, more int64, err error) {
-	listed, err := s.db.listCompanies(ctx, `company_id = ?`, company)
+	listed, err := listCompanies(ctx, s.db, `company_id = ?`, company)
 	if err == nil && len(listed) == 0 {
-		err = ErrNotFound
+		err = db.ErrNotFound
 	}
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("company %q: %w", company, err)
@@ -226,8 +227,8 @@ func (s Tables) Accept(ctx context.Context, c *Company, differences []*projectio
 		map[string]any{"reason": reason, "rows": len(differences)}); err != nil {
 		return fmt.Errorf("accept the tables of company %q: %w", c.ID, err)
 	}
-	s.db.changed.remove(c.Chain)
-	s.db.doubt.settle(c.Actions.Chain, s.db.doubt.now(), nil)
+	s.changed.remove(c.Chain)
+	s.db.Names().Settle(c.Actions.Chain, s.db.Names().Now(), nil)
 	return nil
 }
 

@@ -73,20 +73,20 @@ func (s Tables) Changeable(ctx context.Context, by Caller) error {
 // intact is Changeable for what is written with a control record: of that the log's writer knows
 // whether the company is suspended, and nothing has to be read first.
 func (s Tables) intact(company int64) error {
-	if err := s.db.halted.of(company); err != nil {
+	if err := s.db.Rollback.halted.of(company); err != nil {
 		return err
 	}
-	return s.db.changed.of(company)
+	return s.changed.of(company)
 }
 
 // Changed returns the first difference of each company that has one, each a *TablesChangedError.
-func (s Tables) Changed() []error { return s.db.changed.all() }
+func (s Tables) Changed() []error { return s.changed.all() }
 
 // Differing returns the numbers of the companies that have a difference, with the lengths of their
 // control logs: a longer one may say what the tables have.
 func (s Tables) Differing(ctx context.Context) (map[int64]int64, error) {
 	lengths := map[int64]int64{}
-	for _, number := range s.db.changed.companies() {
+	for _, number := range s.changed.companies() {
 		head, _, err := s.db.Tip(ctx, ControlChain(number))
 		if err != nil {
 			return nil, err

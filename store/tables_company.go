@@ -8,21 +8,22 @@ import (
 	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/crypto/keys"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
 // check compares the row of a company, and the names of its logs, with its control log, and sets
 // c.complete. latest is the newest record about the company.
-func (s Companies) check(r *conn, c *Company, metadata sql.NullString, latest sql.NullInt64) error {
+func (s Companies) check(r *db.Conn, c *Company, metadata sql.NullString, latest sql.NullInt64) error {
 	// the first record always names the company
-	first, err := r.controlRecord(c, sql.NullInt64{Int64: recordID(c.Control.Chain, 0), Valid: true})
-	if errors.Is(err, ErrNotFound) {
+	first, err := controlRecord(r, c, sql.NullInt64{Int64: db.RecordID(c.Control.Chain, 0), Valid: true})
+	if errors.Is(err, db.ErrNotFound) {
 		return nil // nothing was recorded yet
 	}
 	if err != nil {
 		return s.db.Tables.noted(c, err)
 	}
-	newest, err := r.controlRecord(c, latest)
+	newest, err := controlRecord(r, c, latest)
 	if err != nil {
 		return s.db.Tables.noted(c, err)
 	}
@@ -43,7 +44,7 @@ func (s Companies) check(r *conn, c *Company, metadata sql.NullString, latest sq
 // noted remembers a *TablesChangedError of a company.
 func (s Tables) noted(c *Company, err error) error {
 	if errors.Is(err, ErrTablesChanged) {
-		s.db.changed.add(c.Chain, err)
+		s.changed.add(c.Chain, err)
 	}
 	return err
 }
@@ -58,7 +59,7 @@ type ringKey struct {
 
 // keyCheck compares the relevant keys of a company, newest first, with the control log.
 type keyCheck struct {
-	*conn
+	*db.Conn
 	company *Company
 	keys    []ringKey
 
@@ -90,7 +91,7 @@ func (k *keyCheck) difference() (*projection.Difference, error) {
 			return &projection.Difference{Table: projection.TableSigningKey, Row: name, Index: index, What: what}, nil
 		}
 		k.endedAt, k.exact = origin.PreviousEnded, origin.Exact
-		if at, err := parseTime(origin.PreviousEnded); err == nil && origin.Compromised {
+		if at, err := db.ParseTime(origin.PreviousEnded); err == nil && origin.Compromised {
 			k.compromisedFrom = chain.FormatTime(at.Add(-cred.MaxPassportTTL))
 		}
 	}
@@ -116,11 +117,11 @@ func (k *keyCheck) wrong(key ringKey, name string, origin *projection.KeyOrigin)
 func (k *keyCheck) origin(key ringKey) (*projection.KeyOrigin, int64, error) {
 	for _, subject := range []string{signingKeys.about(keys.Describe(key.public).KID), subjectCompany(k.company.ID)} {
 		var id sql.NullInt64
-		err := k.one([]any{&id}, `SELECT `+aboutSubject("CAST(?1 AS BIGINT)", "?2", "", "ASC"), k.company.Chain, subject)
+		err := k.One([]any{&id}, `SELECT `+aboutSubject("CAST(?1 AS BIGINT)", "?2", "", "ASC"), k.company.Chain, subject)
 		if err != nil {
 			return nil, -1, err
 		}
-		l, err := k.controlRecord(k.company, id)
+		l, err := controlRecord(k.Conn, k.company, id)
 		if err != nil {
 			return nil, -1, err
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -32,14 +33,14 @@ func aboutSubject(company, subject, further, order string) string {
 
 // controlRecord reads a control record by ID, or returns nil for none, and checks its hash.
 // Somebody who alters a row and its record leaves a wrong hash, or a chain that does not verify.
-func (c *conn) controlRecord(company *Company, id sql.NullInt64) (*projection.Latest, error) {
+func controlRecord(c *db.Conn, company *Company, id sql.NullInt64) (*projection.Latest, error) {
 	if !id.Valid {
 		return nil, nil
 	}
-	r := chain.Record{Index: id.Int64 & indexMask}
+	r := chain.Record{Index: id.Int64 & db.IndexMask}
 	var hash []byte
 	var payload string
-	if err := c.one([]any{&hash, &r.Timestamp, &payload}, `SELECT hash, timestamp, payload FROM record WHERE id = ?`,
+	if err := c.One([]any{&hash, &r.Timestamp, &payload}, `SELECT hash, timestamp, payload FROM record WHERE id = ?`,
 		id.Int64); err != nil {
 		return nil, err
 	}
@@ -66,6 +67,6 @@ func (s Tables) checked(company *Company, d *projection.Difference) error {
 		return nil
 	}
 	err := changedTables(company, d)
-	s.db.changed.add(company.Chain, err)
+	s.changed.add(company.Chain, err)
 	return fmt.Errorf("%w", err)
 }

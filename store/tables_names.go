@@ -12,6 +12,8 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/jcs"
+	"attestd/store/db"
+	"attestd/store/ledger"
 	"attestd/store/names"
 	"attestd/store/projection"
 )
@@ -90,7 +92,7 @@ func (r *comparison) names(ctx context.Context) (*nameComparison, error) {
 		return nil, err
 	}
 	n := &nameComparison{comparison: r, head: head, listed: map[names.Session]bool{}, unlisted: map[names.Session]bool{}}
-	if n.newest, err = r.store.newestOf(ctx, r.company.Chain); err != nil {
+	if n.newest, err = r.store.Expired.newestOf(ctx, r.company.Chain); err != nil {
 		return nil, err
 	}
 	if err := n.eachPage(ctx, n.records); err != nil {
@@ -105,7 +107,7 @@ func (r *comparison) names(ctx context.Context) (*nameComparison, error) {
 // repairNames makes the names and sessions of a company what its records say.
 func (s Tables) repairNames(ctx context.Context, c *Company) error {
 	r := &comparison{store: s.db, company: c, state: projection.New(c.ID)}
-	if err := s.db.read(ctx, func(conn *conn) error { return r.readNameState(conn) }); err != nil {
+	if err := s.db.Read(ctx, func(conn *db.Conn) error { return r.readNameState(conn) }); err != nil {
 		return err
 	}
 	n, err := r.names(ctx)
@@ -115,7 +117,7 @@ func (s Tables) repairNames(ctx context.Context, c *Company) error {
 	// a row that is of no record where it leads may have the name of another one
 	slices.SortStableFunc(n.repairs, func(a, b repair) int { return cmp.Compare(a.order(), b.order()) })
 	for step := range slices.Chunk(n.repairs, adoptStep) {
-		if err := s.db.write(ctx, func(w *conn) error {
+		if err := s.db.Write(ctx, func(w *db.Conn) error {
 			for i := range step {
 				if err := step[i].carryOut(w, c); err != nil {
 					return err
@@ -137,14 +139,14 @@ func (r *repair) order() int {
 	return 1
 }
 
-func (r *repair) carryOut(w *conn, c *Company) (err error) {
+func (r *repair) carryOut(w *db.Conn, c *Company) (err error) {
 	switch {
 	case r.put != nil:
-		_, err = w.exec(insertKept[1], c.Chain, r.put.Name[:], r.put.Request[:], r.put.index, chain.LastTime.UnixMilli())
+		_, err = w.Exec(ledger.InsertKeyEntries[1], c.Chain, r.put.Name[:], r.put.Request[:], r.put.index, chain.LastTime.UnixMilli())
 	case r.session != (names.Session{}):
-		_, err = w.exec(insertSession, c.Chain, r.session.AgentID, r.session.Key, r.session.ID)
+		_, err = w.Exec(insertSession, c.Chain, r.session.AgentID, r.session.Key, r.session.ID)
 	default:
-		_, err = w.exec(`DELETE FROM idempotency_key WHERE chain = ? AND name = ?`, c.Chain, r.remove[:])
+		_, err = w.Exec(`DELETE FROM idempotency_key WHERE chain = ? AND name = ?`, c.Chain, r.remove[:])
 	}
 	return err
 }
@@ -153,19 +155,19 @@ func (r *repair) carryOut(w *conn, c *Company) (err error) {
 func subjectName(name string) string { return "name:" + name }
 
 // readNameState reads what of the control log a comparison of names needs.
-func (r *comparison) readNameState(c *conn) (err error) {
-	if r.state, _, err = r.store.loggedSettings(c, r.company); err != nil {
+func (r *comparison) readNameState(c *db.Conn) (err error) {
+	if r.state, _, err = r.store.Settings.loggedSettings(c, r.company); err != nil {
 		return err
 	}
-	first, last := RecordIDs(r.company.Control.Chain)
-	return c.each(func(rows *sql.Rows) error {
+	first, last := db.RecordIDs(r.company.Control.Chain)
+	return c.Each(func(rows *sql.Rows) error {
 		var id int64
 		var timestamp string
 		var payload []byte
 		if err := rows.Scan(&id, &timestamp, &payload); err != nil {
 			return err
 		}
-		err := r.state.Apply(id&indexMask, timestamp, payload)
+		err := r.state.Apply(id&db.IndexMask, timestamp, payload)
 		if unread := (*projection.RecordError)(nil); errors.As(err, &unread) {
 			err = nil // the replay reports it
 		}
@@ -185,10 +187,10 @@ func (n *nameComparison) differs(d *projection.Difference, by repair) {
 }
 
 // eachPage calls page for all records, page by page, with a pause after each.
-func (n *nameComparison) eachPage(ctx context.Context, page func(c *conn, from, to int64) error) error {
+func (n *nameComparison) eachPage(ctx context.Context, page func(c *db.Conn, from, to int64) error) error {
 	for from := int64(0); from < n.head.Length; from += namesPage {
 		began := time.Now()
-		err := n.store.read(ctx, func(c *conn) error { return page(c, from, min(from+namesPage, n.head.Length)) })
+		err := n.store.Read(ctx, func(c *db.Conn) error { return page(c, from, min(from+namesPage, n.head.Length)) })
 		if err == nil {
 			err = n.pace.rest(ctx, began)
 		}
@@ -210,9 +212,9 @@ type expectedName struct {
 }
 
 // records compares a page of records with their names.
-func (n *nameComparison) records(c *conn, from, to int64) error {
+func (n *nameComparison) records(c *db.Conn, from, to int64) error {
 	var expected []expectedName
-	err := c.records(n.company.Actions.Chain, from, to, "ORDER BY id", func(r *chain.Record) error {
+	err := c.Records(n.company.Actions.Chain, from, to, "ORDER BY id", func(r *chain.Record) error {
 		if r.IsPruned() {
 			return nil
 		}
@@ -243,7 +245,7 @@ func (n *nameComparison) records(c *conn, from, to int64) error {
 			wanted = append(wanted, expected[i].former)
 		}
 	}
-	rows, err := c.nameRows(n.company.Chain, wanted)
+	rows, err := nameRows(c, n.company.Chain, wanted)
 	if err != nil {
 		return err
 	}
@@ -256,24 +258,24 @@ func (n *nameComparison) records(c *conn, from, to int64) error {
 }
 
 // nameRows reads rows by their names.
-func (c *conn) nameRows(number int64, wanted []chain.Hash) (map[chain.Hash]nameRow, error) {
+func nameRows(c *db.Conn, number int64, wanted []chain.Hash) (map[chain.Hash]nameRow, error) {
 	found := make(map[chain.Hash]nameRow, len(wanted))
-	err := inPieces(len(wanted), func(from, to int) error {
-		args := append(make([]any, 0, 1+keysAtOnce), number)
+	err := ledger.InPieces(len(wanted), func(from, to int) error {
+		args := append(make([]any, 0, 1+ledger.KeysAtOnce), number)
 		for i := from; i < to; i++ {
 			args = append(args, wanted[i][:])
 		}
-		return c.each(func(rows *sql.Rows) error {
+		return c.Each(func(rows *sql.Rows) error {
 			r, err := scanNameRow(rows)
 			found[r.name] = r
 			return err
-		}, selectKept[to-from], args...)
+		}, ledger.SelectKeyEntries[to-from], args...)
 	})
 	return found, err
 }
 
 // name compares a name that a record has with its row.
-func (n *nameComparison) name(c *conn, e *expectedName, rows map[chain.Hash]nameRow) error {
+func (n *nameComparison) name(c *db.Conn, e *expectedName, rows map[chain.Hash]nameRow) error {
 	row, is := rows[e.Name]
 	if !is && e.former != (chain.Hash{}) {
 		row, is = rows[e.former]
@@ -310,8 +312,8 @@ func (n *nameComparison) name(c *conn, e *expectedName, rows map[chain.Hash]name
 }
 
 // isTwice reports whether the record that a row leads to has the name as well.
-func (n *nameComparison) isTwice(c *conn, e *expectedName, row *nameRow) (bool, error) {
-	r, err := c.record(n.company.Chain, row.index)
+func (n *nameComparison) isTwice(c *db.Conn, e *expectedName, row *nameRow) (bool, error) {
+	r, err := ledger.ReadRecord(c, n.company.Chain, row.index)
 	if errors.Is(err, chain.ErrMissing) {
 		return false, nil
 	}
@@ -326,11 +328,11 @@ func (n *nameComparison) isTwice(c *conn, e *expectedName, row *nameRow) (bool, 
 // is of before the programs that write such names, or a server has deleted it, with those of all
 // records before it, because its session had no new record for LeastSessions. Both follow from the
 // logs alone, whatever a clock says.
-func (n *nameComparison) mayBeGone(c *conn, e *expectedName) (bool, error) {
+func (n *nameComparison) mayBeGone(c *db.Conn, e *expectedName) (bool, error) {
 	if identified := n.state.IdentifiedAt; identified == "" || e.timestamp < identified {
 		return true, nil
 	}
-	at, err := parseTime(e.timestamp)
+	at, err := db.ParseTime(e.timestamp)
 	if err != nil {
 		return false, err
 	}
@@ -341,14 +343,14 @@ func (n *nameComparison) mayBeGone(c *conn, e *expectedName) (bool, error) {
 	series := e.session.Series()
 	first, before, after := series.At(0), series.At(e.index), series.At(1<<62)
 	var name, text string
-	err = c.one([]any{&name}, `SELECT 'there' FROM idempotency_key WHERE chain = ? AND name >= ? AND name < ? AND request = ? LIMIT 1`,
+	err = c.One([]any{&name}, `SELECT 'there' FROM idempotency_key WHERE chain = ? AND name >= ? AND name < ? AND request = ? LIMIT 1`,
 		n.company.Chain, first[:], before[:], series[:])
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, db.ErrNotFound) {
 		return false, err // names go from the first on
 	}
-	err = c.one([]any{&text}, `SELECT timestamp FROM idempotency_key k JOIN record ON record.id = k.chain * 1099511627776 + k.idx
+	err = c.One([]any{&text}, `SELECT timestamp FROM idempotency_key k JOIN record ON record.id = k.chain * 1099511627776 + k.idx
 		WHERE k.chain = ? AND name > ? AND name <= ? AND request = ? ORDER BY name LIMIT 1`, n.company.Chain, before[:], after[:], series[:])
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return true, nil
 	}
 	return err == nil && text >= chain.FormatTime(end), err
@@ -357,12 +359,12 @@ func (n *nameComparison) mayBeGone(c *conn, e *expectedName) (bool, error) {
 // session requires that the session of a name has its row. One without statements may lack it: it
 // is written after the record, so a server that was ended between the two leaves it out, and a
 // comparison makes it.
-func (n *nameComparison) session(c *conn, e *expectedName) error {
+func (n *nameComparison) session(c *db.Conn, e *expectedName) error {
 	if e.session == (names.Session{}) || n.listed[e.session] || n.unlisted[e.session] {
 		return nil
 	}
 	var there bool
-	if err := c.one([]any{&there}, `SELECT EXISTS (SELECT 1 FROM agent_session WHERE company = ? AND agent_id = ? AND sid = ? AND kid = ?)`,
+	if err := c.One([]any{&there}, `SELECT EXISTS (SELECT 1 FROM agent_session WHERE company = ? AND agent_id = ? AND sid = ? AND kid = ?)`,
 		n.company.Chain, e.session.AgentID, e.session.ID, e.session.Key); err != nil {
 		return err
 	}
@@ -390,8 +392,8 @@ func (n *nameComparison) eachRow(ctx context.Context) error {
 	}
 	forGood := chain.LastTime.UnixMilli()
 	var unique int64
-	if err := n.store.read(ctx, func(c *conn) error {
-		return c.one([]any{&unique}, `SELECT count(*) FROM idempotency_key WHERE chain = ? AND expires_at >= ? AND idx >= ? AND idx < ?`,
+	if err := n.store.Read(ctx, func(c *db.Conn) error {
+		return c.One([]any{&unique}, `SELECT count(*) FROM idempotency_key WHERE chain = ? AND expires_at >= ? AND idx >= ? AND idx < ?`,
 			n.company.Chain, forGood, pruned.Records, n.head.Length)
 	}); err != nil {
 		return err
@@ -402,8 +404,8 @@ func (n *nameComparison) eachRow(ctx context.Context) error {
 	after := []byte{}
 	for more := true; more; {
 		began := time.Now()
-		err := n.store.read(ctx, func(c *conn) error {
-			page, err := all(c, scanNameRow, fmt.Sprintf(`SELECT name, request, idx, expires_at FROM idempotency_key WHERE chain = ? AND name > ?
+		err := n.store.Read(ctx, func(c *db.Conn) error {
+			page, err := db.All(c, scanNameRow, fmt.Sprintf(`SELECT name, request, idx, expires_at FROM idempotency_key WHERE chain = ? AND name > ?
 				ORDER BY name LIMIT %d`, tablePage), n.company.Chain, after)
 			if more = len(page) == tablePage; len(page) > 0 {
 				after = slices.Clone(page[len(page)-1].name[:])
@@ -426,7 +428,7 @@ func (n *nameComparison) eachRow(ctx context.Context) error {
 }
 
 // rows compares a page of rows. Their records are read in the order of the log, each once.
-func (n *nameComparison) rows(c *conn, page []nameRow, pruned int64) error {
+func (n *nameComparison) rows(c *db.Conn, page []nameRow, pruned int64) error {
 	slices.SortFunc(page, func(a, b nameRow) int { return cmp.Compare(a.index, b.index) })
 	for len(page) > 0 {
 		index := page[0].index
@@ -439,7 +441,7 @@ func (n *nameComparison) rows(c *conn, page []nameRow, pruned int64) error {
 			continue
 		}
 		found := false
-		err := c.records(n.company.Actions.Chain, index, index+1, "ORDER BY id", func(r *chain.Record) error {
+		err := c.Records(n.company.Actions.Chain, index, index+1, "ORDER BY id", func(r *chain.Record) error {
 			found = true
 			return n.row(r, of)
 		})
@@ -448,7 +450,7 @@ func (n *nameComparison) rows(c *conn, page []nameRow, pruned int64) error {
 		}
 		if !found && index >= n.head.Length { // appended since, perhaps by another server
 			var length int64
-			if err := c.one([]any{&length}, `SELECT length FROM head WHERE chain = ?`, n.company.Chain); err != nil {
+			if err := c.One([]any{&length}, `SELECT length FROM head WHERE chain = ?`, n.company.Chain); err != nil {
 				return err
 			}
 			found = index < length

@@ -21,7 +21,7 @@ import (
 // statement.
 func named(t testing.TB, s *store.Store, c *store.Company) chain.Draft {
 	t.Helper()
-	must(t, s.RecordStart(ctx, nil))
+	must(t, s.Settings.RecordStart(ctx, nil))
 	key := got(jose.GenerateKey(jose.EdDSA))(t)
 	must(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: key.Key().Thumbprint, ID: "run"}))
 	var last chain.Draft
@@ -187,7 +187,7 @@ func TestNamesOfALongLog(t *testing.T) {
 	storetest.AboutFile(t)
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
-	must(t, s.RecordStart(ctx, nil))
+	must(t, s.Settings.RecordStart(ctx, nil))
 	key := got(jose.GenerateKey(jose.EdDSA))(t)
 	must(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: key.Key().Thumbprint, ID: "run"}))
 	const records = 20_000
@@ -224,7 +224,7 @@ func TestNamesThatRetentionDeletesMayBeMissing(t *testing.T) {
 	at := &clocks{wall: now}
 	k := newKeeper(t, path, at)
 	k.keep.Sessions = store.LeastSessions
-	must(t, k.RecordStart(ctx, nil))
+	must(t, k.Settings.RecordStart(ctx, nil))
 	c, _ := company(t, k.Store, "acme")
 	say := func(session string) {
 		got(once(t, k.Store, inSession(c, session, "")))(t)

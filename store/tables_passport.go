@@ -2,22 +2,24 @@ package store
 
 import (
 	"database/sql"
+
+	"attestd/store/db"
 )
 
 // load reads a passport and checks it against the control log.
-func (s Passports) load(r *conn, company *Company, jti string) (p Passport, err error) {
+func (s Passports) load(r *db.Conn, company *Company, jti string) (p Passport, err error) {
 	var latest, disabling sql.NullInt64
-	p, err = row(r, func(rows *sql.Rows) (Passport, error) { return passports.scanAnd(rows, &latest, &disabling) },
+	p, err = db.Row(r, func(rows *sql.Rows) (Passport, error) { return passports.scanAnd(rows, &latest, &disabling) },
 		"SELECT "+passports.list("p")+", latest, "+firstDisabling("company", "agent_id", "latest")+
 			" FROM (SELECT *, "+passports.latest("passport")+" AS latest FROM passport WHERE jti = ? AND company = ?) AS p", jti, company.Chain)
 	if err != nil {
 		return Passport{}, err
 	}
-	l, err := r.controlRecord(company, latest)
+	l, err := controlRecord(r, company, latest)
 	if err != nil {
 		return Passport{}, s.db.Tables.noted(company, err)
 	}
-	disabled, err := r.controlRecord(company, disabling)
+	disabled, err := controlRecord(r, company, disabling)
 	if err != nil {
 		return Passport{}, s.db.Tables.noted(company, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/crypto/jcs"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -51,16 +52,16 @@ const tablePage = 1024
 
 // readTables compares every row of the company that the service obeys.
 func (r *comparison) readTables(ctx context.Context) error {
-	if err := r.store.read(ctx, func(c *conn) error {
+	if err := r.store.Read(ctx, func(c *db.Conn) error {
 		has, err := r.store.Tables.companyRow(c, r.company)
 		if err != nil {
 			return err
 		}
 		r.add(r.rows.Company(has))
-		return c.each(func(rows *sql.Rows) error {
+		return c.Each(func(rows *sql.Rows) error {
 			var name, id, origin string
 			err := rows.Scan(&name, &id, &origin)
-			if err == nil && !strings.HasSuffix(origin, logPath+id) {
+			if err == nil && !strings.HasSuffix(origin, db.LogPath+id) {
 				r.add(&projection.Difference{Table: "log", Row: name, Index: -1, What: fmt.Sprintf("has the ID %q, and the origin %q", id, origin)})
 			}
 			return err
@@ -89,8 +90,8 @@ func (r *comparison) readTable(ctx context.Context, t *obeyedTable) error {
 		}
 		began := time.Now()
 		var last obeyedRow
-		err := r.store.read(ctx, func(c *conn) error {
-			return c.each(func(rows *sql.Rows) error {
+		err := r.store.Read(ctx, func(c *db.Conn) error {
+			return c.Each(func(rows *sql.Rows) error {
 				row, err := t.scan(r.store, r.company, rows)
 				if err != nil {
 					return err
@@ -116,9 +117,9 @@ func (r *comparison) readTable(ctx context.Context, t *obeyedTable) error {
 }
 
 // companyRow reads the row of a company.
-func (s Tables) companyRow(c *conn, company *Company) (has projection.Company, err error) {
+func (s Tables) companyRow(c *db.Conn, company *Company) (has projection.Company, err error) {
 	var metadata sql.NullString
-	err = c.one([]any{&has.RegisteredAt, &metadata, &has.Actions, &has.Control}, `SELECT registered_at, metadata, a.origin, c.origin FROM company
+	err = c.One([]any{&has.RegisteredAt, &metadata, &has.Actions, &has.Control}, `SELECT registered_at, metadata, a.origin, c.origin FROM company
 		JOIN log a ON a.company = company.id AND a.name = 'actions' JOIN log c ON c.company = company.id AND c.name = 'control' WHERE company.id = ?`, company.Chain)
 	has.MetadataHash = hashOf(rawOrNil(metadata))
 	return has, err
@@ -127,20 +128,20 @@ func (s Tables) companyRow(c *conn, company *Company) (has projection.Company, e
 // readSettings compares what was given to the last start, and what the database is, with what the
 // log says of it.
 func (r *comparison) readSettings(ctx context.Context) error {
-	return r.store.read(ctx, func(c *conn) error {
+	return r.store.Read(ctx, func(c *db.Conn) error {
 		var text string
-		if err := c.one([]any{&text}, `SELECT coalesce((SELECT value FROM setting WHERE name = ?), '{}')`, trustSetting); err != nil {
+		if err := c.One([]any{&text}, `SELECT coalesce((SELECT value FROM setting WHERE name = ?), '{}')`, trustSetting); err != nil {
 			return err
 		}
 		given := map[string]string{}
 		if err := json.Unmarshal([]byte(text), &given); err != nil {
 			return err
 		}
-		is, err := r.store.readIdentity(c)
+		is, err := r.store.Settings.readIdentity(c)
 		if err != nil {
 			return err
 		}
-		if !r.store.unsealed { // it cannot be told
+		if !r.store.IsUnsealed() { // it cannot be told
 			is[projection.SettingRowKey] = r.state.Settings[projection.SettingRowKey]
 		}
 		r.add(r.rows.Settings(given))

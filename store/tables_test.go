@@ -20,6 +20,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 	"attestd/store/names"
 	"attestd/store/storetest"
 )
@@ -338,7 +339,7 @@ func TestRunningServerFindsEveryChangedRight(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			path := storetest.Copy(t, start)
 			s := open(t, path)
-			must(t, s.RecordStart(ctx, map[string]string{"registration": "open"}))
+			must(t, s.Settings.RecordStart(ctx, map[string]string{"registration": "open"}))
 			if errs := looksAt(t, s, 0); len(errs) > 0 {
 				t.Fatalf("before: %v", errs)
 			}
@@ -360,7 +361,7 @@ func looksAt(t testing.TB, s *store.Store, seen int64) []error {
 	if s.Tables.ExternalWrites() == seen {
 		return s.Tables.Changed()
 	}
-	numbers := []int64{store.Installation}
+	numbers := []int64{db.Installation}
 	for number, err := range s.Companies.Numbers(ctx, 0) {
 		must(t, err)
 		numbers = append(numbers, number)
@@ -474,7 +475,7 @@ func TestBelievedColumnsAreDocumented(t *testing.T) {
 func filled(t *testing.T) string {
 	t.Helper()
 	s, path := fresh(t)
-	must(t, s.RecordStart(ctx, map[string]string{"registration": "open"}))
+	must(t, s.Settings.RecordStart(ctx, map[string]string{"registration": "open"}))
 	c := fill(t, s, "acme")
 	company(t, s, "zoo")
 	named(t, s, c)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -17,7 +18,7 @@ import (
 // cannot be told where the database has HMACs in place of the hashes of tokens, over which those
 // of their rows are: there a changed row is refused when it is used.
 func (r *comparison) compareTokens(ctx context.Context) error {
-	if !r.store.unsealed || r.store.settings.Sealing.HasLookup() {
+	if !r.store.IsUnsealed() || r.store.Sealing().HasLookup() {
 		return nil
 	}
 	for _, t := range []struct {
@@ -42,15 +43,15 @@ func (r *comparison) compareTokensOf(ctx context.Context, table, query string, s
 	for after, n := []byte{}, tablePage; n == tablePage; {
 		n = 0
 		began := time.Now()
-		err := r.store.read(ctx, func(c *conn) error {
+		err := r.store.Read(ctx, func(c *db.Conn) error {
 			key, err := r.store.Credentials.readTokenKey(c)
-			if errors.Is(err, ErrNotFound) { // so no token counts
+			if errors.Is(err, db.ErrNotFound) { // so no token counts
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			return c.each(func(rows *sql.Rows) error {
+			return c.Each(func(rows *sql.Rows) error {
 				row, mac, err := scan(rows)
 				if err != nil {
 					return err

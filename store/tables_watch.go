@@ -7,21 +7,22 @@ import (
 	"errors"
 	"fmt"
 
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
 // Look notices that somebody else has written the file, which ExternalWrites counts, although
 // nothing is written. It does nothing on PostgreSQL, where other servers write.
 func (s Tables) Look(ctx context.Context) error {
-	if s.db.writer == nil || s.db.isPostgres {
+	if s.db.IsReadOnly() || s.db.MultiWriter() {
 		return nil
 	}
-	return s.db.write(ctx, func(*conn) error { return nil })
+	return s.db.Write(ctx, func(*db.Conn) error { return nil })
 }
 
 // RowsAreSigned reports whether the control logs demand that each row which may have an HMAC has
 // one.
-func (s Tables) RowsAreSigned() bool { return s.db.rowsSigned.Load() }
+func (s Tables) RowsAreSigned() bool { return s.rowsSigned.Load() }
 
 // WebhookWatch knows the rows of webhooks that were compared. Its zero value knows none.
 type WebhookWatch struct {
@@ -40,12 +41,12 @@ func (s Tables) CheckWebhooks(ctx context.Context, w *WebhookWatch) error {
 	now := map[webhookName][sha256.Size]byte{}
 	for after, n := any(int64(0)), tablePage; n == tablePage; {
 		var page []macRow
-		err := s.db.read(ctx, func(c *conn) (err error) {
-			k, err := s.db.rowKey(c)
+		err := s.db.Read(ctx, func(c *db.Conn) (err error) {
+			k, err := s.rowKey(c)
 			if err != nil {
 				return err
 			}
-			page, err = all(c, webhookTable.scan, fmt.Sprintf(`SELECT %s FROM webhook WHERE id > ? ORDER BY id LIMIT %d`, webhookTable.all(), tablePage), after)
+			page, err = db.All(c, webhookTable.scan, fmt.Sprintf(`SELECT %s FROM webhook WHERE id > ? ORDER BY id LIMIT %d`, webhookTable.all(), tablePage), after)
 			for i := 0; err == nil && i < len(page); i++ {
 				if wrong := s.authentic(c, &k, &page[i]); !errors.Is(wrong, ErrTablesChanged) {
 					err = wrong
@@ -95,16 +96,16 @@ func (r *macRow) still() [sha256.Size]byte {
 func (s Tables) checkWebhook(ctx context.Context, name webhookName) error {
 	c, err := s.db.Companies.OfChain(ctx, name.company)
 	if err == nil {
-		err = s.db.read(ctx, func(r *conn) error {
+		err = s.db.Read(ctx, func(r *db.Conn) error {
 			err := s.db.Webhooks.check(r, c, name.id)
-			if !errors.Is(err, ErrNotFound) {
+			if !errors.Is(err, db.ErrNotFound) {
 				return err
 			}
 			var id sql.NullInt64
-			if err := r.one([]any{&id}, `SELECT `+aboutSubject("CAST(?1 AS BIGINT)", "?2", "", "DESC"), c.Chain, webhookTable.about(name.id)); err != nil {
+			if err := r.One([]any{&id}, `SELECT `+aboutSubject("CAST(?1 AS BIGINT)", "?2", "", "DESC"), c.Chain, webhookTable.about(name.id)); err != nil {
 				return err
 			}
-			l, err := r.controlRecord(c, id)
+			l, err := controlRecord(r, c, id)
 			if err != nil || l == nil || l.Action() == string(WebhookDeleted) {
 				return err
 			}
@@ -116,8 +117,26 @@ func (s Tables) checkWebhook(ctx context.Context, name webhookName) error {
 		_ = s.noted(&Company{Chain: name.company}, err)
 		return nil
 	}
-	if errors.Is(err, ErrNotFound) { // a company that is gone, which verification reports
+	if errors.Is(err, db.ErrNotFound) { // a company that is gone, which verification reports
 		return nil
 	}
 	return err
+}
+
+// ExternalWrites returns how often somebody else has written the file, as far as this process has
+// noticed. On PostgreSQL nothing shows that.
+func (s Tables) ExternalWrites() int64 { return s.db.Names().Now() }
+
+// Doubted has a token when somebody else has written the file, or a company waits for the
+// comparison of its names. Waiting says which companies wait.
+func (s Tables) Doubted() <-chan struct{} { return s.db.Names().Wake }
+
+// Waiting returns the companies that wait for the comparison of their names, by number, and forgets
+// them.
+func (s Tables) Waiting() (numbers []int64) {
+	for _, number := range s.db.Names().Drain() {
+		company, _ := db.LogOf(number)
+		numbers = append(numbers, company)
+	}
+	return numbers
 }

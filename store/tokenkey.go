@@ -12,6 +12,7 @@ import (
 	"strconv"
 
 	"attestd/store/atrest"
+	"attestd/store/db"
 )
 
 // tokenKeySetting names the setting with the key that authenticates access tokens, and the rows of
@@ -48,28 +49,28 @@ func (t tokenRow) mac(key []byte) []byte {
 }
 
 // tokenKey returns the key of the HMACs, or ErrNotFound if there is none yet.
-func (s Credentials) tokenKey(c *conn) ([]byte, error) {
-	if key := s.db.tokens.Load(); key != nil {
+func (s Credentials) tokenKey(c *db.Conn) ([]byte, error) {
+	if key := s.tokens.Load(); key != nil {
 		return *key, nil
 	}
 	key, err := s.readTokenKey(c)
 	if err == nil {
-		s.db.tokens.Store(&key)
+		s.tokens.Store(&key)
 	}
 	return key, err
 }
 
-func (s Credentials) readTokenKey(c *conn) ([]byte, error) {
+func (s Credentials) readTokenKey(c *db.Conn) ([]byte, error) {
 	var text string
-	if err := c.one([]any{&text}, `SELECT value FROM setting WHERE name = ?`, tokenKeySetting); err != nil {
+	if err := c.One([]any{&text}, `SELECT value FROM setting WHERE name = ?`, tokenKeySetting); err != nil {
 		return nil, err
 	}
 	stored, err := hex.DecodeString(text)
 	if err == nil {
-		stored, err = s.db.secrets.Open(stored, atrest.TokenKeyPlace)
+		stored, err = s.db.Secrets().Open(stored, atrest.TokenKeyPlace)
 	}
 	if err != nil || len(stored) != sha256.Size {
-		return nil, fmt.Errorf("%w: the setting %s is not what it was: %w", ErrCorrupt, tokenKeySetting, err)
+		return nil, fmt.Errorf("%w: the setting %s is not what it was: %w", db.ErrCorrupt, tokenKeySetting, err)
 	}
 	return stored, nil
 }
@@ -89,13 +90,13 @@ func (s Credentials) NonceKey(ctx context.Context) ([]byte, error) {
 // sharedKey returns the key of the HMACs, which it creates if there is none.
 func (s Credentials) sharedKey(ctx context.Context) (key []byte, err error) {
 	read := func() error {
-		return s.db.read(ctx, func(r *conn) (err error) {
+		return s.db.Read(ctx, func(r *db.Conn) (err error) {
 			key, err = s.tokenKey(r)
 			return err
 		})
 	}
-	if err = read(); errors.Is(err, ErrNotFound) {
-		err = s.db.write(ctx, func(w *conn) error {
+	if err = read(); errors.Is(err, db.ErrNotFound) {
+		err = s.db.Write(ctx, func(w *db.Conn) error {
 			_, err := s.needTokenKey(w)
 			return err
 		})
@@ -109,8 +110,8 @@ func (s Credentials) sharedKey(ctx context.Context) (key []byte, err error) {
 // knowTokenKey caches the key of the HMACs before a transaction that needs it. In one it cannot be
 // cached, because it may be of a change that fails. If it cannot be read, the transaction says why.
 func (s Credentials) knowTokenKey(ctx context.Context) {
-	if s.db.tokens.Load() == nil {
-		_ = s.db.read(ctx, func(r *conn) error {
+	if s.tokens.Load() == nil {
+		_ = s.db.Read(ctx, func(r *db.Conn) error {
 			_, err := s.tokenKey(r)
 			return err
 		})
@@ -119,18 +120,18 @@ func (s Credentials) knowTokenKey(ctx context.Context) {
 
 // needTokenKey returns the key of the HMACs in a transaction, and creates it if there is none. If
 // two servers create one, both use the first.
-func (s Credentials) needTokenKey(w *conn) ([]byte, error) {
-	if known := s.db.tokens.Load(); known != nil {
+func (s Credentials) needTokenKey(w *db.Conn) ([]byte, error) {
+	if known := s.tokens.Load(); known != nil {
 		return *known, nil
 	}
 	key, err := s.readTokenKey(w)
-	if !errors.Is(err, ErrNotFound) {
+	if !errors.Is(err, db.ErrNotFound) {
 		return key, err
 	}
 	key = make([]byte, sha256.Size)
 	_, _ = rand.Read(key) // never returns an error
-	if _, err := w.exec(`INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`,
-		tokenKeySetting, hex.EncodeToString(s.db.secrets.Keep(key, atrest.TokenKeyPlace))); err != nil {
+	if _, err := w.Exec(`INSERT INTO setting (name, value) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`,
+		tokenKeySetting, hex.EncodeToString(s.db.Secrets().Keep(key, atrest.TokenKeyPlace))); err != nil {
 		return nil, err
 	}
 	return s.readTokenKey(w) // it is cached by a later read, after the commit

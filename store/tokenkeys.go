@@ -12,6 +12,7 @@ import (
 	"attestd/chain"
 	"attestd/crypto/tokenkey"
 	"attestd/store/atrest"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -85,7 +86,7 @@ var tokenKeys = right[TokenKey, projection.TokenKey]{
 		return projection.TokenKey{Algorithm: k.Algorithm, JWK: k.jwk, SignsFrom: k.SignsFrom, EndedAt: k.EndedAt, Compromised: k.CompromisedAt != ""}
 	},
 	wrong: func(s *Store, c *Company, k *TokenKey) string {
-		if k.stored == nil || !s.unsealed {
+		if k.stored == nil || !s.IsUnsealed() {
 			return ""
 		}
 		err := s.TokenKeys.parse(c, k)
@@ -111,8 +112,8 @@ type tokenKeySet struct {
 }
 
 func (s TokenKeys) known(ctx context.Context, by Caller) (tokenKeySet, error) {
-	known, err := lookup(s.db, &s.db.tokenKeys, by.Company.Chain, by.At, func() (set tokenKeySet, err error) {
-		err = s.db.read(ctx, func(r *conn) error {
+	known, err := db.Lookup(s.sets, by.Company.Chain, by.At, func() (set tokenKeySet, err error) {
+		err = s.db.Read(ctx, func(r *db.Conn) error {
 			set, err = s.load(r, by.Company, by.At)
 			return err
 		})
@@ -126,7 +127,7 @@ func (s TokenKeys) known(ctx context.Context, by Caller) (tokenKeySet, error) {
 
 // read is known without the cache.
 func (s TokenKeys) read(ctx context.Context, by Caller) (keys []TokenKey, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
 		set, err := s.load(r, by.Company, by.At)
 		keys = set.keys
 		return err
@@ -136,10 +137,10 @@ func (s TokenKeys) read(ctx context.Context, by Caller) (keys []TokenKey, err er
 
 // load reads the keys that ended at most TokenLife ago, and compares each that is not compromised
 // with the newest control record about it.
-func (s TokenKeys) load(r *conn, company *Company, at time.Time) (set tokenKeySet, err error) {
+func (s TokenKeys) load(r *db.Conn, company *Company, at time.Time) (set tokenKeySet, err error) {
 	since := chain.FormatTime(at.Add(-TokenLife))
 	var gone sql.NullString
-	if err := r.one([]any{&gone}, `SELECT max(ended_at) FROM token_key WHERE company = ? AND ended_at <= ?`, company.Chain, since); err != nil {
+	if err := r.One([]any{&gone}, `SELECT max(ended_at) FROM token_key WHERE company = ? AND ended_at <= ?`, company.Chain, since); err != nil {
 		return set, err
 	}
 	set.gone, set.published = gone.String, new(atomic.Pointer[PublishedKeys])
@@ -165,8 +166,8 @@ func missingAlgorithms(keys []TokenKey) []string {
 }
 
 // check compares a key with the newest control record about it, and parses it.
-func (s TokenKeys) check(r *conn, company *Company, k *known[TokenKey]) error {
-	l, err := r.controlRecord(company, k.latest)
+func (s TokenKeys) check(r *db.Conn, company *Company, k *known[TokenKey]) error {
+	l, err := controlRecord(r, company, k.latest)
 	if err != nil {
 		return s.db.Tables.noted(company, err)
 	}
@@ -182,11 +183,11 @@ func (s TokenKeys) parse(company *Company, k *TokenKey) (err error) {
 		err = fmt.Errorf("it is the key %s", k.Public.KID)
 	}
 	if err != nil {
-		return fmt.Errorf("%w: token key %s: %w", ErrCorrupt, k.KID, err)
+		return fmt.Errorf("%w: token key %s: %w", db.ErrCorrupt, k.KID, err)
 	}
 	kid, stored := k.KID, k.stored
 	k.private = sync.OnceValues(func() (*tokenkey.Private, error) {
-		der, err := s.db.secrets.Open(stored, atrest.SigningTokenKeyPlace(company.Chain, kid))
+		der, err := s.db.Secrets().Open(stored, atrest.SigningTokenKeyPlace(company.Chain, kid))
 		if err != nil {
 			return nil, fmt.Errorf("private part of token key %s: %w", kid, err)
 		}
@@ -195,7 +196,7 @@ func (s TokenKeys) parse(company *Company, k *TokenKey) (err error) {
 			err = fmt.Errorf("it is that of another key")
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: private part of token key %s: %w", ErrCorrupt, kid, err)
+			return nil, fmt.Errorf("%w: private part of token key %s: %w", db.ErrCorrupt, kid, err)
 		}
 		return private, nil
 	})

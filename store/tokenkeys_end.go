@@ -2,12 +2,12 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
 	"attestd/chain"
 	"attestd/crypto/tokenkey"
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
@@ -36,9 +36,9 @@ func (s TokenKeys) prepare(ctx context.Context, by Caller) map[string]*tokenkey.
 
 // rotate lets a key follow each one that signs, after the time in which verifiers learn of it. A
 // key that does not sign yet stays.
-func (s TokenKeys) rotate(w *conn, company *Company, at time.Time, next map[string]*tokenkey.Private) (events []controlEvent, err error) {
+func (s TokenKeys) rotate(w *db.Conn, company *Company, at time.Time, next map[string]*tokenkey.Private) (events []controlEvent, err error) {
 	from := at.Add(tokenKeyNotice)
-	current, err := all(w, tokenKeys.scan, "SELECT "+tokenKeys.list("token_key")+` FROM token_key WHERE company = ? AND ended_at IS NULL ORDER BY alg`, company.Chain)
+	current, err := db.All(w, tokenKeys.scan, "SELECT "+tokenKeys.list("token_key")+` FROM token_key WHERE company = ? AND ended_at IS NULL ORDER BY alg`, company.Chain)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (s TokenKeys) rotate(w *conn, company *Company, at time.Time, next map[stri
 			}
 		}
 		ended := chain.FormatTime(from)
-		if _, err := w.exec(`UPDATE token_key SET ended_at = ? WHERE company = ? AND kid = ?`, ended, company.Chain, old.KID); err != nil {
+		if _, err := w.Exec(`UPDATE token_key SET ended_at = ? WHERE company = ? AND kid = ?`, ended, company.Chain, old.KID); err != nil {
 			return nil, err
 		}
 		created, err := s.insert(w, company, private, at, from)
@@ -67,8 +67,8 @@ func (s TokenKeys) rotate(w *conn, company *Company, at time.Time, next map[stri
 
 // endCompromised declares all keys compromised whose tokens may be valid, now or later, and takes
 // their private parts out.
-func (s TokenKeys) endCompromised(w *conn, by Caller) (events []controlEvent, err error) {
-	keys, err := all(w, tokenKeys.scan, "SELECT "+tokenKeys.list("token_key")+` FROM token_key
+func (s TokenKeys) endCompromised(w *db.Conn, by Caller) (events []controlEvent, err error) {
+	keys, err := db.All(w, tokenKeys.scan, "SELECT "+tokenKeys.list("token_key")+` FROM token_key
 		WHERE company = ? AND (ended_at IS NULL OR ended_at > ?) AND compromised_at IS NULL ORDER BY kid`,
 		by.Company.Chain, chain.FormatTime(by.At.Add(-TokenLife)))
 	if err != nil || len(keys) == 0 {
@@ -83,7 +83,7 @@ func (s TokenKeys) endCompromised(w *conn, by Caller) (events []controlEvent, er
 		if k.EndedAt != "" {
 			ended = min(ended, k.EndedAt)
 		}
-		if _, err := w.exec(`UPDATE token_key SET ended_at = ?, compromised_at = ?, private = NULL WHERE company = ? AND kid = ?`,
+		if _, err := w.Exec(`UPDATE token_key SET ended_at = ?, compromised_at = ?, private = NULL WHERE company = ? AND kid = ?`,
 			ended, now, by.Company.Chain, k.KID); err != nil {
 			return nil, err
 		}
@@ -95,11 +95,11 @@ func (s TokenKeys) endCompromised(w *conn, by Caller) (events []controlEvent, er
 // replace makes the keys that follow compromised ones. What fails is made when it is first needed.
 func (s TokenKeys) replace(ctx context.Context, by Caller) {
 	if _, err := s.whole(ctx, by, nil); err != nil {
-		s.db.writer.logger.Warn("the token keys that follow compromised ones are made when they are first needed",
+		s.db.WriterLogger().Warn("the token keys that follow compromised ones are made when they are first needed",
 			"company", by.Company.ID, "error", err)
 		return
 	}
-	s.db.waitPropagation(ctx)
+	s.db.WaitPropagation(ctx)
 }
 
 // wipeAfter is how long after its end the private part of a key is there still: a request may have
@@ -111,34 +111,24 @@ func (s TokenKeys) Wipe(ctx context.Context, now time.Time) error {
 	const ended = ` FROM token_key WHERE private IS NOT NULL AND ended_at <= ?`
 	until := chain.FormatTime(now.Add(-wipeAfter))
 	var due int64
-	err := s.db.read(ctx, func(r *conn) error { return r.one([]any{&due}, "SELECT count(*)"+ended, until) })
+	err := s.db.Read(ctx, func(r *db.Conn) error { return r.One([]any{&due}, "SELECT count(*)"+ended, until) })
 	if err == nil && due > 0 {
-		err = s.db.write(ctx, func(w *conn) error {
+		err = s.db.Write(ctx, func(w *db.Conn) error {
 			if err := s.db.Companies.overwriteDeleted(w, true); err != nil {
 				return err
 			}
-			if _, err := w.exec(`UPDATE token_key SET private = NULL WHERE private IS NOT NULL AND ended_at <= ?`, until); err != nil {
+			if _, err := w.Exec(`UPDATE token_key SET private = NULL WHERE private IS NOT NULL AND ended_at <= ?`, until); err != nil {
 				return err
 			}
 			return s.db.Companies.overwriteDeleted(w, false)
 		})
-		s.db.tokenKeys.forget()
-		if err == nil && !s.db.isPostgres {
-			err = sqlite.CutLog(ctx, s.db.path)
+		s.sets.Forget()
+		if err == nil && !s.db.MultiWriter() {
+			err = sqlite.CutLog(ctx, s.db.Path())
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("take out the private parts of token keys: %w", err)
 	}
 	return nil
-}
-
-// all reads all rows of a query.
-func all[T any](c *conn, scan func(*sql.Rows) (T, error), query string, args ...any) (rows []T, err error) {
-	err = c.each(func(r *sql.Rows) error {
-		row, err := scan(r)
-		rows = append(rows, row)
-		return err
-	}, query, args...)
-	return rows, err
 }

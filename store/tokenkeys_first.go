@@ -10,6 +10,7 @@ import (
 	"attestd/chain"
 	"attestd/crypto/tokenkey"
 	"attestd/store/atrest"
+	"attestd/store/db"
 )
 
 // A company has no token keys until somebody needs one. Then it gets one of each algorithm, before
@@ -62,7 +63,7 @@ func (p *pace) pass(now time.Time) bool {
 // keys, it makes them, and all servers publish them when Signer returns. The error is
 // ErrTokenKeysBusy where that has to wait.
 func (s TokenKeys) Signer(ctx context.Context, by Caller, algorithm string) (*tokenkey.Private, error) {
-	known, err := s.whole(ctx, by, &s.db.signedPace)
+	known, err := s.whole(ctx, by, s.signedPace)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func (s TokenKeys) Signer(ctx context.Context, by Caller, algorithm string) (*to
 		return nil, fmt.Errorf("company %q has no token key of the algorithm %q", by.Company.ID, algorithm)
 	}
 	if chain.FormatTime(by.At.Add(-tokenKeyNew)) < k.CreatedAt { // not every server may know it
-		s.db.waitPropagation(ctx)
+		s.db.WaitPropagation(ctx)
 	}
 	return k.private()
 }
@@ -79,7 +80,7 @@ func (s TokenKeys) Signer(ctx context.Context, by Caller, algorithm string) (*to
 // Publish is Published for those who verify tokens of the caller's company. Where the company lacks
 // keys, it makes them first. The error is ErrTokenKeysBusy where that has to wait.
 func (s TokenKeys) Publish(ctx context.Context, by Caller) (*PublishedKeys, error) {
-	known, err := s.whole(ctx, by, &s.db.readPace)
+	known, err := s.whole(ctx, by, s.readPace)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func (s TokenKeys) whole(ctx context.Context, by Caller, p *pace) (tokenKeySet, 
 		}
 	}
 	if err == nil && !known.whole {
-		err = fmt.Errorf("%w: its keys are compromised as they are made", ErrUnavailable)
+		err = fmt.Errorf("%w: its keys are compromised as they are made", db.ErrUnavailable)
 	}
 	if err != nil {
 		return tokenKeySet{}, fmt.Errorf("token keys of company %q: %w", by.Company.ID, err)
@@ -114,12 +115,12 @@ func (s TokenKeys) whole(ctx context.Context, by Caller, p *pace) (tokenKeySet, 
 func (s TokenKeys) makeMissing(ctx context.Context, by Caller, p *pace) error {
 	began := time.Now()
 	select {
-	case s.db.generating <- struct{}{}:
-		defer func() { <-s.db.generating }()
+	case s.generating <- struct{}{}:
+		defer func() { <-s.generating }()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer s.db.tokenKeys.forget(by.Company.Chain) // whatever the outcome
+	defer s.sets.Forget(by.Company.Chain) // whatever the outcome
 	keys, err := s.read(ctx, by)
 	if err != nil {
 		return err
@@ -137,12 +138,12 @@ func (s TokenKeys) makeMissing(ctx context.Context, by Caller, p *pace) error {
 			return err
 		}
 	}
-	return s.db.controlled(ctx, by, func(w *conn) (events []controlEvent, err error) {
+	return s.db.controlled(ctx, by, func(w *db.Conn) (events []controlEvent, err error) {
 		at := by.At.Add(time.Since(began))
 		for _, next := range made {
 			// Another request may have made one in this very transaction, whose records come last.
 			var others int64
-			err := w.one([]any{&others}, `SELECT count(*) FROM token_key WHERE company = ? AND alg = ? AND ended_at IS NULL`, by.Company.Chain,
+			err := w.One([]any{&others}, `SELECT count(*) FROM token_key WHERE company = ? AND alg = ? AND ended_at IS NULL`, by.Company.Chain,
 				next.Public().Algorithm)
 			if err != nil {
 				return nil, err
@@ -161,13 +162,13 @@ func (s TokenKeys) makeMissing(ctx context.Context, by Caller, p *pace) error {
 }
 
 // insert stores a new key.
-func (s TokenKeys) insert(w *conn, company *Company, private *tokenkey.Private, created, signsFrom time.Time) (e controlEvent, err error) {
+func (s TokenKeys) insert(w *db.Conn, company *Company, private *tokenkey.Private, created, signsFrom time.Time) (e controlEvent, err error) {
 	der, err := private.PKCS8()
 	if err != nil {
 		return e, err
 	}
 	public := private.Public()
-	k := TokenKey{company: company.Chain, KID: public.KID, Algorithm: public.Algorithm, jwk: public.JWK(), stored: s.db.secrets.Keep(der, atrest.SigningTokenKeyPlace(company.Chain, public.KID)),
+	k := TokenKey{company: company.Chain, KID: public.KID, Algorithm: public.Algorithm, jwk: public.JWK(), stored: s.db.Secrets().Keep(der, atrest.SigningTokenKeyPlace(company.Chain, public.KID)),
 		CreatedAt: chain.FormatTime(created), SignsFrom: chain.FormatTime(signsFrom)}
 	_, err = tokenKeys.insert(w, &k, "")
 	return tokenKeys.created(TokenKeyCreated, &k, nil), err

@@ -7,6 +7,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/keys"
+	"attestd/store/db"
 )
 
 // TokenGrant is what an access token is issued for.
@@ -76,7 +77,7 @@ func (s Credentials) issueToken(ctx context.Context, by Caller, g TokenGrant, li
 		row.holder, row.jkt = heldBy(by.Key, g.JKT != ""), ""
 	}
 	s.knowTokenKey(ctx)
-	err = s.db.write(ctx, func(w *conn) error {
+	err = s.db.Write(ctx, func(w *db.Conn) error {
 		if err := useProofs(w, by.At, g.Proofs); err != nil {
 			return err
 		}
@@ -90,22 +91,22 @@ func (s Credentials) issueToken(ctx context.Context, by Caller, g TokenGrant, li
 }
 
 // insertToken writes the row of a token, unless its holder is gone since it was looked up.
-func (s Credentials) insertToken(w *conn, by Caller, row tokenRow, mac []byte, bound bool) error {
+func (s Credentials) insertToken(w *db.Conn, by Caller, row tokenRow, mac []byte, bound bool) error {
 	gone := ErrBadClient
 	query := `INSERT INTO oauth_token (hash, company, expires_at, mac, scope, bound, jkt, client)
 		SELECT ?, company, ?, ?, ?, 0, nullif(?, ''), id FROM oauth_client WHERE company = ? AND client_id = ?`
-	args := []any{s.db.secrets.TokenIndex(row.hash), row.expires, mac, row.scope, row.jkt, row.company, by.Client}
+	args := []any{s.db.Secrets().TokenIndex(row.hash), row.expires, mac, row.scope, row.jkt, row.company, by.Client}
 	if by.Agent != "" {
-		gone = ErrNotFound
+		gone = db.ErrNotFound
 		query = `INSERT INTO oauth_token (hash, company, expires_at, mac, scope, bound, agent_key)
 			SELECT ?, company, ?, ?, ?, ?, id FROM agent_key WHERE company = ? AND thumbprint = ? AND agent_id = ? AND revoked_at IS NULL`
 		flag := 0
 		if bound {
 			flag = 1
 		}
-		args = []any{s.db.secrets.TokenIndex(row.hash), row.expires, mac, row.scope, flag, row.company, by.Key, by.Agent}
+		args = []any{s.db.Secrets().TokenIndex(row.hash), row.expires, mac, row.scope, flag, row.company, by.Key, by.Agent}
 	}
-	n, err := w.exec(query, args...)
+	n, err := w.Exec(query, args...)
 	if err == nil && n == 0 {
 		err = gone
 	}
@@ -116,38 +117,38 @@ func (s Credentials) insertToken(w *conn, by Caller, row tokenRow, mac []byte, b
 // RevokeToken returns.
 func (s Credentials) RevokeToken(ctx context.Context, by Caller, hash [32]byte) error {
 	// whatever the outcome: the next use of the token reads the database
-	defer s.db.credentials.forget(hash)
-	defer s.db.introspected.forget(tenantHash{by.Company.Chain, hash})
-	err := s.db.write(ctx, func(w *conn) error {
-		index, former := s.db.secrets.TokenIndex(hash), s.db.secrets.Index(hash)
-		_, err := w.exec(`DELETE FROM oauth_token WHERE hash IN (?, ?) AND company = ?`, index, former, by.Company.Chain)
+	defer s.found.Forget(hash)
+	defer s.introspected.Forget(tenantHash{by.Company.Chain, hash})
+	err := s.db.Write(ctx, func(w *db.Conn) error {
+		index, former := s.db.Secrets().TokenIndex(hash), s.db.Secrets().Index(hash)
+		_, err := w.Exec(`DELETE FROM oauth_token WHERE hash IN (?, ?) AND company = ?`, index, former, by.Company.Chain)
 		if err == nil {
-			_, err = w.exec(`DELETE FROM federated_token WHERE hash IN (?, ?) AND company = ?`, index, former, by.Company.Chain)
+			_, err = w.Exec(`DELETE FROM federated_token WHERE hash IN (?, ?) AND company = ?`, index, former, by.Company.Chain)
 		}
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("revoke access token: %w", err)
 	}
-	s.db.credentials.forget(hash)
-	s.db.introspected.forget(tenantHash{by.Company.Chain, hash})
-	s.db.waitPropagation(ctx)
+	s.found.Forget(hash)
+	s.introspected.Forget(tenantHash{by.Company.Chain, hash})
+	s.db.WaitPropagation(ctx)
 	return nil
 }
 
 // Use notes that a proof was used; ErrUsed where it was before, on any server of the database.
 func (s Credentials) Use(ctx context.Context, proof UsedProof, now time.Time) error {
-	return s.db.write(ctx, func(w *conn) error {
+	return s.db.Write(ctx, func(w *db.Conn) error {
 		return useProofs(w, now, []UsedProof{proof})
 	})
 }
 
-func useProofs(w *conn, now time.Time, proofs []UsedProof) error {
+func useProofs(w *db.Conn, now time.Time, proofs []UsedProof) error {
 	for _, p := range proofs {
 		if !now.Before(p.Ends) {
 			return &UsedError{p} // a row of it may have been taken out
 		}
-		n, err := w.exec(`INSERT INTO used_proof (name, expires_at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`, p.Name[:], p.Ends.UnixMilli())
+		n, err := w.Exec(`INSERT INTO used_proof (name, expires_at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`, p.Name[:], p.Ends.UnixMilli())
 		if err == nil && n == 0 {
 			err = &UsedError{p}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -59,25 +60,22 @@ func (u *Unrecorded) check() error {
 	return nil
 }
 
-// leaveUnrecorded adds pending control records.
-func leaveUnrecorded(w *conn, next ...Unrecorded) error {
+// LeaveUnrecorded adds pending control records, which the next start appends.
+func LeaveUnrecorded(w *db.Conn, next ...Unrecorded) error {
 	var list []Unrecorded
 	if err := drainSetting(w, unrecordedSetting, &list); err != nil {
 		return err
 	}
 	text, err := json.Marshal(append(list, next...))
 	if err == nil {
-		_, err = w.exec(`INSERT INTO setting (name, value) VALUES (?, ?)`, unrecordedSetting, string(text))
+		_, err = w.Exec(`INSERT INTO setting (name, value) VALUES (?, ?)`, unrecordedSetting, string(text))
 	}
 	return err
 }
 
-// LeaveUnrecorded adds pending control records, which the next start appends.
-func LeaveUnrecorded(w Conn, next ...Unrecorded) error { return leaveUnrecorded(w.conn, next...) }
-
 // drainUnrecorded removes and returns the pending control records. One that no operation leaves is
 // a *TablesChangedError.
-func drainUnrecorded(w *conn) (list []Unrecorded, err error) {
+func drainUnrecorded(w *db.Conn) (list []Unrecorded, err error) {
 	err = drainSetting(w, unrecordedSetting, &list)
 	for i := 0; err == nil && i < len(list); i++ {
 		err = list[i].check()
@@ -86,10 +84,10 @@ func drainUnrecorded(w *conn) (list []Unrecorded, err error) {
 }
 
 // ReadUnrecorded returns the pending control records without removing them.
-func ReadUnrecorded(r Conn) (list []Unrecorded, err error) {
+func ReadUnrecorded(r *db.Conn) (list []Unrecorded, err error) {
 	var text string
 	err = r.One([]any{&text}, `SELECT value FROM setting WHERE name = ?`, unrecordedSetting)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, db.ErrNotFound) {
 		return nil, nil
 	}
 	if err == nil {

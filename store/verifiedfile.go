@@ -14,7 +14,7 @@ func (s *Store) VerifiedFile(ctx context.Context, program string) (*verified.Fil
 	if s.opened.Heads == "" {
 		return nil, nil
 	}
-	id, err := s.databaseID(ctx)
+	id, err := s.DatabaseID(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -7,13 +7,14 @@ import (
 	"fmt"
 
 	"attestd/chain"
+	"attestd/store/db"
 )
 
 // ChainVerdict is the verdict on one chain of a database.
 type ChainVerdict struct {
 	Chain   int64  // its number
 	Company string // companyId of the chain's company; "" if there is none
-	Log     LogName
+	Log     db.LogName
 	chain.Verdict
 	// the log verifies, and its head counts its bytes wrongly; otherwise nil
 	Bytes *ByteCount
@@ -34,13 +35,13 @@ func (v ChainVerdict) Title() string {
 type VerifyError struct {
 	Chain   int64
 	Company string // as in ChainVerdict
-	Log     LogName
+	Log     db.LogName
 	Index   int64
 	Reason  string
 }
 
 func (e *VerifyError) Error() string {
-	if e.Company == InstallationID {
+	if e.Company == db.InstallationID {
 		return fmt.Sprintf("%s, record %d: %s", e.Log.Titled(e.Company), e.Index, e.Reason)
 	}
 	if e.Company == "" {
@@ -110,14 +111,14 @@ func (a *audit) run(ctx context.Context, company string) error {
 }
 
 func (a *audit) verifyFile(ctx context.Context) error {
-	if err := a.store.read(ctx, func(r *conn) error {
-		return r.one([]any{&a.total}, `SELECT coalesce(sum(length), 0) FROM head`)
+	if err := a.store.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&a.total}, `SELECT coalesce(sum(length), 0) FROM head`)
 	}); err != nil {
 		return fmt.Errorf("verify: %w", err)
 	}
 	for after, more := "", true; more; {
-		page, err := a.store.listCompanies(ctx,
-			fmt.Sprintf(`company_id > ? AND id <> %d ORDER BY company_id LIMIT 256`, Installation), after)
+		page, err := listCompanies(ctx, a.store,
+			fmt.Sprintf(`company_id > ? AND id <> %d ORDER BY company_id LIMIT 256`, db.Installation), after)
 		if err != nil {
 			return err
 		}
@@ -144,30 +145,30 @@ func (a *audit) verifyFile(ctx context.Context) error {
 func (a *audit) verifyCompanyLog(ctx context.Context) error {
 	isThere, err := a.store.Companies.HasLog(ctx)
 	if errors.Is(err, ErrTablesChanged) {
-		a.add(ChainVerdict{Chain: CompanyLogChain, Company: InstallationID, Log: Control,
+		a.add(ChainVerdict{Chain: CompanyLogChain, Company: db.InstallationID, Log: db.Control,
 			Verdict: chain.Verdict{Reason: noCompanyLog}, TablesDiffer: true})
 		return nil
 	}
 	if err != nil || !isThere {
 		return err
 	}
-	return a.verifyLogs(ctx, ChainVerdict{Chain: Installation, Company: InstallationID})
+	return a.verifyLogs(ctx, ChainVerdict{Chain: db.Installation, Company: db.InstallationID})
 }
 
 func (a *audit) verifyCompany(ctx context.Context, id string) error {
-	found, err := a.store.listCompanies(ctx, `company_id = ?`, id)
+	found, err := listCompanies(ctx, a.store, `company_id = ?`, id)
 	if err != nil {
 		return err
 	}
 	if len(found) == 0 {
-		return fmt.Errorf("company %q: %w", id, ErrNotFound)
+		return fmt.Errorf("company %q: %w", id, db.ErrNotFound)
 	}
 	return a.verifyLogs(ctx, found[0])
 }
 
 func (a *audit) verifyLogs(ctx context.Context, c ChainVerdict) error {
-	logs := []LogName{Actions, Control}
-	if a.store.schema.Load() < twoLogs {
+	logs := []db.LogName{db.Actions, db.Control}
+	if a.store.Schema() < db.TwoLogs {
 		logs = logs[:1]
 	}
 	number := c.Chain
@@ -181,9 +182,9 @@ func (a *audit) verifyLogs(ctx context.Context, c ChainVerdict) error {
 }
 
 // listCompanies returns the companies that a condition selects and orders, without verdicts.
-func (s *Store) listCompanies(ctx context.Context, where string, arg string) (found []ChainVerdict, err error) {
-	err = s.read(ctx, func(r *conn) error {
-		return r.each(func(rows *sql.Rows) error {
+func listCompanies(ctx context.Context, s *Store, where string, arg string) (found []ChainVerdict, err error) {
+	err = s.Read(ctx, func(r *db.Conn) error {
+		return r.Each(func(rows *sql.Rows) error {
 			var c ChainVerdict
 			err := rows.Scan(&c.Chain, &c.Company)
 			found = append(found, c)
@@ -199,10 +200,10 @@ func (s *Store) listCompanies(ctx context.Context, where string, arg string) (fo
 // verify verifies a log, and again if SQLite calls the database corrupt.
 func (a *audit) verify(ctx context.Context, c ChainVerdict) error {
 	v, err := a.verdict(ctx, c)
-	if isDamage(err) {
+	if db.IsDamage(err) {
 		v, err = a.verdict(ctx, c)
 	}
-	if errors.Is(err, ErrNotFound) { // no row of the log, or none under its name
+	if errors.Is(err, db.ErrNotFound) { // no row of the log, or none under its name
 		v, err = c, nil
 		v.Verdict = chain.Verdict{Reason: "a row of its log is missing, or is of another log"}
 	}
@@ -222,7 +223,7 @@ func (a *audit) verdict(ctx context.Context, c ChainVerdict) (_ ChainVerdict, er
 	if err == nil && c.Valid {
 		err = a.store.checkDerived(ctx, &c, a.bytes)
 	}
-	if err == nil && c.Valid && c.Log == Control && a.store.UpToDate() {
+	if err == nil && c.Valid && c.Log == db.Control && a.store.UpToDate() {
 		err = a.store.Tables.Verify(ctx, c.Chain, &c.Verdict)
 		c.TablesDiffer = err == nil && !c.Valid
 	}
@@ -236,7 +237,7 @@ func (a *audit) verdict(ctx context.Context, c ChainVerdict) (_ ChainVerdict, er
 }
 
 func (a *audit) add(v ChainVerdict) {
-	if v.Chain == Installation && v.Valid {
+	if v.Chain == db.Installation && v.Valid {
 		if v.Length == 0 {
 			return
 		}
@@ -262,12 +263,12 @@ func (a *audit) add(v ChainVerdict) {
 // gaps in the numbers of companies, which are consecutive. It uses one statement, and so one
 // snapshot, because a company may be registering.
 func (s *Store) Strays(ctx context.Context) (found []ChainVerdict, err error) {
-	err = s.read(ctx, func(r *conn) error {
-		return r.each(func(rows *sql.Rows) error {
+	err = s.Read(ctx, func(r *db.Conn) error {
+		return r.Each(func(rows *sql.Rows) error {
 			var v ChainVerdict
 			var traces string
 			err := rows.Scan(&v.Chain, &traces)
-			_, v.Log = logOf(v.Chain)
+			_, v.Log = db.LogOf(v.Chain)
 			v.Reason = "the company of this chain is missing; the file holds " + traces
 			found = append(found, v)
 			return err
@@ -277,10 +278,10 @@ func (s *Store) Strays(ctx context.Context) (found []ChainVerdict, err error) {
 				SELECT (SELECT id >> 40 FROM record WHERE id > (recorded.chain << 40 | 1099511627775) ORDER BY id LIMIT 1)
 				FROM recorded WHERE chain IS NOT NULL),
 			trace (chain, what) AS (
-				SELECT chain, 'a head' FROM `+s.since(twoLogs, "head", ofOneLog("head"))+`
+				SELECT chain, 'a head' FROM `+s.Since(db.TwoLogs, "head", db.OfOneLog("head"))+`
 				UNION ALL SELECT chain, 'records' FROM recorded WHERE chain IS NOT NULL
-				UNION ALL SELECT DISTINCT chain, 'subtree roots' FROM `+s.since(twoLogs, "node", ofOneLog("node"))+`
-				UNION ALL SELECT id - 1, 'a later company' FROM company WHERE id BETWEEN 2 AND `+fmt.Sprint(Installation-1)+`)
+				UNION ALL SELECT DISTINCT chain, 'subtree roots' FROM `+s.Since(db.TwoLogs, "node", db.OfOneLog("node"))+`
+				UNION ALL SELECT id - 1, 'a later company' FROM company WHERE id BETWEEN 2 AND `+fmt.Sprint(db.Installation-1)+`)
 			SELECT chain, string_agg(what, ', ') FROM trace
 			WHERE NOT EXISTS (SELECT 1 FROM company WHERE id = abs(chain)) GROUP BY chain ORDER BY abs(chain), chain DESC`)
 	})

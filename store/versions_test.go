@@ -10,6 +10,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 	"attestd/store/storetest"
 )
 
@@ -21,8 +22,8 @@ func TestRegistrationBesideAnotherVersion(t *testing.T) {
 	t.Parallel()
 	database := storetest.Shared(t)
 	older, newer := openWith(t, database, store.RunOptions{}), openWith(t, database, store.RunOptions{})
-	must(t, older.RecordStart(ctx, map[string]string{"program": "attestd/1", "publicAddress": "https://a.example", "onlyOlder": "on"}))
-	must(t, newer.RecordStart(ctx, map[string]string{"program": "attestd/2", "publicAddress": "https://b.example", "onlyNewer": "on"}))
+	must(t, older.Settings.RecordStart(ctx, map[string]string{"program": "attestd/1", "publicAddress": "https://a.example", "onlyOlder": "on"}))
+	must(t, newer.Settings.RecordStart(ctx, map[string]string{"program": "attestd/2", "publicAddress": "https://b.example", "onlyNewer": "on"}))
 	for i, s := range []*store.Store{older, newer, older} {
 		c, _ := company(t, s, fmt.Sprint("acme", i))
 		attest(t, s, c, 1)
@@ -36,7 +37,7 @@ func TestRegistrationBesideAnotherVersion(t *testing.T) {
 		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 		changeable(t, s, "acme0", "acme1", "acme2")
 		// each starts again
-		must(t, s.RecordStart(ctx, map[string]string{"program": fmt.Sprint("attestd/", 3+i)}))
+		must(t, s.Settings.RecordStart(ctx, map[string]string{"program": fmt.Sprint("attestd/", 3+i)}))
 	}
 	must(t, older.VerifyAll(ctx, "", 2, nil, nil))
 	must(t, newer.VerifyAll(ctx, "", 2, nil, nil))
@@ -45,7 +46,7 @@ func TestRegistrationBesideAnotherVersion(t *testing.T) {
 // changeable shows that companies can be changed, and that another one can register.
 func changeable(t testing.TB, s *store.Store, ids ...string) {
 	t.Helper()
-	must(t, s.Tables.Check(ctx, store.Installation))
+	must(t, s.Tables.Check(ctx, db.Installation))
 	for _, id := range ids {
 		c := got(s.Companies.Get(ctx, id))(t)
 		must(t, s.Tables.Check(ctx, c.Chain))
@@ -64,7 +65,7 @@ func changeable(t testing.TB, s *store.Store, ids ...string) {
 func lockedOut(t testing.TB, further int) string {
 	t.Helper()
 	s, path := fresh(t)
-	must(t, s.RecordStart(ctx, map[string]string{"program": "attestd/1", "onlyOlder": "on", "stream": "open"}))
+	must(t, s.Settings.RecordStart(ctx, map[string]string{"program": "attestd/1", "onlyOlder": "on", "stream": "open"}))
 	company(t, s, "acme")
 	company(t, s, "zoo")
 	for i := range further {
@@ -77,7 +78,7 @@ func lockedOut(t testing.TB, further int) string {
 	if err := s.VerifyAll(ctx, "", 2, nil, nil); !errors.As(err, &invalid) || !strings.Contains(invalid.Reason, "table setting") {
 		t.Fatalf("before: %v", err)
 	}
-	if err := s.Tables.Check(ctx, store.Installation); !errors.Is(err, store.ErrTablesChanged) {
+	if err := s.Tables.Check(ctx, db.Installation); !errors.Is(err, store.ErrTablesChanged) {
 		t.Fatalf("before: %v", err)
 	}
 	must(t, s.Close())
@@ -94,7 +95,7 @@ func TestNextStartUnlocksCompanies(t *testing.T) {
 			t.Parallel()
 			s := open(t, storetest.Copy(t, path))
 			settings := map[string]string{"program": program, "stream": "off"}
-			must(t, s.RecordStart(ctx, settings))
+			must(t, s.Settings.RecordStart(ctx, settings))
 			c := got(s.Companies.Get(ctx, "acme"))(t)
 			list := said(t, s, c, "settings.changed")
 			if len(list) != 1 || !strings.Contains(list[0], `"onlyOlder":{"from":"on","to":null}`) || !strings.Contains(list[0], `"stream":{"from":"open","to":"off"}`) ||
@@ -103,7 +104,7 @@ func TestNextStartUnlocksCompanies(t *testing.T) {
 			}
 			must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 			changeable(t, s, "acme", "zoo")
-			must(t, s.RecordStart(ctx, settings))
+			must(t, s.Settings.RecordStart(ctx, settings))
 			if list := said(t, s, c, "settings.changed"); len(list) != 1 {
 				t.Errorf("the next start recorded %q", list)
 			}
@@ -117,7 +118,7 @@ func TestNextStartUnlocksManyCompanies(t *testing.T) {
 	testenv.Needs(t, testenv.NotQuick, testenv.NotRaced)
 	t.Parallel()
 	s := open(t, lockedOut(t, 600))
-	must(t, s.RecordStart(ctx, map[string]string{"program": "attestd/3"}))
+	must(t, s.Settings.RecordStart(ctx, map[string]string{"program": "attestd/3"}))
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	changeable(t, s, "acme", "zoo", "more0", "more599")
 	// one of the steps before the start records it, or the start itself
@@ -132,7 +133,7 @@ func TestNextStartUnlocksManyCompanies(t *testing.T) {
 func TestSettingsAreAccepted(t *testing.T) {
 	t.Parallel()
 	s := open(t, lockedOut(t, 0))
-	for _, id := range []string{"acme", "zoo", store.InstallationID} {
+	for _, id := range []string{"acme", "zoo", db.InstallationID} {
 		got(admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: id, Reason: "another version recorded it"}))(t)
 	}
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
@@ -151,7 +152,7 @@ func TestSettingsAreAccepted(t *testing.T) {
 func TestStartOfAProgramThatKnowsNoIdentity(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
-	must(t, s.RecordStart(ctx, map[string]string{"program": "attestd/2"}))
+	must(t, s.Settings.RecordStart(ctx, map[string]string{"program": "attestd/2"}))
 	c, _ := company(t, s, "acme")
 	record := func(changed string) {
 		t.Helper()
@@ -162,7 +163,7 @@ func TestStartOfAProgramThatKnowsNoIdentity(t *testing.T) {
 	}
 	record(`{"serviceName":{"from":"service","to":null},"trustDomain":{"from":"attestd.local","to":null}}`)
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, s.RecordStart(ctx, map[string]string{"program": "attestd/2"}))
+	must(t, s.Settings.RecordStart(ctx, map[string]string{"program": "attestd/2"}))
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	record(`{"trustDomain":{"from":null,"to":"evil.example"}}`)
 	var invalid *store.VerifyError
@@ -194,21 +195,21 @@ func TestRunningServerUnlocksCompanies(t *testing.T) {
 	t.Parallel()
 	database := storetest.Shared(t)
 	s := openWith(t, database, store.RunOptions{})
-	must(t, s.RecordStart(ctx, map[string]string{"program": "attestd/2"}))
+	must(t, s.Settings.RecordStart(ctx, map[string]string{"program": "attestd/2"}))
 	company(t, s, "before")
-	must(t, s.AgreeSettings(ctx, func(context.Context) error { return errors.New("nothing is to be recorded") }))
+	must(t, s.Settings.AgreeSettings(ctx, func(context.Context) error { return errors.New("nothing is to be recorded") }))
 	for i, id := range []string{"acme", "zoo"} {
 		c := registeredByOlder(t, s, database, id)
 		if err := s.Tables.Check(ctx, c.Chain); !errors.Is(err, store.ErrTablesChanged) {
 			t.Fatalf("before: %v", err)
 		}
 		lies := errors.New("the log of the companies does not verify")
-		if err := s.AgreeSettings(ctx, func(context.Context) error { return lies }); !errors.Is(err, lies) {
+		if err := s.Settings.AgreeSettings(ctx, func(context.Context) error { return lies }); !errors.Is(err, lies) {
 			t.Errorf("recorded by a log that does not verify: %v", err)
 		}
 		verified := 0
 		for range 2 {
-			must(t, s.AgreeSettings(ctx, func(context.Context) error { verified++; return nil }))
+			must(t, s.Settings.AgreeSettings(ctx, func(context.Context) error { verified++; return nil }))
 		}
 		list := said(t, s, c, "settings.changed")
 		if verified != 1 || len(list) != 1 || !strings.Contains(list[0], `"program":{"from":"attestd/1","to":"attestd/2"}`) {
@@ -220,7 +221,7 @@ func TestRunningServerUnlocksCompanies(t *testing.T) {
 
 	c, _ := company(t, s, "victim")
 	must(t, stranger(t, database, `UPDATE setting SET value = replace(value, 'attestd/2', 'attestd/3') WHERE name = 'trust_settings'`).Close())
-	must(t, s.AgreeSettings(ctx, func(context.Context) error { return nil }))
+	must(t, s.Settings.AgreeSettings(ctx, func(context.Context) error { return nil }))
 	if list := said(t, s, c, "settings.changed"); len(list) != 0 {
 		t.Errorf("recorded %q", list)
 	}

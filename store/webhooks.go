@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/store/db"
 )
 
 // Webhook is an endpoint to which the records of a company's actions are sent, and the control
@@ -49,8 +50,8 @@ type Progress struct {
 }
 
 // MovedTo returns the progress with another position in one of the logs.
-func (p Progress) MovedTo(name LogName, next int64) Progress {
-	if name == Control {
+func (p Progress) MovedTo(name db.LogName, next int64) Progress {
+	if name == db.Control {
 		p.NextControl = next
 	} else {
 		p.Next = next
@@ -96,15 +97,15 @@ func (s Webhooks) Create(ctx context.Context, by Caller, h Webhook, secret Webho
 	if err != nil {
 		return Webhook{}, err
 	}
-	stored, _ := s.db.secrets.KeepWebhook(by.Company.Chain, h.ID, secret.Bytes, nil)
-	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	stored, _ := s.db.Secrets().KeepWebhook(by.Company.Chain, h.ID, secret.Bytes, nil)
+	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		if err := checkCount(w, most, `SELECT count(*) FROM webhook WHERE company = ?`, by.Company.Chain); err != nil {
 			return nil, err
 		}
-		if err := w.one([]any{&h.Next}, `SELECT length FROM head WHERE chain = ?`, by.Company.Actions.Chain); err != nil {
+		if err := w.One([]any{&h.Next}, `SELECT length FROM head WHERE chain = ?`, by.Company.Actions.Chain); err != nil {
 			return nil, err
 		}
-		if err := w.one([]any{&h.NextControl}, `SELECT length FROM head WHERE chain = ?`, by.Company.Control.Chain); err != nil {
+		if err := w.One([]any{&h.NextControl}, `SELECT length FROM head WHERE chain = ?`, by.Company.Control.Chain); err != nil {
 			return nil, err
 		}
 		err := s.db.Tables.sign(w, &webhookTable, `INSERT INTO webhook (company, webhook_id, url, agents, actions, description, created_at, made_by, public_key, fingerprint, secret, next_record, next_control)
@@ -133,7 +134,7 @@ func listOrNull(list []string) (sql.NullString, error) {
 // its HMAC says is a *TablesChangedError.
 func (s Webhooks) List(ctx context.Context, by Caller) iter.Seq2[Webhook, error] {
 	return func(yield func(Webhook, error) bool) {
-		rows := list(ctx, s.db, "webhooks", webhookTable.scan, "SELECT "+webhookTable.all()+" FROM webhook WHERE company = ? AND id > ? ORDER BY id",
+		rows := db.List(ctx, s.db.DB, "webhooks", webhookTable.scan, "SELECT "+webhookTable.all()+" FROM webhook WHERE company = ? AND id > ? ORDER BY id",
 			func(last macRow) []any {
 				if last.table == nil {
 					return []any{by.Company.Chain, int64(0)}
@@ -143,7 +144,7 @@ func (s Webhooks) List(ctx context.Context, by Caller) iter.Seq2[Webhook, error]
 		for r, err := range rows {
 			var h Webhook
 			if err == nil {
-				err = s.db.read(ctx, func(c *conn) error {
+				err = s.db.Read(ctx, func(c *db.Conn) error {
 					h, err = s.authentic(c, &r)
 					return err
 				})
@@ -156,8 +157,8 @@ func (s Webhooks) List(ctx context.Context, by Caller) iter.Seq2[Webhook, error]
 }
 
 // authentic returns the webhook of a row, if the row is what its HMAC says.
-func (s Webhooks) authentic(c *conn, r *macRow) (h Webhook, err error) {
-	k, err := s.db.rowKey(c)
+func (s Webhooks) authentic(c *db.Conn, r *macRow) (h Webhook, err error) {
+	k, err := s.db.Tables.rowKey(c)
 	if err == nil {
 		err = s.db.Tables.authentic(c, &k, r)
 	}
@@ -173,7 +174,7 @@ func (s Webhooks) authentic(c *conn, r *macRow) (h Webhook, err error) {
 // Get returns a webhook of the caller's company, or ErrNotFound. A row that is not what its HMAC
 // says is a *TablesChangedError.
 func (s Webhooks) Get(ctx context.Context, by Caller, id string) (h Webhook, err error) {
-	err = s.db.read(ctx, func(r *conn) error {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
 		h, _, err = s.find(r, by.Company.Chain, id)
 		return err
 	})
@@ -184,8 +185,8 @@ func (s Webhooks) Get(ctx context.Context, by Caller, id string) (h Webhook, err
 }
 
 // find reads a webhook of a company and its row, which is what its HMAC says.
-func (s Webhooks) find(c *conn, company int64, id string) (h Webhook, r macRow, err error) {
-	r, err = row(c, webhookTable.scan, "SELECT "+webhookTable.all()+" FROM webhook WHERE company = ? AND webhook_id = ?", company, id)
+func (s Webhooks) find(c *db.Conn, company int64, id string) (h Webhook, r macRow, err error) {
+	r, err = db.Row(c, webhookTable.scan, "SELECT "+webhookTable.all()+" FROM webhook WHERE company = ? AND webhook_id = ?", company, id)
 	if err == nil {
 		h, err = s.authentic(c, &r)
 	}
@@ -194,10 +195,10 @@ func (s Webhooks) find(c *conn, company int64, id string) (h Webhook, r macRow, 
 
 // Delete deletes a webhook of the caller's company, or returns ErrNotFound.
 func (s Webhooks) Delete(ctx context.Context, by Caller, id string) error {
-	err := s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
-		n, err := w.exec(`DELETE FROM webhook WHERE company = ? AND webhook_id = ?`, by.Company.Chain, id)
+	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
+		n, err := w.Exec(`DELETE FROM webhook WHERE company = ? AND webhook_id = ?`, by.Company.Chain, id)
 		if err == nil && n == 0 {
-			err = ErrNotFound
+			err = db.ErrNotFound
 		}
 		return []controlEvent{{WebhookDeleted, webhookTable.about(id), map[string]any{"webhookId": id}}}, err
 	})
@@ -210,7 +211,7 @@ func (s Webhooks) Delete(ctx context.Context, by Caller, id string) error {
 // Disable stops a webhook of the caller's company for one of the reasons above. Disabling a
 // disabled one changes nothing. It returns ErrNotFound for an unknown webhook.
 func (s Webhooks) Disable(ctx context.Context, by Caller, id, reason string) (h Webhook, err error) {
-	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		var row macRow
 		if h, row, err = s.find(w, by.Company.Chain, id); err != nil || h.DisabledAt != "" {
 			return nil, err
@@ -234,20 +235,20 @@ func (s Webhooks) Enable(ctx context.Context, by Caller, id string) (h Webhook, 
 		return h, 0, fmt.Errorf("enable webhook: %w", err)
 	}
 	// In one transaction with a prune, latestPruned would not see the record of that.
-	s.db.pruning.Lock()
-	defer s.db.pruning.Unlock()
-	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	s.db.Pruning.mu.Lock()
+	defer s.db.Pruning.mu.Unlock()
+	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		var row macRow
 		skipped = 0
 		if h, row, err = s.find(w, by.Company.Chain, id); err != nil || h.DisabledAt == "" {
 			return nil, err
 		}
-		latest, err := w.latestPruned(by.Company.Actions.Chain)
+		latest, err := latestPruned(w, by.Company.Actions.Chain)
 		if err != nil {
 			return nil, err
 		}
-		if latest.Valid != (pruned.Records > 0) || latest.Valid && latest.Int64&indexMask != pruned.Index {
-			return nil, fmt.Errorf("%w: payloads were pruned meanwhile; try again", ErrUnavailable)
+		if latest.Valid != (pruned.Records > 0) || latest.Valid && latest.Int64&db.IndexMask != pruned.Index {
+			return nil, fmt.Errorf("%w: payloads were pruned meanwhile; try again", db.ErrUnavailable)
 		}
 		details := map[string]any{"webhookId": id}
 		if skipped = max(0, pruned.Records-h.Next); skipped > 0 {
@@ -267,9 +268,9 @@ func (s Webhooks) Enable(ctx context.Context, by Caller, id string) (h Webhook, 
 
 // skippedBy returns how many records a webhook has passed over, as the control records say that
 // have enabled it.
-func skippedBy(c *conn, company int64, id string) (skipped int64, err error) {
-	control := Control.ChainID(company)
-	err = c.each(func(rows *sql.Rows) error {
+func skippedBy(c *db.Conn, company int64, id string) (skipped int64, err error) {
+	control := db.Control.ChainID(company)
+	err = c.Each(func(rows *sql.Rows) error {
 		var payload []byte
 		var said struct {
 			ActionType ControlAction
@@ -284,7 +285,7 @@ func skippedBy(c *conn, company int64, id string) (skipped int64, err error) {
 		}
 		return err
 	}, `SELECT payload FROM record WHERE id < 0 AND CASE WHEN json_valid(payload) THEN json_extract(payload, '$.payload.subject') END = ?1
-		AND id BETWEEN ?2 AND ?3 ORDER BY id`, webhookTable.about(id), recordID(control, 0), recordID(control, indexMask))
+		AND id BETWEEN ?2 AND ?3 ORDER BY id`, webhookTable.about(id), db.RecordID(control, 0), db.RecordID(control, db.IndexMask))
 	return skipped, err
 }
 
@@ -294,18 +295,18 @@ func (s Webhooks) RotateSecret(
 	ctx context.Context, by Caller, id string, secret WebhookSecret, until time.Time,
 ) (h Webhook, err error) {
 	company := by.Company.Chain
-	err = s.db.controlled(ctx, by, func(w *conn) ([]controlEvent, error) {
+	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		var row macRow
 		if h, row, err = s.find(w, company, id); err != nil {
 			return nil, err
 		}
-		current, _, err := s.db.secrets.OpenWebhook(company, id, row.bytes("secret"), nil)
+		current, _, err := s.db.Secrets().OpenWebhook(company, id, row.bytes("secret"), nil)
 		if err != nil {
 			return nil, err
 		}
 		details := map[string]any{"webhookId": id, "fingerprint": secret.Fingerprint, "previousFingerprint": h.Fingerprint}
 		h.PublicKey, h.Fingerprint = secret.Public, secret.Fingerprint
-		stored, former := s.db.secrets.KeepWebhook(company, id, secret.Bytes, current)
+		stored, former := s.db.Secrets().KeepWebhook(company, id, secret.Bytes, current)
 		err = s.db.Tables.change(w, &row, "secret = ?, public_key = ?, fingerprint = ?, former_secret = ?, former_until = ?",
 			stored, []byte(secret.Public), secret.Fingerprint, former, until.UnixMilli())
 		return []controlEvent{{WebhookRotated, webhookTable.about(id), details}}, err

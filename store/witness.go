@@ -12,11 +12,9 @@ import (
 	"attestd/chain"
 	"attestd/chain/tlog"
 	"attestd/store/atrest"
+	"attestd/store/db"
 	"attestd/store/headfile"
 )
-
-// witnessSchema is the first schema with the state of a cosigner.
-const witnessSchema = 7
 
 // Key returns the name and the private key with which this database cosigns the logs of others. The
 // first call creates both, permanently. The key has no other use, because a cosignature does not
@@ -24,22 +22,22 @@ const witnessSchema = 7
 // host of the logs' origins with "/witness". The caller MUST call Key before Run. It returns
 // ErrRefused if the cosigner has a different name, or if name is invalid.
 func (s Cosigner) Key(ctx context.Context, name string, now time.Time) (string, ed25519.PrivateKey, error) {
-	if s.db.writer == nil {
-		return "", nil, errReadOnly
+	if s.db.IsReadOnly() {
+		return "", nil, db.ErrReadOnly
 	}
-	fixed, private, err := s.readKey(s.db.writer.conn)
-	if errors.Is(err, ErrNotFound) {
-		if reason := s.db.writer.stopped.Load(); reason != nil {
-			return "", nil, fmt.Errorf("key of the witness: %w", *reason)
+	fixed, private, err := s.readKey(s.db.WriterConn())
+	if errors.Is(err, db.ErrNotFound) {
+		if reason := s.db.Stopped(); reason != nil {
+			return "", nil, fmt.Errorf("key of the witness: %w", reason)
 		}
-		if err := s.db.cosigned.stop(); err != nil { // the key that it signed with is gone
+		if err := s.cosigned.stop(); err != nil { // the key that it signed with is gone
 			return "", nil, fmt.Errorf("key of the witness: %w", err)
 		}
 		fixed = cmp.Or(name, s.db.logHost+"/witness")
-		private, err = s.makeKey(s.db.writer.conn, fixed, now)
+		private, err = s.makeKey(s.db.WriterConn(), fixed, now)
 	}
 	if err == nil && name != "" && name != fixed {
-		err = fmt.Errorf("%w: the witness is named %q, for good; asked for %q", ErrRefused, fixed, name)
+		err = fmt.Errorf("%w: the witness is named %q, for good; asked for %q", db.ErrRefused, fixed, name)
 	}
 	if err != nil {
 		return "", nil, fmt.Errorf("key of the witness: %w", err)
@@ -47,29 +45,29 @@ func (s Cosigner) Key(ctx context.Context, name string, now time.Time) (string, 
 	return fixed, private, nil
 }
 
-func (s Cosigner) readKey(r *conn) (name string, private ed25519.PrivateKey, err error) {
+func (s Cosigner) readKey(r *db.Conn) (name string, private ed25519.PrivateKey, err error) {
 	var seed, public []byte
-	if err := r.one([]any{&name, &public, &seed}, `SELECT name, public_key, seed FROM witness_key`); err != nil {
+	if err := r.One([]any{&name, &public, &seed}, `SELECT name, public_key, seed FROM witness_key`); err != nil {
 		return "", nil, err
 	}
-	private, err = s.db.secrets.CosignerKey(seed, public)
+	private, err = s.db.Secrets().CosignerKey(seed, public)
 	return name, private, err
 }
 
-func (s Cosigner) makeKey(w *conn, name string, now time.Time) (ed25519.PrivateKey, error) {
+func (s Cosigner) makeKey(w *db.Conn, name string, now time.Time) (ed25519.PrivateKey, error) {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := tlog.ParseVKey((tlog.VKey{Name: name, Type: tlog.TypeCosignature, Public: public}).String()); err != nil {
-		return nil, fmt.Errorf("%w: a witness cannot be named %q", ErrRefused, name)
+		return nil, fmt.Errorf("%w: a witness cannot be named %q", db.ErrRefused, name)
 	}
 	return private, s.insertKey(w, name, private, now)
 }
 
-func (s Cosigner) insertKey(w *conn, name string, private ed25519.PrivateKey, now time.Time) error {
-	_, err := w.exec(`INSERT INTO witness_key (id, name, public_key, seed, created_at) VALUES (1, ?, ?, ?, ?)`,
-		name, []byte(private.Public().(ed25519.PublicKey)), s.db.secrets.Keep(private.Seed(),
+func (s Cosigner) insertKey(w *db.Conn, name string, private ed25519.PrivateKey, now time.Time) error {
+	_, err := w.Exec(`INSERT INTO witness_key (id, name, public_key, seed, created_at) VALUES (1, ?, ?, ?, ?)`,
+		name, []byte(private.Public().(ed25519.PublicKey)), s.db.Secrets().Keep(private.Seed(),
 			atrest.CosignerPlace), chain.FormatTime(now))
 	return err
 }
@@ -84,20 +82,20 @@ func (s Cosigner) Logs() CosignedLogs { return CosignedLogs{s.db} }
 // Latest implements witness.State. It returns a *CosignerError if the database has less than was
 // cosigned.
 func (l CosignedLogs) Latest(ctx context.Context, origin string) (latest tlog.Tree, err error) {
-	known, err := l.store.cosigned.of(origin) // read before the row, which may grow
+	known, err := l.store.Cosigner.cosigned.of(origin) // read before the row, which may grow
 	if err == nil {
-		err = l.store.read(ctx, func(r *conn) error {
+		err = l.store.Read(ctx, func(r *db.Conn) error {
 			latest, err = latestCosigned(r, origin)
 			return err
 		})
 	}
 	if err == nil {
-		err = l.store.cosigned.compare(origin, known, latest)
+		err = l.store.Cosigner.cosigned.compare(origin, known, latest)
 	}
 	if err != nil {
 		return tlog.Tree{}, fmt.Errorf("cosigned log %q: %w", origin, err)
 	}
-	l.store.cosigned.put(origin, latest)
+	l.store.Cosigner.cosigned.put(origin, latest)
 	return latest, nil
 }
 
@@ -108,23 +106,23 @@ func (l CosignedLogs) Advance(
 	ctx context.Context, origin string, from, to tlog.Tree, checkpoint []byte,
 ) (advanced bool, err error) {
 	hash := sha256.Sum256([]byte(origin))
-	known, err := l.store.cosigned.of(origin)
+	known, err := l.store.Cosigner.cosigned.of(origin)
 	if err == nil {
-		err = l.store.write(ctx, func(w *conn) error {
+		err = l.store.Write(ctx, func(w *db.Conn) error {
 			latest, err := latestCosigned(w, origin)
 			if err == nil {
-				err = l.store.cosigned.compare(origin, known, latest)
+				err = l.store.Cosigner.cosigned.compare(origin, known, latest)
 			}
 			if advanced = err == nil && latest == from; !advanced {
 				return err
 			}
-			_, err = w.exec(`INSERT INTO witness_log (origin, origin_hash, size, root, note) VALUES (?, ?, ?, ?, ?)
+			_, err = w.Exec(`INSERT INTO witness_log (origin, origin_hash, size, root, note) VALUES (?, ?, ?, ?, ?)
 			ON CONFLICT (origin) DO UPDATE SET size = excluded.size, root = excluded.root, note = excluded.note`, origin, hash[:], to.Size, to.Root[:], string(checkpoint))
 			return err
 		})
 	}
 	if err == nil && advanced {
-		l.store.cosigned.put(origin, to)
+		l.store.Cosigner.cosigned.put(origin, to)
 		if l.store.heads.hasFile() {
 			err = l.store.heads.cosign(ctx, headfile.Cosigned{Origin: hash, Size: to.Size, Root: to.Root})
 		}
@@ -136,26 +134,26 @@ func (l CosignedLogs) Advance(
 }
 
 // latestCosigned reads the last cosigned tree of a log, or the empty tree.
-func latestCosigned(c *conn, origin string) (tlog.Tree, error) {
+func latestCosigned(c *db.Conn, origin string) (tlog.Tree, error) {
 	var size int64
 	var root []byte
-	err := c.one([]any{&size, &root}, `SELECT size, root FROM witness_log WHERE origin = ?`, origin)
+	err := c.One([]any{&size, &root}, `SELECT size, root FROM witness_log WHERE origin = ?`, origin)
 	switch {
-	case errors.Is(err, ErrNotFound):
+	case errors.Is(err, db.ErrNotFound):
 		return tlog.Tree{Root: tlog.EmptyRoot()}, nil
 	case err != nil:
 		return tlog.Tree{}, err
 	}
 	tree := tlog.Tree{Size: size}
-	fill(tree.Root[:], root)
+	db.FillHash(tree.Root[:], root)
 	return tree, nil
 }
 
 // Checkpoint returns the last cosigned checkpoint of the log whose origin has this SHA-256, with
 // the cosignature, or ErrNotFound.
 func (l CosignedLogs) Checkpoint(ctx context.Context, originHash [sha256.Size]byte) (note string, err error) {
-	err = l.store.read(ctx, func(r *conn) error {
-		return r.one([]any{&note}, `SELECT note FROM witness_log WHERE origin_hash = ?`, originHash[:])
+	err = l.store.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&note}, `SELECT note FROM witness_log WHERE origin_hash = ?`, originHash[:])
 	})
 	if err != nil {
 		return "", fmt.Errorf("cosigned log %x: %w", originHash, err)

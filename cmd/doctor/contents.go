@@ -12,6 +12,7 @@ import (
 
 	"attestd/chain"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 const (
@@ -76,7 +77,7 @@ func (x *examination) sealing(ctx context.Context) *finding {
 	}
 	f.note("the one that was given opens them")
 	if x.MasterFile != "" && x.path != "" {
-		if file, err := store.Absolute(x.MasterFile); err == nil && filepath.Dir(file) == filepath.Dir(x.path) {
+		if file, err := db.Absolute(x.MasterFile); err == nil && filepath.Dir(file) == filepath.Dir(x.path) {
 			f.add(Warn, "the master key is in the folder of the database, so a copy of the folder has both", "move the master key elsewhere")
 		}
 	}
@@ -112,7 +113,7 @@ func (x *examination) pages(ctx context.Context) *finding {
 	case x.serverRuns():
 		return skipped("it would hold up the checkpoints of the server; every backup makes this check on its copy")
 	}
-	err := x.store.Read(ctx, func(c store.Conn) error { return c.CheckPages(ctx) })
+	err := x.store.Read(ctx, func(c *db.Conn) error { return c.CheckPages(ctx) })
 	if err != nil {
 		return failed(err.Error(), "restore a backup")
 	}

@@ -21,6 +21,7 @@ import (
 	"attestd/server/local"
 	"attestd/store"
 	"attestd/store/admin/backups"
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
@@ -159,7 +160,7 @@ func Checks() (names []string) {
 func Run(ctx context.Context, o Options, each func(Finding)) (Report, error) {
 	x := &examination{Options: o}
 	defer x.open(ctx)()
-	r := Report{Form: form, Program: o.Program, Database: store.Name(o.DB), At: o.Now.UTC().Truncate(time.Second), State: OK}
+	r := Report{Form: form, Program: o.Program, Database: db.Name(o.DB), At: o.Now.UTC().Truncate(time.Second), State: OK}
 	var both map[string]*finding // of the verification
 	for _, c := range all {
 		var f *finding
@@ -192,9 +193,9 @@ func Run(ctx context.Context, o Options, each func(Finding)) (Report, error) {
 
 // open opens the database for reading, and asks its server.
 func (x *examination) open(ctx context.Context) (closed func()) {
-	if !store.IsPostgres(x.DB) {
+	if !db.IsPostgres(x.DB) {
 		// Of a file that is not there the path is typed as it is.
-		if path, err := store.Absolute(x.DB); err == nil {
+		if path, err := db.Absolute(x.DB); err == nil {
 			x.path = path
 		} else {
 			x.path = x.DB

@@ -12,6 +12,7 @@ import (
 
 	"attestd/internal/printable"
 	"attestd/store"
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
@@ -44,7 +45,7 @@ func (x *examination) database(ctx context.Context) *finding {
 		}
 		return failed(err.Error(), remedy)
 	}
-	f := ok(store.Name(x.DB))
+	f := ok(db.Name(x.DB))
 	if info, err := os.Stat(x.path); err == nil && x.path != "" {
 		f.note(bytes(info.Size()))
 	}

@@ -6,7 +6,7 @@ import (
 	"net/http"
 
 	"attestd/server/limit"
-	"attestd/store"
+	"attestd/store/db"
 )
 
 // Spend counts a call against a limit, as many times as it has items, and refuses a call over the
@@ -49,10 +49,10 @@ const mostShared = 100
 // spendShared counts a call of the sensitive tier together with the calls to other servers on the
 // same database, for its address if that is counted, otherwise for its credential. If the database
 // cannot be queried, only the server's own counter applies, which counts every admitted call.
-func (c *Call) spendShared(of limit.Call) store.Spent {
+func (c *Call) spendShared(of limit.Call) db.Spent {
 	most := c.api.Limiter.Most(of.Tier)
 	if of.Tier != limit.Sensitive || most == 0 || most > mostShared {
-		return store.Spent{}
+		return db.Spent{}
 	}
 	account := sha256.Sum256(append([]byte("credential\n"), of.Credential[:]...))
 	if of.Address.IsValid() {

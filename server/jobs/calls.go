@@ -16,6 +16,7 @@ import (
 	"attestd/internal/wake"
 	"attestd/service"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 const (
@@ -154,7 +155,7 @@ func (w *CallWatch) Count(ctx context.Context) {
 func (w *CallWatch) Disobeyed() int { return int(w.found.Load()) }
 
 // watch looks at new records of calls until ctx is done.
-func (w *CallWatch) watch(ctx context.Context, held *store.Held) {
+func (w *CallWatch) watch(ctx context.Context, held *db.Held) {
 	w.keeper.begin(held)
 	w.onDuty.Store(true)
 	defer w.onDuty.Store(false)

@@ -14,6 +14,7 @@ import (
 	"attestd/server/limit"
 	"attestd/server/webhook"
 	"attestd/store"
+	"attestd/store/db"
 	"attestd/store/feed"
 )
 
@@ -47,12 +48,12 @@ type Deliverer struct {
 	counts webhookCounts
 
 	changed  chan changedWebhook
-	others   chan int64       // companies that other servers have changed
-	duty     chan *store.Held // whether this server must deliver; nil where not
+	others   chan int64    // companies that other servers have changed
+	duty     chan *db.Held // whether this server must deliver; nil where not
 	stopping chan struct{}
 	ended    chan struct{} // closed when run has returned
 
-	onDuty  *store.Held          // nil where another server delivers; owned by run, like running
+	onDuty  *db.Held             // nil where another server delivers; owned by run, like running
 	running map[string]*delivery // by webhook
 }
 
@@ -79,7 +80,7 @@ func NewDeliverer(s *store.Store, f *feed.Feed, client sender, most limit.Size, 
 		places:  newPlaces(),
 		Pace:    new(Pace),
 		log:     log,
-		changed: make(chan changedWebhook), others: make(chan int64), duty: make(chan *store.Held), stopping: make(chan struct{}),
+		changed: make(chan changedWebhook), others: make(chan int64), duty: make(chan *db.Held), stopping: make(chan struct{}),
 		ended:   make(chan struct{}),
 		running: make(map[string]*delivery),
 	}
@@ -111,7 +112,7 @@ func (d *Deliverer) Run(ctx context.Context) error {
 	keeping.Go(func() { _ = d.keeper.Run(work) }) // returns when work is done
 	onDuty, leave := context.WithCancel(ctx)
 	keeping.Go(func() {
-		say := func(held *store.Held) {
+		say := func(held *db.Held) {
 			select {
 			case d.duty <- held:
 			case <-onDuty.Done():

@@ -19,6 +19,7 @@ import (
 	"attestd/server/limit"
 	"attestd/server/webhook"
 	"attestd/store"
+	"attestd/store/db"
 	"attestd/store/feed"
 	"attestd/store/storetest"
 )
@@ -119,7 +120,7 @@ func (d *delivering) start() {
 	worker := NewDeliverer(d.store, d.feed, d.attempts, limit.Webhooks(100), slog.New(slog.DiscardHandler))
 	d.Deliverer, d.killed = worker, new(atomic.Bool)
 	killed := d.killed
-	worker.keeper = newProgress(func(ctx context.Context, duty *store.Held, moved map[string]store.Progress) error {
+	worker.keeper = newProgress(func(ctx context.Context, duty *db.Held, moved map[string]store.Progress) error {
 		if killed.Load() {
 			return errors.New("killed")
 		}

@@ -14,6 +14,7 @@ import (
 	"attestd/internal/sleep"
 	"attestd/server/webhook"
 	"attestd/store"
+	"attestd/store/db"
 	"attestd/store/feed"
 )
 
@@ -23,7 +24,7 @@ const readAgain = time.Second // after a failed read of records
 // endpoint has one schedule of retries. It is owned by its goroutine.
 type delivery struct {
 	*Deliverer
-	held    *store.Held // the duty to deliver
+	held    *db.Held // the duty to deliver
 	to      store.Delivery
 	keys    []webhook.Keys // current keys, then the previous ones while they sign too
 	at      store.Progress
@@ -200,7 +201,7 @@ func (d *delivery) deliver(ctx context.Context, n notice) bool {
 func (d *delivery) isMine(ctx context.Context) bool {
 	for {
 		err := d.held.Check(ctx)
-		if err == nil || errors.Is(err, store.ErrDutyLost) {
+		if err == nil || errors.Is(err, db.ErrDutyLost) {
 			return err == nil
 		}
 		if sleep.For(ctx, readAgain) != nil {

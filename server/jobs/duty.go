@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"attestd/store"
+	"attestd/store/db"
 	"attestd/store/feed"
 )
 
@@ -19,11 +20,11 @@ import (
 // ends with the duty. Work that takes long to end may still run when the duty, and with it work, is
 // back. A server that was halted learns late that it has lost the duty: work that must not be done
 // twice asks Held.Check.
-func whileOnDuty(ctx context.Context, s *store.Store, duty string, work func(context.Context, *store.Held)) {
+func whileOnDuty(ctx context.Context, s *store.Store, duty string, work func(context.Context, *db.Held)) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	end := func() {}
-	s.Duty(ctx, duty, func(held *store.Held) {
+	s.Duty(ctx, duty, func(held *db.Held) {
 		onDuty, cancel := context.WithCancel(ctx)
 		end = cancel
 		group.Go(func() { work(onDuty, held) })
@@ -35,16 +36,16 @@ func whileOnDuty(ctx context.Context, s *store.Store, duty string, work func(con
 // database refuses those that come after another server has taken over.
 type progress[K comparable, P any] struct {
 	*feed.Keeper[K, P]
-	held atomic.Pointer[store.Held]
+	held atomic.Pointer[db.Held]
 }
 
 func newProgress[K comparable, P any](
-	save func(ctx context.Context, duty *store.Held, moved map[K]P) error, log *slog.Logger,
+	save func(ctx context.Context, duty *db.Held, moved map[K]P) error, log *slog.Logger,
 ) *progress[K, P] {
 	p := new(progress[K, P])
 	p.Keeper = feed.NewKeeper(progressEvery, func(ctx context.Context, moved map[K]P) error {
 		err := save(ctx, p.held.Load(), moved)
-		if errors.Is(err, store.ErrDutyLost) { // who has taken over repeats that work
+		if errors.Is(err, db.ErrDutyLost) { // who has taken over repeats that work
 			err = nil
 		}
 		return err
@@ -53,7 +54,7 @@ func newProgress[K comparable, P any](
 }
 
 // begin drops what was not saved of the holding before, and saves in the name of this one.
-func (p *progress[K, P]) begin(held *store.Held) {
+func (p *progress[K, P]) begin(held *db.Held) {
 	p.Forget()
 	p.held.Store(held)
 }

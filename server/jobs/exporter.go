@@ -20,6 +20,7 @@ import (
 	"attestd/server/export"
 	"attestd/service"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 // Export says where the logs are sent beside the database.
@@ -86,7 +87,7 @@ type Exporter struct {
 func NewExporter(x *Export, s *store.Store, checkpoints *service.Checkpoints, appends *Pace, log *slog.Logger) *Exporter {
 	e := &Exporter{Export: x, store: s, checkpoints: checkpoints, appends: appends, log: log, wake: wake.NewSignal(), changed: make(map[int64]bool),
 		stopping: make(chan struct{}), ended: make(chan struct{})}
-	e.keeper = newProgress(func(ctx context.Context, duty *store.Held, moved map[int64]string) error {
+	e.keeper = newProgress(func(ctx context.Context, duty *db.Held, moved map[int64]string) error {
 		return s.SaveExportPositions(ctx, duty, x.name(), moved)
 	}, log)
 	return e
@@ -111,7 +112,7 @@ func (e *Exporter) Run(ctx context.Context) error {
 	var exporting sync.WaitGroup
 	lose := context.CancelFunc(func() {})
 	running.Go(func() {
-		e.store.Duty(onDuty, "export", func(held *store.Held) {
+		e.store.Duty(onDuty, "export", func(held *db.Held) {
 			mine, end := context.WithCancel(work)
 			lose = end
 			exporting.Wait() // the one before has ended, or is about to
@@ -139,10 +140,10 @@ func (e *Exporter) Close() {
 }
 
 // export exports until ctx is done, or until held is found to be lost, which ends ctx.
-func (e *Exporter) export(ctx context.Context, held *store.Held, lose context.CancelFunc) {
+func (e *Exporter) export(ctx context.Context, held *db.Held, lose context.CancelFunc) {
 	may := func(ctx context.Context) error {
 		err := held.Check(ctx)
-		if errors.Is(err, store.ErrDutyLost) {
+		if errors.Is(err, db.ErrDutyLost) {
 			lose()
 		}
 		return err

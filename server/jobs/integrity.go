@@ -11,6 +11,7 @@ import (
 	"attestd/chain"
 	"attestd/internal/sleep"
 	"attestd/store"
+	"attestd/store/db"
 	"attestd/store/verified"
 )
 
@@ -130,13 +131,13 @@ func sameState(a, b verified.Contents) bool {
 }
 
 // passes makes one pass after the other until ctx is done.
-func (w *Integrity) passes(ctx context.Context, held *store.Held) {
+func (w *Integrity) passes(ctx context.Context, held *db.Held) {
 	w.passing.Lock()
 	defer w.passing.Unlock()
 	for ctx.Err() == nil {
 		if rest := w.untilDue(time.Now()); rest > 0 {
 			_ = sleep.For(ctx, min(rest, maxDueWait)) // the loop handles ctx
-		} else if err := w.pass(ctx, held); errors.Is(err, store.ErrDutyLost) {
+		} else if err := w.pass(ctx, held); errors.Is(err, db.ErrDutyLost) {
 			return
 		} else if err != nil && ctx.Err() == nil {
 			w.Log.Warn("the background verification cannot list the companies; it goes on in a minute", "error", err)
@@ -159,7 +160,7 @@ func (w *Integrity) untilDue(now time.Time) time.Duration {
 // pass begins a pass, or goes on with the one that a stop has interrupted. It returns an error if
 // the companies cannot be listed. A pass writes nothing that another server reads. It ends at a
 // company where another server has the duty.
-func (w *Integrity) pass(ctx context.Context, held *store.Held) error {
+func (w *Integrity) pass(ctx context.Context, held *db.Held) error {
 	total, err := w.Store.Companies.Count(ctx)
 	if err != nil {
 		return err
@@ -184,10 +185,10 @@ func (w *Integrity) pass(ctx context.Context, held *store.Held) error {
 	}
 	isThere, err := w.Store.Companies.HasLog(ctx)
 	if err == nil && isThere {
-		err = w.company(ctx, store.Installation)
+		err = w.company(ctx, db.Installation)
 	}
 	if errors.Is(err, store.ErrTablesChanged) {
-		w.Tables.say(store.Installation, err)
+		w.Tables.say(db.Installation, err)
 		err = nil
 	}
 	if err == nil {

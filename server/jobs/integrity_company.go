@@ -7,6 +7,7 @@ import (
 	"attestd/chain"
 	"attestd/internal/sleep"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 // outcome is what a pass has found out about a company.
@@ -50,7 +51,7 @@ func (w *Integrity) examine(ctx context.Context, number int64) (found outcome, e
 		if err != nil {
 			return found, err
 		}
-		if number == store.Installation && id == number && verdict.Length > 0 {
+		if number == db.Installation && id == number && verdict.Length > 0 {
 			verdict.Valid, verdict.Reason = false, "the company has no such log"
 		}
 		w.say(ctx, id, verdict)
@@ -86,7 +87,7 @@ func (w *Integrity) count(number int64, found outcome) {
 	case outcomeUnread:
 		p.Unread++
 	}
-	if number != store.Installation {
+	if number != db.Installation {
 		p.Reached = max(p.Reached, number)
 	}
 	w.changed = true

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"attestd/store"
+	"attestd/store/db"
 )
 
 // Requests that ask whether the server is ready share one check, and none gets the result of a
@@ -59,7 +59,7 @@ func TestReadinessRequestsShareAWrite(t *testing.T) {
 func TestUnknownDuty(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	for is, want := range map[store.DutyStatus]bool{
+	for is, want := range map[db.DutyStatus]bool{
 		{Held: true}: false,
 		{Held: true, Answered: now.Add(-9 * time.Second)}:  false,
 		{Held: false, Answered: now.Add(-9 * time.Second)}: false,

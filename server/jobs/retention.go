@@ -10,6 +10,7 @@ import (
 	"attestd/chain"
 	"attestd/internal/sleep"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 const (
@@ -66,7 +67,7 @@ func (r *Retention) Run(ctx context.Context) error {
 
 // passes makes one pass after the other until ctx is done. The first one comes some time after the
 // start, which has other work.
-func (r *Retention) passes(ctx context.Context, held *store.Held) {
+func (r *Retention) passes(ctx context.Context, held *db.Held) {
 	all := retainedFirst // until the next pass over all kinds
 	for sleep.For(ctx, tokensEvery) == nil {
 		all -= tokensEvery
@@ -78,7 +79,7 @@ func (r *Retention) passes(ctx context.Context, held *store.Held) {
 
 // pass deletes tokens and proofs, and with all the rows of every kind. It reports whether it came
 // to its end. Before each transaction it asks whether this server still has the duty.
-func (r *Retention) pass(ctx context.Context, held *store.Held, all bool) bool {
+func (r *Retention) pass(ctx context.Context, held *db.Held, all bool) bool {
 	gone := map[string]int64{}
 	pace := func(ctx context.Context, worked time.Duration) error {
 		if err := restAfterSweep(ctx, worked); err != nil {
@@ -109,7 +110,7 @@ func (r *Retention) pass(ctx context.Context, held *store.Held, all bool) bool {
 		err = r.Store.Expired.RetryKeys(ctx, sweep)
 	}
 	ended := err == nil
-	if ctx.Err() != nil || errors.Is(err, store.ErrDutyLost) {
+	if ctx.Err() != nil || errors.Is(err, db.ErrDutyLost) {
 		err = nil // the next server, or start, goes on
 	}
 	r.tell(gone, all && ended && ctx.Err() == nil, err)

@@ -12,6 +12,7 @@ import (
 	"attestd/chain"
 	"attestd/internal/sleep"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 // tablesEvery is the interval of comparing the tables of all companies with their control logs. The
@@ -123,12 +124,12 @@ func (w *TableWatch) rounds(ctx context.Context) error {
 func (w *TableWatch) checkCompanies(ctx context.Context) error {
 	isThere, err := w.store.Companies.HasLog(ctx)
 	if err == nil && isThere {
-		err = w.check(ctx, store.Installation)
+		err = w.check(ctx, db.Installation)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	w.say(store.Installation, err)
+	w.say(db.Installation, err)
 	return nil
 }
 
@@ -209,8 +210,8 @@ func (w *TableWatch) agree(ctx context.Context, last *attempt) error {
 	}
 	began := time.Now()
 	defer func() { *last = attempt{time.Now(), time.Since(began)} }()
-	return w.store.AgreeSettings(ctx, func(ctx context.Context) error {
-		return w.compare(ctx, store.Installation, func(context.Context, int64) error { return nil })
+	return w.store.Settings.AgreeSettings(ctx, func(ctx context.Context) error {
+		return w.compare(ctx, db.Installation, func(context.Context, int64) error { return nil })
 	})
 }
 
@@ -248,7 +249,7 @@ func (w *TableWatch) note(ctx context.Context, err error) {
 func (w *TableWatch) compareAll(ctx context.Context) {
 	for _, by := range []func(context.Context, int64) error{w.store.Tables.CheckRights, w.store.Tables.CheckNames} {
 		if isThere, err := w.store.Companies.HasLog(ctx); err == nil && isThere {
-			w.reportOf(ctx, store.Installation, by)
+			w.reportOf(ctx, db.Installation, by)
 		}
 		for number, err := range w.store.Companies.Numbers(ctx, 0) {
 			if ctx.Err() != nil {

@@ -38,7 +38,7 @@ func TestForeignWriteIsNoticedWithinTenSeconds(t *testing.T) {
 				ctx, cancel := context.WithCancel(context.Background())
 				ended := make(chan error, 2)
 				go func() { ended <- s.Run(ctx, store.RunOptions{}) }()
-				check(t, s.RecordStart(t.Context(), nil))
+				check(t, s.Settings.RecordStart(t.Context(), nil))
 				company, _, err := s.Companies.Create(ctx, "acme", nil, time.Now())
 				check(t, err)
 				by := store.Caller{Company: company, Role: store.Admin, At: time.Now()}

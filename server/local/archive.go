@@ -8,6 +8,7 @@ import (
 	"attestd/chain/lines"
 	"attestd/service"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 // Archive asks for an archive of a company's records from before a time.
@@ -19,7 +20,7 @@ type Archive struct {
 // Archive returns what an archive has beside the records: checkpoints that the company's key signs
 // now, and proofs. The command that asks reads the records itself.
 func (o *Operations) Archive(ctx context.Context, a Archive) (lines.Frame, error) {
-	if a.CompanyID == store.InstallationID {
+	if a.CompanyID == db.InstallationID {
 		return lines.Frame{}, fmt.Errorf("%w: %s is no company", store.ErrRefused, a.CompanyID)
 	}
 	by, err := o.operator(ctx, a.CompanyID)

@@ -16,6 +16,7 @@ import (
 
 	"attestd/internal/sleep"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 // Client runs operations in the server that has a database file open.
@@ -35,11 +36,11 @@ const (
 
 // Dial connects to the server that has a database file open: ErrNone. It refuses a socket that
 // another user serves, unless that user owns the database.
-func Dial(ctx context.Context, db string) (*Client, error) {
-	if store.IsPostgres(db) {
+func Dial(ctx context.Context, database string) (*Client, error) {
+	if db.IsPostgres(database) {
 		return nil, ErrNone
 	}
-	path, err := place(db)
+	path, err := place(database)
 	if err != nil {
 		return nil, ErrNone
 	}

@@ -9,6 +9,7 @@ import (
 
 	"attestd/crypto/keys"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 // Operations are what an operator does to companies, in the server that has the database open or in
@@ -139,7 +140,7 @@ func (o *Operations) decide(ctx context.Context, d Decision, change func(store.C
 	if strings.TrimSpace(d.Reason) == "" || len(d.Reason) > maxReason {
 		return Company{}, fmt.Errorf("%w: a reason of 1 to %d bytes is required", store.ErrRefused, maxReason)
 	}
-	if d.CompanyID == store.InstallationID {
+	if d.CompanyID == db.InstallationID {
 		return Company{}, fmt.Errorf("%w: %s is no company", store.ErrRefused, d.CompanyID)
 	}
 	by, err := o.operator(ctx, d.CompanyID)
@@ -156,7 +157,7 @@ func (o *Operations) decide(ctx context.Context, d Decision, change func(store.C
 
 func (o *Operations) operator(ctx context.Context, id string) (store.Caller, error) {
 	of, err := o.Store.Companies.Get(ctx, id)
-	if id == store.InstallationID {
+	if id == db.InstallationID {
 		of, err = o.Store.Companies.Installation(ctx)
 	}
 	return store.Caller{Company: of, Role: store.Admin, Operator: true, At: time.Now()}, err
@@ -168,7 +169,7 @@ func (o *Operations) changed(by store.Caller) {
 	}
 }
 
-// RotateKey gives a company, or with store.InstallationID the log of the companies, a new signing
+// RotateKey gives a company, or with db.InstallationID the log of the companies, a new signing
 // key.
 func (o *Operations) RotateKey(ctx context.Context, r Rotation) (Rotated, error) {
 	by, err := o.operator(ctx, r.CompanyID)

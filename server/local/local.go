@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 
 	"attestd/store"
+	"attestd/store/db"
 )
 
 // suffix is appended to the path of a database.
@@ -32,8 +33,8 @@ var errPath = errors.New("the path of the socket is too long")
 var ErrBusy = fmt.Errorf("%w: the server is busy with other local commands, and nothing was carried out; try again", store.ErrUnavailable)
 
 // place returns the path of the socket of a database file.
-func place(db string) (string, error) {
-	path, err := store.Absolute(db)
+func place(database string) (string, error) {
+	path, err := db.Absolute(database)
 	return path + suffix, err
 }
 

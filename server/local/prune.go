@@ -14,6 +14,7 @@ import (
 	"attestd/internal/sleep"
 	"attestd/server/export"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 // Prune names the company whose payloads are pruned.
@@ -66,7 +67,7 @@ func (o *Operations) BeginPrune(ctx context.Context, p Prune, archive io.Reader)
 	if err := o.mayPruneBesideExports(ctx, by.Company, v.Archive.Actions.Size); err != nil {
 		return err
 	}
-	_, err = o.Store.BeginPrune(context.WithoutCancel(ctx), by, v.Archive.Actions.Size, v.Archive.Actions.Root, v.Archive.SHA256)
+	_, err = o.Store.Pruning.BeginPrune(context.WithoutCancel(ctx), by, v.Archive.Actions.Size, v.Archive.Actions.Root, v.Archive.SHA256)
 	return err
 }
 
@@ -112,13 +113,13 @@ func (o *Operations) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	if said.Records == 0 {
 		return Pruned{}, fmt.Errorf("%w: no payload of %s was pruned: give --before and --out", store.ErrRefused, p.CompanyID)
 	}
-	left, err := o.Store.PruneNext(ctx, by, prunedAtOnce)
+	left, err := o.Store.Pruning.PruneNext(ctx, by, prunedAtOnce)
 	return Pruned{Records: said.Records, Left: left, Archive: said.Archive}, err
 }
 
 // ofCompany is operator of a company, and not of the log of the companies.
 func (o *Operations) ofCompany(ctx context.Context, id string) (store.Caller, error) {
-	if id == store.InstallationID {
+	if id == db.InstallationID {
 		return store.Caller{}, fmt.Errorf("%w: %s is no company", store.ErrRefused, id)
 	}
 	return o.operator(ctx, id)

@@ -8,6 +8,7 @@ import (
 
 	"attestd/crypto/seal"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 // AcceptOptions are the options of AcceptRollback.
@@ -44,7 +45,7 @@ func AcceptRollback(ctx context.Context, path, schema string, o AcceptOptions) (
 	}
 	accepted, err = s.Rollback.All(ctx)
 	if err == nil && len(accepted) == 0 {
-		err = fmt.Errorf("%w: %s is not behind its head file, so there is nothing to accept; nor is it behind a checkpoint that it keeps", store.ErrRefused, store.Name(path))
+		err = fmt.Errorf("%w: %s is not behind its head file, so there is nothing to accept; nor is it behind a checkpoint that it keeps", store.ErrRefused, db.Name(path))
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())

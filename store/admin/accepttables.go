@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"attestd/store"
+	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -63,7 +64,7 @@ func refused(company string, d *projection.Difference) string {
 		return which
 	}
 	switch {
-	case company == store.InstallationID:
+	case company == db.InstallationID:
 		return "which companies there are is not accepted"
 	case d.Secret:
 		return "no record can make that right"

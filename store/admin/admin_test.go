@@ -33,7 +33,7 @@ func TestRunReturnsTheErrorsOfAll(t *testing.T) {
 		t.Errorf("of the command: %v", err)
 	}
 	s := open()
-	if err := admin.Run(ctx, s, store.RunOptions{}, func() error { return s.RecordStart(ctx, nil) }); err != nil {
+	if err := admin.Run(ctx, s, store.RunOptions{}, func() error { return s.Settings.RecordStart(ctx, nil) }); err != nil {
 		t.Errorf("of nothing: %v", err)
 	}
 	read, err := store.OpenReadOnly(context.WithoutCancel(ctx), path)

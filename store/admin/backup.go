@@ -9,6 +9,7 @@ import (
 	"runtime"
 
 	"attestd/store"
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
@@ -17,14 +18,14 @@ import (
 // that does not verify is a *VerifyError, and a failure of Check against schema is ErrCorrupt;
 // neither leaves a file.
 func Backup(ctx context.Context, path, out, schema string, progress func(stage string, done, total int64)) error {
-	out, err := store.Absolute(out)
+	out, err := db.Absolute(out)
 	if err != nil {
 		return err
 	}
 	if _, err := os.Lstat(out); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fmt.Errorf("%w: %s exists", store.ErrRefused, out), err)
 	}
-	if path, err = store.Absolute(path); err != nil {
+	if path, err = db.Absolute(path); err != nil {
 		return err
 	}
 	tmp, err := checkedCopy(ctx, path, out, schema, progress)
@@ -97,7 +98,7 @@ func compactCopy(
 		return nil, err
 	}
 	var size int64
-	err = source.Read(ctx, func(r store.Conn) error {
+	err = source.Read(ctx, func(r *db.Conn) error {
 		if err := r.One([]any{&size}, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size"); err != nil {
 			return err
 		}
@@ -114,7 +115,7 @@ func compactCopy(
 
 // CheckFile lets SQLite check every page and index of the file, and then calls Store.Check.
 func CheckFile(ctx context.Context, s *store.Store, schema string) error {
-	if err := s.Read(ctx, func(r store.Conn) error { return r.CheckPages(ctx) }); err != nil {
+	if err := s.Read(ctx, func(r *db.Conn) error { return r.CheckPages(ctx) }); err != nil {
 		return err
 	}
 	return s.Check(ctx, schema)

@@ -10,6 +10,7 @@ import (
 
 	"attestd/chain"
 	"attestd/store"
+	"attestd/store/db"
 )
 
 // MoveOptions are the options of Move.
@@ -55,9 +56,9 @@ func Move(ctx context.Context, from, to, schema string, o MoveOptions) (m Moved,
 	if err != nil {
 		return m, fmt.Errorf("schema of this program: %w", err)
 	}
-	err = fromRest(ctx, from, tables, func(source *store.Store, rows store.Conn, unchanged func() error) error {
+	err = fromRest(ctx, from, tables, func(source *store.Store, rows *db.Conn, unchanged func() error) error {
 		if err := sound(ctx, source, from, schema, o); err != nil {
-			return fmt.Errorf("%s: %w", store.Name(from), err)
+			return fmt.Errorf("%s: %w", db.Name(from), err)
 		}
 		return intoEmpty(ctx, to, schema, func(target *store.Store, into filling) error {
 			if m, err = copyTables(ctx, rows, into, tables, o.Progress); err != nil {
@@ -105,7 +106,7 @@ func sound(ctx context.Context, s *store.Store, name, schema string, o MoveOptio
 	if err := s.VerifyContents(ctx, runtime.GOMAXPROCS(0), stage(o, "verify")); err != nil {
 		return err
 	}
-	if store.IsPostgres(name) {
+	if db.IsPostgres(name) {
 		return s.Check(ctx, schema)
 	}
 	return CheckFile(ctx, s, schema)
@@ -118,7 +119,7 @@ func unrecordedMove(from, to, digest string, at time.Time) store.Unrecorded {
 }
 
 func engine(name string) string {
-	if store.IsPostgres(name) {
+	if db.IsPostgres(name) {
 		return "PostgreSQL"
 	}
 	return "file"
@@ -126,12 +127,12 @@ func engine(name string) string {
 
 // copyTables copies the rows of all tables, and returns their counts and digests.
 func copyTables(
-	ctx context.Context, from store.Conn, into filling, tables []movedTable,
+	ctx context.Context, from *db.Conn, into filling, tables []movedTable,
 	progress func(string, int64, int64),
 ) (m Moved, err error) {
 	var total int64
 	if err := from.One([]any{&total, &m.Companies}, `SELECT (SELECT coalesce(sum(length), 0)
-		FROM head), (SELECT count(*) FROM company WHERE id < ?)`, int64(store.Installation)); err != nil {
+		FROM head), (SELECT count(*) FROM company WHERE id < ?)`, int64(db.Installation)); err != nil {
 		return m, err
 	}
 	whole := newRowDigest()
@@ -157,7 +158,7 @@ func copyTables(
 }
 
 // compareTables reads the copied rows back, and compares their digests.
-func compareTables(ctx context.Context, c store.Conn, tables []movedTable, m Moved) error {
+func compareTables(ctx context.Context, c *db.Conn, tables []movedTable, m Moved) error {
 	for i, t := range tables {
 		d := newRowDigest()
 		for _, err := range t.rows(ctx, c, d, func() {}) {

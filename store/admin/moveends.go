@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"attestd/store"
+	"attestd/store/db"
 	"attestd/store/postgres"
 	"attestd/store/sqlite"
 )
@@ -21,16 +22,16 @@ import (
 // unchanged verifies that at the end.
 func fromRest(
 	ctx context.Context, from string, tables []movedTable,
-	fn func(source *store.Store, rows store.Conn, unchanged func() error) error,
+	fn func(source *store.Store, rows *db.Conn, unchanged func() error) error,
 ) error {
-	if store.IsPostgres(from) {
+	if db.IsPostgres(from) {
 		return fromServer(ctx, from, tables, fn)
 	}
-	path, err := store.Absolute(from)
+	path, err := db.Absolute(from)
 	if err != nil {
 		return err
 	}
-	if _, err := store.Identify(ctx, path); err != nil {
+	if _, err := db.Identify(ctx, path); err != nil {
 		return err
 	}
 	l, err := sqlite.LockName(path)
@@ -53,7 +54,7 @@ func fromRest(
 	if err != nil {
 		return err
 	}
-	return store.OnFile(ctx, path, mode, func(c store.Conn) error {
+	return db.OnFile(ctx, path, mode, func(c *db.Conn) error {
 		var before, after int64
 		if err := c.One([]any{&before}, "PRAGMA data_version"); err != nil {
 			return err
@@ -72,40 +73,40 @@ func fromRest(
 
 func fromServer(
 	ctx context.Context, from string, tables []movedTable,
-	fn func(*store.Store, store.Conn, func() error) error,
+	fn func(*store.Store, *db.Conn, func() error) error,
 ) error {
-	db, err := postgres.Open(from, new(atomic.Int64))
+	pool, err := postgres.Open(from, new(atomic.Int64))
 	if err != nil {
-		return store.PostgresError(store.Name(from), err)
+		return db.PostgresError(db.Name(from), err)
 	}
-	defer db.Close()
+	defer pool.Close()
 	var own error
-	err = postgres.AtRest(ctx, db, tableNames(tables), func(held *sql.Conn) error {
+	err = postgres.AtRest(ctx, pool, tableNames(tables), func(held *sql.Conn) error {
 		var s *store.Store
 		if s, own = store.OpenReadOnly(ctx, from); own != nil {
 			return own
 		}
 		defer s.Close()
-		c := store.OnPostgres(held)
+		c := db.OnPostgres(held)
 		// the tables are locked as long as this connection lasts
 		own = fn(s, c, func() error { return c.One([]any{new(int64)}, "SELECT count(*) FROM setting") })
 		return own
 	})
-	return cmp.Or(own, store.PostgresError(store.Name(from), err))
+	return cmp.Or(own, db.PostgresError(db.Name(from), err))
 }
 
 // filling is a transaction that creates a database, with its connection, which can read it already.
 type filling struct {
-	store.Conn
+	*db.Conn
 	fill func(ctx context.Context, t movedTable, rows iter.Seq2[[]any, error]) error
 }
 
 // intoEmpty creates a new database, which must not exist. It appears when fn has returned nil.
 func intoEmpty(ctx context.Context, to, schema string, fn func(target *store.Store, into filling) error) error {
-	if store.IsPostgres(to) {
+	if db.IsPostgres(to) {
 		return intoServer(ctx, to, fn)
 	}
-	path, err := store.Absolute(to)
+	path, err := db.Absolute(to)
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func intoEmpty(ctx context.Context, to, schema string, fn func(target *store.Sto
 		return err
 	}
 	defer tmp.Discard()
-	err = store.OnFile(ctx, tmp.Path, sqlite.ModeCreate, func(c store.Conn) error {
+	err = db.OnFile(ctx, tmp.Path, sqlite.ModeCreate, func(c *db.Conn) error {
 		if err := c.Script(ctx, "BEGIN IMMEDIATE; "+schema); err != nil {
 			return err
 		}
@@ -138,15 +139,15 @@ func intoEmpty(ctx context.Context, to, schema string, fn func(target *store.Sto
 }
 
 func intoServer(ctx context.Context, to string, fn func(*store.Store, filling) error) error {
-	db, err := postgres.Open(to, new(atomic.Int64))
+	pool, err := postgres.Open(to, new(atomic.Int64))
 	if err != nil {
-		return store.PostgresError(store.Name(to), err)
+		return db.PostgresError(db.Name(to), err)
 	}
-	defer db.Close()
+	defer pool.Close()
 	var own error
-	err = postgres.Fill(ctx, db, func(held *sql.Conn) error {
-		c := store.OnPostgres(held)
-		own = fn(store.On(store.Name(to), c), filling{c,
+	err = postgres.Fill(ctx, pool, func(held *sql.Conn) error {
+		c := db.OnPostgres(held)
+		own = fn(store.On(db.Name(to), c), filling{c,
 			func(ctx context.Context, t movedTable, rows iter.Seq2[[]any, error]) error {
 				next, stop := iter.Pull2(rows)
 				defer stop()
@@ -160,7 +161,7 @@ func intoServer(ctx context.Context, to string, fn func(*store.Store, filling) e
 			}})
 		return own
 	})
-	return cmp.Or(own, store.PostgresError(store.Name(to), err))
+	return cmp.Or(own, db.PostgresError(db.Name(to), err))
 }
 
 // holdable returns ErrRefused for a row with text that SQLite can store and PostgreSQL cannot.
@@ -176,7 +177,7 @@ func (t movedTable) holdable(row []any) error {
 
 // insertAll returns a function that inserts rows into the tables of a file. By the time it copies
 // the counts of agents, a trigger has inserted them.
-func insertAll(c store.Conn) func(_ context.Context, t movedTable, rows iter.Seq2[[]any, error]) error {
+func insertAll(c *db.Conn) func(_ context.Context, t movedTable, rows iter.Seq2[[]any, error]) error {
 	return func(_ context.Context, t movedTable, rows iter.Seq2[[]any, error]) error {
 		if t.name == "company_usage" {
 			if _, err := c.Exec("DELETE FROM company_usage"); err != nil {

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"attestd/store"
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
@@ -121,7 +121,7 @@ func (t movedTable) selection() string {
 
 // rows reads all rows in the order of their keys, adds them to d, and calls report occasionally. A
 // value is an int64, a string, a non-nil []byte, or nil. A row is valid until the next one is read.
-func (t movedTable) rows(ctx context.Context, c store.Conn, d *rowDigest, report func()) iter.Seq2[[]any, error] {
+func (t movedTable) rows(ctx context.Context, c *db.Conn, d *rowDigest, report func()) iter.Seq2[[]any, error] {
 	return func(yield func([]any, error) bool) {
 		row, into := make([]any, len(t.columns)), make([]any, len(t.columns))
 		for i := range row {

@@ -7,6 +7,7 @@ import (
 
 	"attestd/crypto/seal"
 	"attestd/store"
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
@@ -32,7 +33,7 @@ func RecoverKey(
 		return key, errors.New("the database is of an older schema, which has to be upgraded first"), nil
 	}
 	notRecorded = recordKeyAt(ctx, path, schema, companyID, master, at)
-	if errors.Is(notRecorded, store.ErrInUse) && !store.IsPostgres(path) {
+	if errors.Is(notRecorded, store.ErrInUse) && !db.IsPostgres(path) {
 		notRecorded = leaveKeyAt(ctx, path, companyID, key, at)
 	}
 	return key, notRecorded, nil
@@ -53,11 +54,11 @@ func recordKeyAt(ctx context.Context, path, schema, companyID string, master *se
 
 // leaveKeyAt leaves the record for the next start, while a server has the file open.
 func leaveKeyAt(ctx context.Context, path, companyID string, key store.APIKey, at time.Time) error {
-	path, err := store.Absolute(path)
+	path, err := db.Absolute(path)
 	if err != nil {
 		return err
 	}
-	return store.OnFile(ctx, path, sqlite.ModeEdit, func(c store.Conn) error {
+	return db.OnFile(ctx, path, sqlite.ModeEdit, func(c *db.Conn) error {
 		if _, err := c.Exec("BEGIN IMMEDIATE"); err != nil {
 			return err
 		}

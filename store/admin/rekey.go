@@ -12,6 +12,7 @@ import (
 	"attestd/crypto/seal"
 	"attestd/store"
 	"attestd/store/atrest"
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
@@ -32,11 +33,11 @@ type RekeyOptions struct {
 // After the first step, Old is no longer needed. Rekey cannot reach older backups, snapshots and
 // blocks of the disk.
 func Rekey(ctx context.Context, path, schema string, o RekeyOptions) error {
-	path, err := store.Absolute(path)
+	path, err := db.Absolute(path)
 	if err != nil {
 		return err
 	}
-	found, err := store.Identify(ctx, path)
+	found, err := db.Identify(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -72,7 +73,7 @@ func changeSecrets(ctx context.Context, path, schema string, found atrest.Sealin
 		if err != nil {
 			return err
 		}
-		return s.Change(ctx, func(w store.Conn) ([]chain.Draft, error) { return nil, reseal(w, s.Tables, found, old, o) })
+		return s.Write(ctx, func(w *db.Conn) error { return reseal(w, s.Tables, found, old, o) })
 	})
 	if err != nil {
 		return fmt.Errorf("change the master key: %w", err)
@@ -92,7 +93,7 @@ func forgetVerified(heads string) error {
 	return nil
 }
 
-func reseal(w store.Conn, tables store.Tables, found atrest.Sealing, old atrest.Secrets, o RekeyOptions) error {
+func reseal(w *db.Conn, tables store.Tables, found atrest.Sealing, old atrest.Secrets, o RekeyOptions) error {
 	next, values := atrest.New(o.New, &old)
 	if err := store.LeaveUnrecorded(w, unrecordedRekey(found, atrest.Sealing{KeyID: keyID(o.New)},
 		time.Now())); err != nil {
@@ -141,7 +142,7 @@ func scrub(ctx context.Context, path string, progress func(stage string, done, t
 // endScrub checks the copy at path, and removes the setting that free pages may contain old
 // secrets.
 func endScrub(ctx context.Context, path string) error {
-	return store.OnFile(ctx, path, sqlite.ModeCreate, func(c store.Conn) error {
+	return db.OnFile(ctx, path, sqlite.ModeCreate, func(c *db.Conn) error {
 		if err := c.CheckPages(ctx); err != nil {
 			return err
 		}

@@ -10,11 +10,12 @@ import (
 	"attestd/crypto/keys"
 	"attestd/store"
 	"attestd/store/atrest"
+	"attestd/store/db"
 )
 
 // resealing reseals all secrets of a file, within one transaction of its Conn.
 type resealing struct {
-	store.Conn
+	*db.Conn
 	tables      store.Tables
 	old, next   atrest.Secrets
 	progress    func(stage string, done, total int64)

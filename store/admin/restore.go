@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"attestd/store"
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
@@ -27,10 +28,10 @@ type RestoreOptions struct {
 // ErrInUse, ErrForeign for a foreign file at either path, and a *VerifyError for a chain that does
 // not verify.
 func Restore(ctx context.Context, in, path, schema string, o RestoreOptions) (undone Rollback, err error) {
-	if in, err = store.Absolute(in); err != nil {
+	if in, err = db.Absolute(in); err != nil {
 		return undone, err
 	}
-	if path, err = store.Absolute(path); err != nil {
+	if path, err = db.Absolute(path); err != nil {
 		return undone, err
 	}
 	l, err := checkTarget(ctx, path, o.Force)
@@ -71,7 +72,7 @@ func Restore(ctx context.Context, in, path, schema string, o RestoreOptions) (un
 
 // checkTarget checks that a database may be put at path, and acquires its lock.
 func checkTarget(ctx context.Context, path string, force bool) (*sqlite.Lock, error) {
-	_, identified := store.Identify(ctx, path)
+	_, identified := db.Identify(ctx, path)
 	switch err := identified; {
 	case errors.Is(err, store.ErrNotFound):
 		if left := sqlite.Leftovers(path); len(left) > 0 && !force {
@@ -95,14 +96,14 @@ func checkTarget(ctx context.Context, path string, force bool) (*sqlite.Lock, er
 
 // retire ensures that nobody has the database at path open, and that its journals are gone.
 func retire(ctx context.Context, path string) error {
-	_, err := store.Identify(ctx, path)
+	_, err := db.Identify(ctx, path)
 	return sqlite.Retire(ctx, path, err == nil || errors.Is(err, store.ErrNewer))
 }
 
 // markRestored stores in the database at path, which must not be open elsewhere, what its next
 // start records.
 func markRestored(ctx context.Context, path string, at time.Time, replaced map[string]map[store.LogName]int64) error {
-	return store.OnFile(ctx, path, sqlite.ModeCreate, func(c store.Conn) error {
+	return db.OnFile(ctx, path, sqlite.ModeCreate, func(c *db.Conn) error {
 		return store.LeaveRestored(c, at, replaced)
 	})
 }

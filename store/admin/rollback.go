@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"attestd/store"
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
@@ -47,7 +48,7 @@ func (r *Rollback) note(company string, name store.LogName, length int64) {
 // findRollback compares the database at path with the backup that will replace it. Anything
 // unreadable counts as a rollback, because it may contain anything.
 func findRollback(ctx context.Context, path, backup string) (r Rollback, err error) {
-	target, err := store.Identify(ctx, path)
+	target, err := db.Identify(ctx, path)
 	if err == nil {
 		err = sqlite.ReadError(ctx, path, r.compare(ctx, path, backup, target))
 	}
@@ -66,8 +67,8 @@ func findRollback(ctx context.Context, path, backup string) (r Rollback, err err
 
 // compare fills r. The connection has the backup as its main database, and the one at path attached
 // as "target".
-func (r *Rollback) compare(ctx context.Context, path, backup string, target store.Settings) error {
-	replacement, err := store.Identify(ctx, backup)
+func (r *Rollback) compare(ctx context.Context, path, backup string, target db.Settings) error {
+	replacement, err := db.Identify(ctx, backup)
 	if err != nil {
 		return err
 	}
@@ -86,13 +87,13 @@ func (r *Rollback) compare(ctx context.Context, path, backup string, target stor
 	if err != nil {
 		return err
 	}
-	return store.OnFile(ctx, backup, sqlite.ModeRest, func(c store.Conn) error {
+	return db.OnFile(ctx, backup, sqlite.ModeRest, func(c *db.Conn) error {
 		return r.compareTables(ctx, c, sqlite.Address(path, mode))
 	})
 }
 
 // compareTables compares the contents of the two databases on a connection to the backup.
-func (r *Rollback) compareTables(ctx context.Context, c store.Conn, target string) error {
+func (r *Rollback) compareTables(ctx context.Context, c *db.Conn, target string) error {
 	if _, err := c.Exec("ATTACH ? AS target", target); err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (r *Rollback) compareTables(ctx context.Context, c store.Conn, target strin
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if p.number == store.Installation { // it has only this log
+		if p.number == db.Installation { // it has only this log
 			if err := r.compareLog(c, p, store.Control, versions); err != nil {
 				return err
 			}
@@ -148,7 +149,7 @@ type schemas struct{ target, backup int64 }
 
 // firstKey returns the SQL for the first public key of a company.
 func firstKey(database, alias string, schema int64) string {
-	if schema < store.SchemaKeys {
+	if schema < db.KeysSchema {
 		// NULL if the company does not exist
 		return "CASE WHEN " + alias + ".seed IS NOT NULL THEN ed25519_public(" + alias + ".seed) END"
 	}
@@ -157,13 +158,13 @@ func firstKey(database, alias string, schema int64) string {
 
 // keyFingerprint returns the SQL for the fingerprint of an API key.
 func keyFingerprint(schema int64) string {
-	if schema < store.SchemaFingerprints {
+	if schema < db.FingerprintSchema {
 		return "lower(hex(substr(hash, 1, 8)))"
 	}
 	return "fingerprint"
 }
 
-func comparedCompanies(c store.Conn, of schemas) (all []compared, err error) {
+func comparedCompanies(c *db.Conn, of schemas) (all []compared, err error) {
 	err = c.Each(func(rows *sql.Rows) error {
 		var p compared
 		err := rows.Scan(&p.id, &p.number, &p.backup, &p.sameKey)
@@ -176,7 +177,7 @@ func comparedCompanies(c store.Conn, of schemas) (all []compared, err error) {
 
 // headChain returns the column of table head with the chain ID.
 func headChain(schema int64) string {
-	if schema < store.SchemaTwoLogs {
+	if schema < db.TwoLogs {
 		return "company"
 	}
 	return "chain"
@@ -184,11 +185,11 @@ func headChain(schema int64) string {
 
 // compareLog compares the hashes of a log in both databases up to the first difference. A log that
 // a schema does not have is empty there.
-func (r *Rollback) compareLog(c store.Conn, p compared, name store.LogName, of schemas) error {
+func (r *Rollback) compareLog(c *db.Conn, p compared, name store.LogName, of schemas) error {
 	number, backup, title := name.ChainID(p.number), name.ChainID(p.backup.Int64), name.Titled(p.id)
 	var length, oldLength, at int64
 	var sameRoot bool
-	inBoth := name == store.Actions || min(of.target, of.backup) >= store.SchemaTwoLogs
+	inBoth := name == store.Actions || min(of.target, of.backup) >= db.TwoLogs
 	err := c.One([]any{&length, &oldLength, &sameRoot}, `SELECT coalesce(t.length, 0), coalesce(b.length, 0), t.root IS b.root FROM (SELECT 1)
 		LEFT JOIN target.head t ON t.`+headChain(of.target)+` = ? LEFT JOIN main.head b ON b.`+headChain(of.backup)+` = ?`, number, backup)
 	r.note(p.id, name, length)
@@ -202,8 +203,8 @@ func (r *Rollback) compareLog(c store.Conn, p compared, name store.LogName, of s
 		r.add("%s: another history: %d records, the backup has %d, signed with another key", title, length, oldLength)
 		return nil
 	}
-	first, last := store.RecordIDs(backup)
-	inTarget, _ := store.RecordIDs(number)
+	first, last := db.RecordIDs(backup)
+	inTarget, _ := db.RecordIDs(number)
 	err = c.One([]any{&at}, `SELECT b.id FROM main.record b JOIN target.record t ON t.id = b.id + ?
 		WHERE b.id BETWEEN ? AND ? AND b.hash <> t.hash ORDER BY b.id LIMIT 1`,
 		inTarget-first, first, last)
@@ -253,9 +254,9 @@ func rollbackLists(of schemas) []rollbackList {
 			JOIN main.agent b ON b.company = ?2 AND b.agent_id = t.agent_id
 			WHERE t.company = ?1 AND t.disabled_at IS NOT NULL AND ` + enabled})
 	}
-	if of.target >= store.SchemaKeys {
+	if of.target >= db.KeysSchema {
 		has, compromised := "SELECT public_key FROM main.company_key WHERE company = ?2", " AND compromised_at IS NOT NULL"
-		if of.backup < store.SchemaKeys {
+		if of.backup < db.KeysSchema {
 			// keys could not be declared compromised
 			has, compromised = "SELECT ed25519_public(seed) FROM main.company WHERE id = ?2", " AND false"
 		}
@@ -268,7 +269,7 @@ func rollbackLists(of schemas) []rollbackList {
 	return lists
 }
 
-func (r *Rollback) compareList(c store.Conn, p compared, l rollbackList) error {
+func (r *Rollback) compareList(c *db.Conn, p compared, l rollbackList) error {
 	n := 0
 	var names []string
 	err := c.Each(func(rows *sql.Rows) error {

@@ -5,16 +5,17 @@ import (
 	"errors"
 
 	"attestd/store"
+	"attestd/store/db"
 )
 
 // compareWitness finds what the cosigner would forget. It would then sign a different history,
 // which only a comparison of its cosignatures could reveal.
-func (r *Rollback) compareWitness(c store.Conn, of schemas) error {
-	if of.target < store.SchemaWitness {
+func (r *Rollback) compareWitness(c *db.Conn, of schemas) error {
+	if of.target < db.WitnessSchema {
 		return nil
 	}
 	backupLogs, backupKeys := "main.witness_log", "main.witness_key"
-	if of.backup < store.SchemaWitness {
+	if of.backup < db.WitnessSchema {
 		backupLogs, backupKeys = "(SELECT '' AS origin, 0 AS size, x'' AS root)", "(SELECT x'' AS public_key)"
 	}
 	var name string

@@ -126,7 +126,7 @@ func start(t *testing.T, address, name string) *store.Store {
 	}
 	go s.Run(context.Background(), store.RunOptions{})
 	t.Cleanup(func() { s.Close() })
-	if err := s.RecordStart(t.Context(), map[string]string{"program": name}); err != nil {
+	if err := s.Settings.RecordStart(t.Context(), map[string]string{"program": name}); err != nil {
 		t.Fatal(err)
 	}
 	return s

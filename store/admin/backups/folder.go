@@ -13,6 +13,7 @@ import (
 
 	"attestd/internal/printable"
 	"attestd/store"
+	"attestd/store/db"
 	"attestd/store/sqlite"
 )
 
@@ -26,7 +27,7 @@ type Folder struct {
 // OpenFolder returns the folder at path, which must exist: a folder that is missing may be a disk
 // that is not mounted.
 func OpenFolder(path string) (*Folder, error) {
-	dir, err := store.Absolute(path)
+	dir, err := db.Absolute(path)
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 	"attestd/store/headfile"
 	"attestd/store/sqlite"
 )
@@ -163,7 +164,7 @@ const verifyPattern = "attestd-verify-*"
 // processes have left. The caller MUST call remove.
 func VerifyFolder(path string) (dir string, remove func(), err error) {
 	if path != "" {
-		if dir, err = store.Absolute(path); err != nil {
+		if dir, err = db.Absolute(path); err != nil {
 			return "", nil, err
 		}
 		_, err = sqlite.CheckAccess(filepath.Join(dir, "attestd.db"))
@@ -215,7 +216,7 @@ func fetchTo(path string, r io.Reader, identities []age.Identity) error {
 // Restore puts the backup that r reads at path, as admin.Restore does with a file. It needs room
 // for two copies there.
 func Restore(ctx context.Context, r io.Reader, path, schema string, identities []age.Identity, o admin.RestoreOptions) (undone admin.Rollback, err error) {
-	if path, err = store.Absolute(path); err != nil {
+	if path, err = db.Absolute(path); err != nil {
 		return undone, err
 	}
 	t, err := sqlite.NewTemp(path)

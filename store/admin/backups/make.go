@@ -19,6 +19,7 @@ import (
 
 	"attestd/internal/sleep"
 	"attestd/store"
+	"attestd/store/db"
 	"attestd/store/headfile"
 	"attestd/store/sqlite"
 )
@@ -59,11 +60,11 @@ func Make(ctx context.Context, path string, to Place, o Options) (m Made, err er
 	if o.Progress == nil {
 		o.Progress = func(string, int64, int64) {}
 	}
-	if path, err = store.Absolute(path); err != nil {
+	if path, err = db.Absolute(path); err != nil {
 		return m, err
 	}
 	if o.Temp != "" {
-		if o.Temp, err = store.Absolute(o.Temp); err != nil {
+		if o.Temp, err = db.Absolute(o.Temp); err != nil {
 			return m, err
 		}
 	}
@@ -178,7 +179,7 @@ func (b *making) copy(ctx context.Context) (err error) {
 	b.manifest = Manifest{Form: manifestForm, Name: b.name.String(), Database: hex.EncodeToString(id[:]), Began: b.At.UTC(),
 		Program: b.Program, Recipients: b.RecipientNames}
 	var size int64
-	if err := source.Read(ctx, func(c store.Conn) error {
+	if err := source.Read(ctx, func(c *db.Conn) error {
 		return c.One([]any{&size}, "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
 	}); err != nil {
 		return err
@@ -191,7 +192,7 @@ func (b *making) copy(ctx context.Context) (err error) {
 	}
 	paced := b.pace(ctx, filepath.Dir(b.temp))
 	last := int64(0)
-	err = source.Read(ctx, func(c store.Conn) error {
+	err = source.Read(ctx, func(c *db.Conn) error {
 		return c.CopyPaced(ctx, b.copied.Path, func(done, total int64) error {
 			b.Progress("copy", done, total)
 			n := done - last

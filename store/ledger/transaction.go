@@ -1,0 +1,156 @@
+package ledger
+
+import (
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"time"
+
+	"attestd/chain"
+	"attestd/store/db"
+	"attestd/store/sqlite"
+)
+
+// transaction implements chain.Transaction.
+type transaction struct {
+	*db.Conn
+	w   *fileWriter
+	now time.Time
+
+	keyTime time.Time // time by which idempotency keys expire
+	leapt   bool      // now is distrusted
+	added   usage     // by the extensions
+
+	extensions []*chain.Extension
+}
+
+// Bases implements chain.Transaction.
+func (tx *transaction) Bases(chains []int64) []chain.Base {
+	bases := make([]chain.Base, len(chains))
+	for i, number := range chains {
+		b := &bases[i]
+		b.Head, b.Key, b.Limit, b.Err = tx.head(number)
+	}
+	return bases
+}
+
+// head returns the head of a chain, the key that signs its next record, and what bounds it.
+func (tx *transaction) head(number int64) (h chain.Head, key ed25519.PrivateKey, limit chain.Limit, err error) {
+	company, _ := db.LogOf(number)
+	var root, frontier, logRoot, logFrontier, seed, public []byte
+	var generation int64
+	var has Limits
+	err = tx.One([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &h.Bytes, &generation, &seed, &public,
+		&has.Suspended, &has.Records, &has.Bytes},
+		`SELECT length, root, frontier, timestamp, log_root, log_frontier, bytes, generation, seed, public_key, suspended_at IS NOT NULL, max_records, max_bytes
+		FROM head JOIN company_key k ON k.company = ?1 AND ended_at IS NULL
+			LEFT JOIN company_suspension s ON s.company = ?1 LEFT JOIN company_quota q ON q.company = ?1 WHERE chain = ?2`, company, number)
+	if errors.Is(err, db.ErrCorrupt) {
+		tx.Fatal = nil // damage found by this read is no reason to refuse other chains
+	}
+	if errors.Is(err, db.ErrNotFound) {
+		err = chain.ErrMissing
+	}
+	if err == nil {
+		key, err = tx.w.secrets.PrivateKey(company, generation, seed, public)
+	}
+	if err == nil {
+		has, err = tx.w.obeyedLimits(tx.Conn, number, has)
+	}
+	if err != nil {
+		return chain.Head{}, nil, limit, err
+	}
+	fillHead(&h, root, frontier, logRoot, logFrontier)
+	return h, key, tx.w.quotas.limit(company, has), nil
+}
+
+// Rekeyed implements chain.Transaction.
+func (tx *transaction) Rekeyed() (chains []int64, all bool) { return tx.w.changedLimits() }
+
+// Room implements chain.Transaction.
+func (tx *transaction) Room() chain.Room { return tx.w.room(tx.Conn) }
+
+// Savepoint implements chain.Transaction.
+func (tx *transaction) Savepoint(rows func() error) error {
+	if _, err := tx.Exec("SAVEPOINT change"); err != nil {
+		return err
+	}
+	err := rows()
+	if err != nil {
+		tx.Exec("ROLLBACK TO change") // a failure is in tx.fatal
+	}
+	tx.Exec("RELEASE change")
+	return err
+}
+
+// Err implements chain.Transaction. An I/O error or a full disk may end the whole SQLite
+// transaction, not only the statement.
+func (tx *transaction) Err() error { return tx.Fatal }
+
+// Commit implements chain.Transaction.
+func (tx *transaction) Commit() (stale []int64, err error) {
+	if tx.Fatal == nil {
+		_ = tx.w.lastUsed.write(tx.Conn) // an error that matters is in tx.fatal
+	}
+	if tx.Fatal == nil && tx.w.failed != nil {
+		_ = tx.writePage() // so that this commit shows whether the disk works again
+	}
+	if tx.Fatal != nil {
+		defer tx.Rollback()
+		return nil, tx.Fatal
+	}
+	counted := tx.w.used.known
+	tx.w.used.known = false // unless the commit succeeds
+	tx.OnDamage = nil       // later failures cannot be retried
+	if _, err := tx.Exec("COMMIT"); err != nil {
+		tx.Rollback()
+		if sqlite.RolledBack(err) || tx.overwrite() == nil {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%w: commit: %w", db.ErrUnknown, err)
+	}
+	// A commit into a file that is not where the next start looks for it would be lost.
+	if err := tx.w.committed(tx.now); err != nil {
+		return nil, fmt.Errorf("%w: %w", db.ErrUnknown, err)
+	}
+	tx.w.works()
+	tx.w.clock.Advance(tx.now)
+	tx.w.summaries.Keep(nil)
+	tx.w.used.known = counted
+	tx.w.used.add(tx.added)
+	for _, e := range tx.extensions {
+		tx.w.doubt.remember(e)
+	}
+	return nil, nil
+}
+
+// overwrite restores certainty after a failed commit, if the disk allows. SQLite forgets such a
+// transaction, but its frames may be in the write-ahead log, where the next process would find
+// them. The next commit overwrites them; once it is durable, the lost frames are gone.
+func (tx *transaction) overwrite() error {
+	_, err := tx.Exec("BEGIN IMMEDIATE")
+	if err == nil {
+		err = tx.writePage()
+	}
+	if err == nil {
+		_, err = tx.Exec("COMMIT")
+	}
+	if err != nil {
+		tx.Rollback()
+	}
+	return err
+}
+
+// writePage writes a page without changing its content.
+func (tx *transaction) writePage() error {
+	_, err := tx.Exec(fmt.Sprintf("PRAGMA user_version = %d", db.SchemaVersion))
+	return err
+}
+
+// Rollback implements chain.Transaction. It ignores the error of the statement: either SQLite has
+// rolled back already, or the transaction stays open and the next Begin fails.
+func (tx *transaction) Rollback() {
+	tx.w.fail(tx.Fatal)
+	tx.Exec("ROLLBACK")
+	tx.Fatal = nil
+}
