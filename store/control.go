@@ -139,23 +139,30 @@ func (s *Store) controlled(ctx context.Context, by Caller, rows func(*db.Conn) (
 // recorded is controlled by a way of its own to write, for what must work also where nothing else
 // of the company may be changed; see Changeable.
 func (s *Store) recorded(ctx context.Context, by Caller, write ledger.WriteFunc, rows func(*db.Conn) ([]controlEvent, error)) error {
-	var takesAway bool
-	_, err := write(ctx, func(w *db.Conn) ([]chain.Draft, error) {
-		events, err := rows(w)
-		if err != nil {
-			return nil, err
-		}
-		drafts, err := s.controlDrafts(by, events...)
-		if err != nil {
-			return nil, err
-		}
-		takesAway = len(events) == 0 || slices.ContainsFunc(events, controlEvent.takesAway)
-		return drafts, nil
-	})
-	if err == nil && takesAway || errors.Is(err, ErrRevoked) {
+	c := rightsChange{store: s, by: by, rows: rows}
+	_, err := write(ctx, c.drafts)
+	if err == nil && c.takesAway || errors.Is(err, ErrRevoked) {
 		s.WaitPropagation(ctx)
 	}
 	return err
+}
+
+// rightsChange is a change of rows with the control records about them.
+type rightsChange struct {
+	store     *Store
+	by        Caller
+	rows      func(*db.Conn) ([]controlEvent, error)
+	takesAway bool // set by drafts
+}
+
+// drafts writes the rows, and returns the drafts of their control records.
+func (c *rightsChange) drafts(w *db.Conn) ([]chain.Draft, error) {
+	events, err := c.rows(w)
+	if err != nil {
+		return nil, err
+	}
+	c.takesAway = len(events) == 0 || slices.ContainsFunc(events, controlEvent.takesAway)
+	return c.store.controlDrafts(c.by, events...)
 }
 
 func (s *Store) controlDrafts(by Caller, events ...controlEvent) (drafts []chain.Draft, err error) {

@@ -164,18 +164,22 @@ func (l *Ledger) Change(ctx context.Context, rows func(*db.Conn) ([]chain.Draft,
 	if l.writer == nil {
 		return nil, db.ErrReadOnly
 	}
-	records, err := l.log.Write(ctx, l.changing(rows))
+	records, err := l.log.Write(ctx, change{l.storage, rows}.write)
 	return records, l.refused.count(err)
 }
 
-func (l *Ledger) changing(rows func(*db.Conn) ([]chain.Draft, error)) func() ([]chain.Draft, error) {
-	return func() ([]chain.Draft, error) {
-		w, err := l.storage.changing()
-		if err != nil {
-			return nil, err
-		}
-		return rows(w)
+// change is rows that are written inside the transaction of the log.
+type change struct {
+	storage storage
+	rows    func(*db.Conn) ([]chain.Draft, error)
+}
+
+func (c change) write() ([]chain.Draft, error) {
+	w, err := c.storage.changing()
+	if err != nil {
+		return nil, err
 	}
+	return c.rows(w)
 }
 
 // Write commits a change without records.
