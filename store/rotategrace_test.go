@@ -23,11 +23,12 @@ func TestTokensIssuedDuringRotation(t *testing.T) {
 	var holds atomic.Bool
 	s := openWith(t, storetest.New(t), store.RunOptions{
 		Steady: func() time.Duration {
+			reading := time.Duration(waited.Load()) // before the test learns of it, and changes it
 			select {
 			case asked <- struct{}{}:
 			default:
 			}
-			return time.Duration(waited.Load())
+			return reading
 		},
 		Publish: func([]chain.Extension, bool) {
 			if holds.CompareAndSwap(true, false) {
