@@ -258,11 +258,11 @@ var rows = map[string]string{
 var believed = map[string][][2]string{
 	"agent_key":      {{"id, label, created_at", "order of listing and what people are shown; a later time delays the first use of a key, or refuses it"}},
 	"api_key":        {{"id, label, created_at, last_used_at", "order of listing and what people are shown"}},
-	"checkpoint":     {{"log_id, size, note", "signed: whoever reads it checks the signature. One that was changed, put back or deleted hides that the log went back from this file alone"}},
+	"checkpoint":     {{"log_id, size, note", "signed: its reader checks the signature. One that was changed, put back or deleted hides that the log went back from this file alone"}},
 	"company_key":    {{"created_at", "decides how long ago a key may have ended to be looked at, whose tokens have ended by then"}},
 	"call_watch":     {{"company, next_record", "at worst the service does not say that a refused call ran: reports and the files of sessions do"}},
 	"company_usage":  {{"company, agents, revocations, deleted_revocations", "counts: at worst a company has more agents than its bound, or fewer. The head file knows how many revocations there were"}},
-	"cosignature":    {{"log_id, witness, size, note, line", "signed by the log and the witness, which whoever reads it checks. One that was changed or deleted hides what a witness has seen, and ends a halt for it"}},
+	"cosignature":    {{"log_id, witness, size, note, line", "signed by the log and the witness, which its reader checks. One that was changed or deleted hides what a witness has seen, and ends a halt for it"}},
 	"enrolment":      {{"id, label, created_at", "order of listing and what people are shown"}},
 	"federation":     {{"id, created_at", "order of listing; the HMACs of its tokens are over the time, so they end with a change"}},
 	"federation_use": {{"federation, rule, day, subjects", "at worst a rule lets in more new subjects in a day than it may, or fewer"}},
@@ -271,11 +271,11 @@ var believed = map[string][][2]string{
 	"passport":       {{"id", "order of listing"}},
 	"refused_call": {{"call, company, counted, requests, refusals, refused, done, tool, expires_at", "as for `call_watch`; what was found is a control record"},
 		{"found_at", "counted by readyz alone"}},
-	"revoked_token": {{"name, expires_at", "at worst a revoked JWT counts until its hour is over, for whoever has it, or one that was not revoked does not"}},
+	"revoked_token": {{"name, expires_at", "at worst a revoked JWT counts until its hour is over, for its holder, or one that was not revoked does not"}},
 	"token_key":     {{"created_at", "at worst a server waits a moment before it signs"}},
-	"used_proof":    {{"name, expires_at", "at worst a proof or a token of another issuer counts twice while it counts, for whoever has it, or not at all"}},
+	"used_proof":    {{"name, expires_at", "at worst a proof or a token of another issuer counts twice while it counts, for its holder, or not at all"}},
 	"witness_key":   {{"id, name, public_key, seed, created_at", "another key is another witness: who asks it knows its key, and the seed must fit"}},
-	"witness_log":   {{"origin, origin_hash, size, root, note", "signed by the log and by us, which whoever reads the note checks. What was cosigned is known to the running server and to the head file: it signs nothing when the table has less"}},
+	"witness_log":   {{"origin, origin_hash, size, root, note", "signed by the log and by the witness, which a reader of the note checks. What was cosigned is known to the running server and to the head file: it signs nothing when the table has less"}},
 }
 
 // believedOfPostgres are those of the tables that PostgreSQL alone has.
