@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"attestd/server/httpapi"
+	"attestd/server/limit"
 	"attestd/store"
 )
 
@@ -18,7 +19,9 @@ func asked(t *testing.T, rt httpapi.Route, query, body string) error {
 	target := strings.NewReplacer("{", "", "}", "", "...", "").Replace(rt.Path)
 	r := httptest.NewRequest(rt.Method, target, strings.NewReader(body))
 	r.URL.RawQuery = query
-	c := New(Config{MaxBody: 1 << 20, Store: new(store.Store)}).api.NewCall(rt, httptest.NewRecorder(), r)
+	bodies := limit.NewPool(limit.Size{})
+	shared := httpapi.API{Store: new(store.Store), MaxBody: 1 << 20, Bodies: bodies, Decoding: limit.NewDecoding(bodies)}
+	c := shared.NewCall(rt, httptest.NewRecorder(), r)
 	defer c.Release()
 	if err := c.ReadQuery(rt.Handler.Form, rt.Undeclared); err != nil || rt.Undeclared == httpapi.StrictQuery {
 		return err
