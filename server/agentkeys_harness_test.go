@@ -43,7 +43,7 @@ func newKey(t testing.TB, algorithm string) *jose.PrivateKey {
 func (a signer) thumbprint() string { return a.key.Key().Thumbprint }
 
 // enrol asks for a key of the agent, with a proof of possession, and again with the nonce that the
-// service demands. members stand beside the jwk.
+// service demands. members are added next to the jwk.
 func (a signer) enrol(t testing.TB, key *jose.PrivateKey, members ...string) *reply {
 	t.Helper()
 	answer := a.do(t, "POST "+a.keys(), enrolBody(key, members...), a.proof(t, key, "POST", a.keys(), ""))
@@ -155,7 +155,7 @@ func (a signer) endorses(t testing.TB, next *jose.PrivateKey) string {
 	return e.Compact
 }
 
-// twin is another valid ES256 signature of the same text: N - S stands in the place of S.
+// twin is another valid ES256 signature of the same text: N - S replaces S.
 func twin(t testing.TB, compact string) string {
 	t.Helper()
 	head, sig := compact[:len(compact)-86], compact[len(compact)-86:]

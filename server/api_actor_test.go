@@ -98,8 +98,8 @@ func TestDelegationsComeInByKnownDoors(t *testing.T) {
 	}
 }
 
-// hasText reports whether what a schema describes may have a text of a name, at any depth. within
-// are the schemas that it stands in: some refer to themselves.
+// hasText reports whether values of a schema may have a string member of this name, at any depth.
+// within are the enclosing schemas, because some refer to themselves.
 func hasText(of *openapi3.SchemaRef, name string, within ...*openapi3.Schema) bool {
 	if of == nil || of.Value == nil || slices.Contains(within, of.Value) {
 		return false

@@ -68,7 +68,7 @@ func TestAgentKeyEnrolmentIsRefused(t *testing.T) {
 	a.enrol(t, fresh).status(201)
 }
 
-// An enrolment token enrols one key of its agent, and is good for nothing else.
+// An enrolment token enrols one key of its agent and grants nothing else.
 func TestEnrolmentToken(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")

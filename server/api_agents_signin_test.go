@@ -165,7 +165,7 @@ func TestBoundTokenNeedsProofs(t *testing.T) {
 	call("Authorization: DPoP "+acme.credential, a.proof(t, a.key, "GET", a.keys(), acme.credential)).status(401)
 	call("Authorization: dpop "+token, a.proof(t, a.key, "GET", a.keys()+"?x", token)).status(200)
 
-	// the header has the proof of the token, so that of the next key stands in the body
+	// the header has the proof of the token, so the proof of the next key is in the body
 	next := newKey(t, jose.EdDSA)
 	ofNext := strings.TrimPrefix(a.proof(t, next, "POST", a.keys(), ""), "DPoP: ")
 	bound.do(t, "POST "+a.keys(), enrolBody(next, `"endorsement":"`+a.endorses(t, next)+`"`), authorization, a.proof(t, a.key, "POST", a.keys(), token)).gets(400, `{"error":"…","code":"INVALID_DPOP_PROOF"}`)

@@ -36,8 +36,8 @@ func entry(of any, path ...string) float64 {
 	return of.(map[string]any)["index"].(float64)
 }
 
-// The question is whether an action was allowed when it happened: it is judged by the control log
-// of that time, and later control records are named as later.
+// The question is whether an action was allowed when it happened: the answer follows the control
+// log at that time, and later control records are marked as later.
 func TestAuthority(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -116,8 +116,8 @@ func TestAuthority(t *testing.T) {
 	}
 }
 
-// An older record may be of another agent than the current actor of its delegation. That is said,
-// with both names; of a chain of the subject alone nobody is the actor.
+// An older record may be of another agent than the current actor of its delegation. The answer
+// reports that with both names. A chain with only the subject has no actor.
 func TestAuthorityNamesAnotherActor(t *testing.T) {
 	t.Parallel()
 	s := start(t)

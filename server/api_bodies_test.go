@@ -63,7 +63,7 @@ func TestMembersOfABodyAreBounded(t *testing.T) {
 	}
 	// 20,000 members
 	acme.do(t, "POST /v1/attest", attest("{"+memberList(20_000)+"}")).status(201)
-	// 65,533 members beside the three
+	// 65,533 members in addition to the three
 	acme.do(t, "POST /v1/attest", attest("{"+memberList(65_533)+"}")).status(201)
 	// 500,000 numbers
 	acme.do(t, "POST /v1/attest", attest("["+elementList(500_000)+"]")).status(201)

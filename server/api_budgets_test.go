@@ -49,8 +49,8 @@ func attestation(size int) string {
 	return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
 }
 
-// Request bodies in progress have a budget. A request over the budget is not carried out and is
-// told to try again; others go on, and everyone does when the bodies are complete.
+// Request bodies in progress have a budget. A request over the budget is not carried out, and its
+// answer asks for a retry. Other requests continue, and all do when the bodies are complete.
 func TestBodiesHaveABudget(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	testenv.Concurrent(t)
@@ -80,7 +80,7 @@ func TestBodiesOfStrangersLeaveRoom(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
 		c.MaxBody = 32 << 10
-		c.Budgets.Bodies = limit.Bodies(128<<10, c.MaxBody) // 64 KiB for strangers
+		c.Budgets.Bodies = limit.Bodies(128<<10, c.MaxBody) // 64 KiB for unauthenticated callers
 	})
 	acme := s.company(t, "acme")
 	company := `{"companyId":"globex","metadata":{"x":"` + strings.Repeat("x", 15<<10) + `"}}`

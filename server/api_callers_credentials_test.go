@@ -24,8 +24,8 @@ type held struct {
 	is       string // the kinds of which its holder is then; see callersOfRoutes
 	table    string // in which the service has its hash, "" for none
 	text     func(r *asked) string
-	key      *jose.PrivateKey // of which its proofs are; nil for a stranger's
-	client   string           // ID beside a secret
+	key      *jose.PrivateKey // signs its proofs; nil for an unknown caller
+	client   string           // ID that accompanies a secret
 	subject  string           // a token that its holder may exchange, for itself or for the actor
 	actor    string           // of an admin, who is none
 	foreign  bool             // it is of another company

@@ -28,8 +28,8 @@ import (
 // callersOfRoutes says who may call each route. Every other caller is refused. The kinds of callers
 // are those of callers.go, and what they are called there:
 //
-//	nobody     whoever has no credential; where it stands alone, no credential is read
-//	reader, writer, admin   an API key of the role, or an OAuth client's token that is good for it
+//	nobody     a caller without a credential; if it is the only kind, no credential is read
+//	reader, writer, admin   an API key of the role, or an OAuth client's token that allows it
 //	client     an OAuth client of any role, by its secret, its assertion or a token
 //	agent      an agent for itself: by a key of its own, a federation or a client certificate
 //	person     an agent for a person
@@ -140,7 +140,7 @@ GET    /v1/nothing                                     nobody
 // undocumented are the routes of the table that the reference does not have.
 var undocumented = []string{"POST /v1/passports//revoke", "GET /o/{companyId}/authorize", "GET /v1/nothing"}
 
-// place is where a credential may stand in a request.
+// place is where a credential may be in a request.
 type place struct {
 	name string
 	way  string               // the way by which a credential counts here; "" for none
@@ -401,10 +401,10 @@ func (l callers) isAnswer(want outcome, status int, text []byte) bool {
 	return status == 403 && (has("FORBIDDEN_ROLE") || has("FORBIDDEN_AGENT") || has("AGENT_DISABLED"))
 }
 
-// Every route, also the public ones and the stream, is requested with every kind of credential at
-// every place where one might stand: callers of the kinds that the table above names pass. All
-// others are refused and change nothing. A route without a row fails the test. So does a kind of
-// caller, or a table of the database with hashes of credentials, that no credential is of.
+// Every route, including the public ones and the stream, is requested with every kind of credential
+// at every place where one might be. Callers of the kinds in the table above pass; all others are
+// refused and change nothing. A route without a row fails the test. So does a kind of caller, or a
+// table of the database with hashes of credentials, for which the test has no credential.
 func TestEveryRouteWithEveryCredential(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()

@@ -18,8 +18,7 @@ import (
 	"attestd/server/limit"
 )
 
-// certified is who speaks with a client certificate, and with a credential beside it where there is
-// one.
+// certified is a caller with a client certificate and an optional further credential.
 func (s *secure) certified(t testing.TB, id string, h2 bool, certs ...tls.Certificate) caller {
 	t.Helper()
 	return caller{service: &service{url: s.url, client: s.as(t, h2, certs...), log: s.log}, id: id}
@@ -58,7 +57,7 @@ func TestClientCertificateSignsInAgent(t *testing.T) {
 	}
 }
 
-// Each certificate that is not exactly right is refused with 401, also beside a good key.
+// Each certificate that is not exactly right is refused with 401, even with a valid key.
 func TestClientCertificateAttacks(t *testing.T) {
 	t.Parallel()
 	s := startTLS(t)
@@ -132,7 +131,7 @@ func TestClientCertificateAttacks(t *testing.T) {
 	}
 }
 
-// Beside a certificate another credential must be of the same agent, or the request is refused.
+// A further credential must be of the agent of the certificate, or the request is refused.
 func TestClientCertificateBesideCredential(t *testing.T) {
 	t.Parallel()
 	s := startTLS(t)

@@ -121,7 +121,7 @@ func TestBounds(t *testing.T) {
 	globex.agent(t, "a")
 }
 
-// The data that is stored beside a record is small, so that no company can use up the space of
+// The data that is stored with a record is small, so that no company can use up the space of
 // others.
 func TestStoredTextsAreBounded(t *testing.T) {
 	t.Parallel()

@@ -70,7 +70,7 @@ func TestRefusedCallThatRan(t *testing.T) {
 
 	s.stop()
 	again := startOn(t, path, cred.Domain{}, private)
-	// other reasons, of the start, may stand beside it for a moment
+	// the start may add other reasons for a moment
 	eventually(t, "readyz says it after a restart too", isSaid(again))
 	if r := session(t, caller{again, acme.id, acme.credential}); r.at("sessions", 0, "state") != "disobeyed" {
 		t.Errorf("after a restart: %s", r.raw)

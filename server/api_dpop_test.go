@@ -46,8 +46,7 @@ func (d proofDraft) sign(t testing.TB) string {
 	return josetest.Forge(t, d.key, josetest.Marshal(t, d.header), josetest.Marshal(t, d.claims))
 }
 
-// The checks of RFC 9449 §4.3 are made of each proof, at the token endpoint and beside each kind of
-// token.
+// Each proof passes the checks of RFC 9449 §4.3, at the token endpoint and with each kind of token.
 func TestProofsAreChecked(t *testing.T) {
 	t.Parallel()
 	s := start(t, demandsNonces)
@@ -168,8 +167,8 @@ func TestProofsAreChecked(t *testing.T) {
 	}
 }
 
-// isRefusedProof requires the refusal of a proof: beside an access token, or at the token endpoint.
-// There an agent is told of a repeated one as of a repeated assertion.
+// isRefusedProof requires the refusal of a proof, with an access token or at the token endpoint.
+// There a repeated proof gets the same answer as a repeated assertion.
 func (r *reply) isRefusedProof(besideToken, ofAgent bool) {
 	r.t.Helper()
 	said, _ := r.json.(map[string]any)
@@ -222,7 +221,7 @@ func TestNonceIsHandedOut(t *testing.T) {
 	}
 	call(draft(withNonce).sign(t)).status(200)
 
-	// whoever sends no proof is told of none
+	// a request without a proof gets no error about proofs
 	if got := acme.do(t, "GET /v1/agents", "").header; got.Get("DPoP-Nonce") != "" {
 		t.Errorf("headers %v", got)
 	}

@@ -48,8 +48,8 @@ func (c caller) uploaded(t *testing.T, call string, size int, chunked bool) (sta
 }
 
 // A client that sends its whole request before it reads gets the response of every route that
-// responds before the end of the request: to a stranger, to a wrong credential, to a role that may
-// not, and to a body that is too large. The connection is not reset while the client sends.
+// responds before the end of the request: no credential, a wrong credential, a role without
+// permission, and a body that is too large. The connection is not reset while the client sends.
 func TestEarlyResponsesReachClientsThatSend(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()

@@ -41,9 +41,9 @@ var mayBeEmpty = map[string]string{
 	"body payload":     "any JSON is a payload",
 }
 
-// A member of the query or the body that bears on rights is refused when it is there without a
-// value: whoever leaves the value out by mistake gets no more than was meant. Each operation is
-// requested with each of its members empty in turn.
+// A member of the query or the body that bears on rights is refused when it has no value: a caller
+// who omits the value by mistake gets no more than was meant. Each operation is requested with each
+// of its members empty in turn.
 func TestEmptyValuesAreRefused(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()

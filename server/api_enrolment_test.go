@@ -13,7 +13,7 @@ func (c caller) enrolling(t testing.TB, agentID string) caller {
 	return c.with(c.do(t, "POST /v1/agents/"+agentID+"/enrolments", `{}`).status(201).str("token"))
 }
 
-// A token says whose key it is good for, to whoever holds it, until it is spent.
+// A token shows its holder whose key it can enrol, until it is spent.
 func TestEnrolmentTokenNamesItsAgent(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
@@ -67,7 +67,8 @@ func TestEnrolmentTokenDoesNothingElse(t *testing.T) {
 	signer{disabled, "bot", next}.enrol(t, next).status(201)
 }
 
-// The proof of possession counts once, at one company: whoever sees it enrols the key nowhere else.
+// The proof of possession counts once, at one company: a third party who sees it cannot enrol the
+// key anywhere else.
 func TestEnrolmentProofCountsOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t)

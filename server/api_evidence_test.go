@@ -169,8 +169,7 @@ func TestEvidenceAtEverySize(t *testing.T) {
 	}
 }
 
-// Many clients at once: each gets a place of its own, and what each was answered is what stands in
-// the chain.
+// Many clients at once: each gets its own index, and each answer equals the record in the chain.
 func TestEvidenceOfConcurrentAppends(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

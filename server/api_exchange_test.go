@@ -407,7 +407,7 @@ func TestExchangeNarrows(t *testing.T) {
 	}
 	acme.exchanges(t, a, append(actor(b), "audience", "x", "header", once)...).gets(400, `{"error":"invalid_dpop_proof","error_description":"…used before…"}`)
 	ofBot := acme.exchanges(t, bound, append(actor(bound), "header", proof())...).status(200).str("access_token")
-	// as a delegation it counts beside an access token of the same key alone
+	// as a delegation it counts only with an access token of the same key
 	body := actedBy("bot", ofBot)
 	acme.do(t, "POST /v1/attest", body).gets(400, `{"error":"Invalid delegation: …bound…"}`)
 	bot.with("").do(t, "POST /v1/attest", body, "Authorization: DPoP "+bound, bot.proof(t, bot.key, "POST", "/v1/attest", bound)).status(201)

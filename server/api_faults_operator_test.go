@@ -215,7 +215,7 @@ func TestFeaturesThatAreOffHaveNoMetrics(t *testing.T) {
 	}
 }
 
-// errHostile has what no stranger may read.
+// errHostile has details that no outsider may read.
 var errHostile = errors.New("s3://bucket-of-secrets/prefix: access denied to AKIA-of-secrets")
 
 // What /readyz and the metrics say of backups names no place and no reason.

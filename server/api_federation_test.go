@@ -76,7 +76,7 @@ func (i *otherIssuer) jwks(t testing.TB) []byte {
 
 type claims = map[string]any
 
-// token signs claims, with those of a workload of the repository octo-org/octo-repo beside them.
+// token signs claims and adds those of a workload of the repository octo-org/octo-repo.
 func (i *otherIssuer) token(t testing.TB, audience string, more claims) string {
 	t.Helper()
 	now := time.Now().Unix()

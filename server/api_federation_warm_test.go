@@ -7,8 +7,8 @@ import (
 	"attestd/crypto/cred"
 )
 
-// After a restart the keys of an issuer are there before a workload needs them, so that its first
-// sign-in does not depend on the issuer. One that hangs at that time holds up nobody.
+// After a restart the keys of an issuer are fetched before a workload needs them, so that its first
+// sign-in does not depend on the issuer. An issuer that hangs at that time delays no request.
 func TestKeySetsAreWarmAfterRestart(t *testing.T) {
 	t.Parallel()
 	s := start(t, privateFederation)

@@ -27,9 +27,9 @@ func claimed(key, body, delegation string, index int) string {
 		blob(name[:]), blob(request[:]), index, time.Now().Add(time.Hour).UnixMilli())
 }
 
-// A row that somebody writes beside the service answers no request: not with another record, nor
-// with one of another delegation, nor with one that is not below the head. The request is refused,
-// and so are the changes of the company.
+// A row from an external write answers no request: not with another record, nor with one of another
+// delegation, nor with one that is not below the head. The request is refused, and so are the
+// company's changes.
 func TestForgedRetryKeyAnswersNothing(t *testing.T) {
 	t.Parallel()
 	for does, forge := range map[string]func(t *testing.T, acme caller) (body string, statements []string){
@@ -95,7 +95,7 @@ func TestForgedRetryKeyAnswersNothing(t *testing.T) {
 			acme.do(t, "POST /v1/keys", "").gets(503, tablesChanged)
 			s.anyone().do(t, "GET /readyz", "").gets(200, `{"status":"degraded","reasons":["TABLES_CHANGED"],"headFile":"written","tablesChanged":1}`)
 			acme.do(t, attest, `{"agentId":"other","actionType":"a","payload":1}`, "Idempotency-Key: other").status(201)
-			// with the row of the record that nobody has signed
+			// with the row of the unsigned record
 			if n := acme.length(t); n != before+1 && n != before+2 {
 				t.Errorf("%d records, and %d before", n, before)
 			}

@@ -14,8 +14,8 @@ import (
 // FuzzRequest sends anything to any endpoint, as a company that has one of everything. The answer
 // is always a JSON object and never a redirect or a 5xx; an error says what is wrong.
 //
-// place is the number of the endpoint; param stands in for the part of its path that varies; query
-// and body go as they are. testdata/fuzz/FuzzRequest has a sample of what clients get wrong.
+// place is the number of the endpoint; param replaces the variable part of its path; query and body
+// are sent unchanged. testdata/fuzz/FuzzRequest has a sample of what clients get wrong.
 func FuzzRequest(f *testing.F) {
 	s := start(f)
 	acme := s.company(f, "acme")

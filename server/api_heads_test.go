@@ -12,9 +12,9 @@ import (
 // logDetail is an ID, a root or a size of a log.
 var logDetail = regexp.MustCompile(`[0-9a-f]{16}|[0-9]`)
 
-// Of a database that is older than its head file knows, reads, status and verification answer, and
-// nothing is appended or issued: 503 with the code. To the company whose log is behind it says
-// which log, what was known and what is there, and to nobody else. Health stays as it is.
+// When a database is older than its head file, reads, status and verification still answer. Nothing
+// is appended or issued: 503 with the code. Only the company whose log is behind learns which log
+// it is, what was known and what is there. Health does not change.
 func TestReadOnlyWhenBehindHeadFile(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)
@@ -38,7 +38,7 @@ func TestReadOnlyWhenBehindHeadFile(t *testing.T) {
 	acme.refusesWrites(t, "ROLLED_BACK")
 	said := s.anyone().do(t, "GET /readyz", "")
 	said.gets(503, `{"error":"…","code":"ROLLED_BACK","requestId":"…"}`)
-	// The company learns which log it is, and strangers do not. Neither do other companies.
+	// Only the company learns which log it is. Unauthenticated callers and other companies do not.
 	const reason = "was known at size 5 with log root "
 	why := acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"x","payload":1}`).status(503).str("error")
 	if !strings.Contains(why, reason) || !strings.Contains(why, "and is at size 3 with log root ") || strings.Contains(why, "acme") {

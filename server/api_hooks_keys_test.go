@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// The keys under which a hook's records stand can be foretold by whoever knows how they are made. A
-// writer of the same company who takes them beforehand, by the header, in a batch or by events of
-// its own, keeps no record from being made: not of a call, nor of a denial.
+// The idempotency keys of a hook's records are predictable. A writer of the same company who uses
+// them first, by the header, in a batch or by its own events, prevents no record: neither of a call
+// nor of a denial.
 func TestHookKeysCannotBePreempted(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
@@ -62,8 +62,8 @@ func TestHookKeysCannotBePreempted(t *testing.T) {
 	})
 }
 
-// A retry over an upgrade makes no second record: earlier versions kept a hook's record under its
-// key in plaintext.
+// A retry across an upgrade makes no second record: earlier versions stored a hook's record under
+// its key in plaintext.
 func TestHookRetryOverAnUpgrade(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")

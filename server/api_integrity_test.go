@@ -68,8 +68,8 @@ func verifiedFile(t testing.TB, path string) *memory.File {
 	return memory.NewFile(store.VerifiedBeside(storetest.Heads(path)), master(), [16]byte(id), "attestd/1.2.3-test")
 }
 
-// The background verification finds a changed record that nobody has asked about, says so once in
-// the log and in readyz, and stops nothing.
+// The background verification finds a changed record that no request reads, reports it once in the
+// log and in readyz, and stops nothing.
 func TestBackgroundVerificationFindsAChangedRecord(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
@@ -99,7 +99,7 @@ func TestBackgroundVerificationFindsAChangedRecord(t *testing.T) {
 	eventually(t, "the log says that it verifies again", func() bool { return s.log.says("a log verifies again") == 1 })
 }
 
-// A changed table, too, is found beside the running server.
+// A table that changes under the running server is found too.
 func TestBackgroundVerificationFindsAChangedTable(t *testing.T) {
 	t.Parallel()
 	s := start(t, verifyEvery(time.Millisecond))
@@ -110,7 +110,8 @@ func TestBackgroundVerificationFindsAChangedTable(t *testing.T) {
 	acme.do(t, "POST /v1/agents/register", `{"agentId":"new"}`).gets(503, tablesChanged)
 }
 
-// A pass that a stop has interrupted goes on where it stood, and the next one comes when it is due.
+// A pass that a stop interrupted continues from its position, and the next one comes when it is
+// due.
 func TestBackgroundVerificationGoesOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
@@ -191,7 +192,7 @@ func TestVerifiedFileNeverHidesAChange(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func()
-		anew   int // how often the log says that all is verified anew
+		anew   int // how often the log reports a new verification of everything
 	}{
 		{"as it was", func() {}, 0},
 		{"older", func() { must(t, os.WriteFile(name, older, 0o600)) }, 0},
@@ -235,8 +236,9 @@ func TestVerifiedFileNeverHidesAChange(t *testing.T) {
 	}
 }
 
-// The file saves checks of signatures, which only its key can abuse: who has the key and writes the
-// database and the file makes this server, and nobody else, believe a wrong signature.
+// The file saves checks of signatures, which only its key can abuse: an attacker who has the key
+// and writes the database and the file makes this server, and no other verifier, believe a wrong
+// signature.
 func TestVerifiedFileIsUsed(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)

@@ -28,7 +28,7 @@ func (c caller) about(t testing.TB, company, what, token string, headers ...stri
 
 const inactive = `{"active":false}`
 
-// Introspection says what an access token of the company is good for.
+// Introspection describes the rights of an access token of the company.
 func TestIntrospection(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -114,7 +114,7 @@ func TestIntrospectionAuthenticates(t *testing.T) {
 	acme.do(t, "POST /o/acme/introspect", form, "Content-Type: text/plain").gets(400, `{"error":"invalid_request","error_description":"…"}`)
 }
 
-// Another company's token is like one that never was, to whoever asks.
+// Another company's token looks like one that never existed, for every caller.
 func TestIntrospectionIsOfOneCompany(t *testing.T) {
 	t.Parallel()
 	s := start(t)

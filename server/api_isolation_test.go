@@ -98,10 +98,10 @@ func TestIsolation(t *testing.T) {
 	}
 }
 
-// Nothing of one company is in an answer to anybody else, in any byte of it. Every operation of the
-// document is requested with the names of acme's objects, by each kind of credential of another
-// company and by who has none. Acme's objects are answered as objects that nobody has, and none of
-// these requests changes what acme reads of itself.
+// No byte of an answer to another caller has data of a company. Every operation of the document is
+// requested with the names of acme's objects, with each kind of credential of another company and
+// without one. The answers are those for objects that do not exist, and none of these requests
+// changes what acme reads about itself.
 func TestNothingOfOneCompanyIsInAnswersToOthers(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()

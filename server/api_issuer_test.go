@@ -42,8 +42,8 @@ func verified(t testing.TB, set *josev4.JSONWebKeySet, compact string) (josev4.H
 
 const fiveMinutes = "public, max-age=300"
 
-// The metadata stands in the three places where clients of RFC 8414 and of OpenID Connect look, and
-// a page of any origin may read it.
+// The metadata is at the three places where clients of RFC 8414 and of OpenID Connect look, and a
+// page of any origin may read it.
 func TestIssuerMetadata(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -111,8 +111,8 @@ func TestIssuerPreflightAndAuthorize(t *testing.T) {
 	}
 }
 
-// A token for others verifies with the published key set, says who the agent is and for whom it is,
-// and is good for nothing here.
+// A token for another audience verifies with the published key set, names the agent and the
+// audience, and grants nothing here.
 func TestAgentToken(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -167,9 +167,9 @@ func TestAgentToken(t *testing.T) {
 	}
 }
 
-// Strangers who read the key sets of many companies make the keys of some. No reader gets a set
-// without a key that signs later: one that comes too early is told to come again, and nothing of
-// that is cached. Whoever has a credential gets a token all the same.
+// Unauthenticated reads of the key sets of many companies create the keys of some. No reader gets a
+// set without a key that signs later: a read that comes too early is asked to retry, and that
+// answer is not cached. A caller with a credential still gets a token.
 func TestEmptyKeySetsAreNotPublished(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -207,7 +207,7 @@ func TestEmptyKeySetsAreNotPublished(t *testing.T) {
 	c.do(t, "GET /v1/verify?log=control", "").has(`{"valid":true}`)
 }
 
-// Whoever may not have a token for an agent, and what no token is made for.
+// These callers may not get a token for an agent, and these requests get no token.
 func TestAgentTokenIsRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -265,8 +265,8 @@ func TestAgentSVIDForAudience(t *testing.T) {
 	}
 }
 
-// A rotation publishes the next key at once and signs with the one before it; after a theft no key
-// of before is published any more.
+// A rotation publishes the next key at once and signs with the one before it; after a theft no
+// earlier key is published any more.
 func TestRotationOfTokenKeys(t *testing.T) {
 	t.Parallel()
 	s := start(t)
@@ -289,7 +289,7 @@ func TestRotationOfTokenKeys(t *testing.T) {
 	}
 }
 
-// Whoever has a token from one server finds its key at the other at once, and no compromised key.
+// The key of a token from one server is published by the other at once, and no compromised key is.
 func TestTokenKeysOfTwoServers(t *testing.T) {
 	testenv.Needs(t, testenv.NotQuick)
 	t.Parallel()

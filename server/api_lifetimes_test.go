@@ -25,7 +25,7 @@ import (
 // ending is a caller whose credential ends soon.
 type ending struct {
 	caller
-	agent string // that it is; "" for whoever speaks for the company
+	agent string // that it is; "" for a caller that acts for the company
 	// parameters with which it authenticates at the token endpoint; nil where it has a credential
 	params func() []string
 	person bool // it acts for one, and exchanges its own access token alone
@@ -207,7 +207,7 @@ func TestNothingIssuedOutlivesItsCaller(t *testing.T) {
 	checkKindsOfCallers(t)
 }
 
-// endsIn returns when what an answer issues ends: each JWT in it, and what it says beside.
+// endsIn returns the expiry times in an answer: of each JWT, and in its other members.
 func endsIn(t *testing.T, answer *reply) (ends []time.Time) {
 	t.Helper()
 	members := answer.json.(map[string]any)
@@ -251,7 +251,7 @@ func checkIssuingOperations(t *testing.T, covered map[string]bool) {
 	}
 }
 
-// checkKindsOfCallers requires that a caller is told apart by these members alone: another one is
+// checkKindsOfCallers requires that only these members distinguish callers: another member is
 // another kind.
 func checkKindsOfCallers(t *testing.T) {
 	t.Helper()

@@ -104,7 +104,7 @@ func TestPublicRoutesCountTheAddress(t *testing.T) {
 	for range 4 {
 		fresh = append(fresh, acme.do(t, "POST /v1/keys", "").status(201).str("key"))
 	}
-	for n, credential := range fresh { // the address stands at 6
+	for n, credential := range fresh { // the address has a count of 6
 		left := 5
 		if n == 0 {
 			left = 1 // it made the others

@@ -236,7 +236,8 @@ func testLogRefuses(t *testing.T, acme caller, own, theirs string) {
 	}
 }
 
-// An attestation is always about a record of the actions, even if another log is named beside it.
+// An attestation is always about a record of the action log, even if the request also names another
+// log.
 func TestAttestNeverWritesToControl(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
@@ -392,8 +393,8 @@ func TestCheckpointsOnlyGrow(t *testing.T) {
 }
 
 // Published checkpoints can be fetched even if the file accepts no writes: a checkpoint stays true
-// when its key has ended. A checkpoint that a stolen key may have signed is given to nobody,
-// neither alone nor in a proof.
+// when its key has ended. No caller gets a checkpoint that a stolen key may have signed, neither
+// alone nor in a proof.
 func TestCheckpointsWithoutADisk(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	storetest.AboutFile(t)

@@ -92,7 +92,7 @@ func TestClientSignsInWithItsKey(t *testing.T) {
 	s.anyone().do(t, "POST /o/zoo/token", oauthForm("grant_type", "client_credentials", "client_assertion_type", assertion.Type, "client_assertion", signed(one, "ci-1", map[string]any{"aud": s.url + "/o/zoo"})), formType).gets(401, `{"error":"invalid_client"}`)
 	_ = zoo
 
-	// it stands in the control log, and goes with the client
+	// it is in the control log, and is deleted with the client
 	acme.do(t, "GET /v1/records?log=control&action=oauth-client.created", "").contains(`"kid":"ci-1"`)
 	acme.do(t, "GET /v1/verify?log=control", "").has(`{"valid":true}`)
 	acme.do(t, "DELETE /v1/oauth/clients/"+id, "").status(200)

@@ -42,8 +42,8 @@ func (s *service) signsIn(t testing.TB, id string, key *jose.PrivateKey, kid str
 	return s.anyone().do(t, tokenCall, oauthForm("grant_type", "client_credentials", "client_assertion_type", assertion.Type, "client_assertion", text), formType)
 }
 
-// A client whose keys are fetched signs in with them, from its own company's paths too, and stands
-// with their URL in the list and in the control log.
+// A client whose keys are fetched signs in with them, also on its own company's paths. The list and
+// the control log name it with their URL.
 func TestClientSignsInWithFetchedKey(t *testing.T) {
 	t.Parallel()
 	s := start(t, privateFederation)
@@ -101,8 +101,8 @@ func TestClientKeyURLsAreChecked(t *testing.T) {
 	acme.do(t, "POST /v1/oauth/clients", `{"jwksUri":null}`).has(`{"clientSecret":"…"}`)
 }
 
-// A key set that redirects, has grown, is no key set or stands at an address within lets nobody in,
-// and what is within is not asked. The list says what failed.
+// A key set that redirects, has grown, is no key set or is at an internal address signs in no
+// client, and the internal address gets no request. The list reports what failed.
 func TestBadKeySetsOfClients(t *testing.T) {
 	t.Parallel()
 	key := newKey(t, jose.ES256)

@@ -113,9 +113,9 @@ func TestResourceOfAgents(t *testing.T) {
 	acme.about(t, "acme", "introspect", token).gets(200, inactive)
 }
 
-// Whoever follows the metadata of this API as a resource to a token gets one that opens it: for the
-// resource that they name, of the issuer that they name. Introspection knows the token as a JWT of
-// that issuer, and the API takes it for as long as that says active.
+// A client that follows the resource metadata of this API gets a token that it accepts: for the
+// resource and from the issuer that the metadata names. Introspection knows the token as a JWT of
+// that issuer, and the API accepts it for as long as introspection calls it active.
 func TestResourceOfMetadataOpensAPI(t *testing.T) {
 	t.Parallel()
 	s := start(t, privateFederation)

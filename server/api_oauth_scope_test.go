@@ -134,7 +134,7 @@ func TestClientTokenIsBound(t *testing.T) {
 	call(authorization).gets(401, `{"error":"Unauthorized: …","code":"INVALID_DPOP_PROOF"}`)
 	call("Authorization: Bearer "+token, by.proof(t, key, "GET", "/v1/agents", token)).gets(401, `{"error":"Unauthorized: …"}`)
 
-	// the proof beside the request for a token counts once too
+	// the proof in the request for a token counts once too
 	once := by.proof(t, key, "POST", "/v1/oauth/token", "")
 	c.asks(t, nil, once).status(200)
 	c.asks(t, nil, once).gets(400, `{"error":"invalid_dpop_proof","error_description":"…used before…"}`)

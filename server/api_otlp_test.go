@@ -260,7 +260,7 @@ func TestAgentExportsForItself(t *testing.T) {
 	}
 }
 
-// Nobody else can preempt the record of a span: not by an idempotency key, and not by the same
+// No other caller can preempt the record of a span: not by an idempotency key, and not by the same
 // span.
 func TestExportKeysCannotBePreempted(t *testing.T) {
 	t.Parallel()

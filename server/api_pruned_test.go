@@ -260,7 +260,7 @@ func TestSearchOfPrunedRecords(t *testing.T) {
 	if got := len(acme.lines(t, "GET /v1/records?agent=bot")); got != 51 {
 		t.Errorf("%d lines", got)
 	}
-	// counts follow the summaries, and leave out what only payloads said
+	// counts come from the summaries, and omit what was only in payloads
 	counts := acme.do(t, "GET /v1/records/histogram?by=agent&buckets=1", "").status(200)
 	counts.has(`{"total":602,"agents":2,"topAgents":[{"agentId":"bot","total":563},{"agentId":"other","total":1}]}`)
 	acme.do(t, "GET /v1/records/histogram?agent=bot&buckets=1", "").has(`{"total":563}`)
@@ -283,8 +283,8 @@ func TestReplayOfAPrunedRecord(t *testing.T) {
 	acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"count","payload":3}`, "Idempotency-Key: k").gets(422, `{"error":"…","code":"IDEMPOTENCY_KEY_REUSED"}`)
 }
 
-// A client of the stream that comes back at a record whose payload was pruned is told where it can
-// go on, and there gets all that follow.
+// A client of the stream that resumes at a record whose payload was pruned learns where it can
+// continue, and gets all records from there.
 func TestResumeAtAPrunedRecord(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -60,8 +60,8 @@ func (m *mixed) hasMembers(condition string) bool {
 	return true
 }
 
-// A member of the payload is found alone and beside the other filters, in all forms of the answer
-// and either order, and of the asking company alone.
+// A filter on a payload member works alone and with the other filters, in all forms of the answer
+// and in either order, and finds only records of the calling company.
 func TestRecordsWithMembers(t *testing.T) {
 	t.Parallel()
 	s := start(t)

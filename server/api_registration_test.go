@@ -57,7 +57,7 @@ func TestRegistrationByToken(t *testing.T) {
 	if !strings.Contains(string(operator.do(t, "GET /v1/ca/public-key?companyId=stranger", "").raw), "not found") {
 		t.Error("a stranger was registered")
 	}
-	// If the configured token cannot be presented, nobody can register.
+	// If the configured token cannot be presented, no registration is possible.
 	start(t, registration(api.Registration{Mode: api.RegistrationToken})).anyone().with(" ").do(t, register, `{"companyId":"acme"}`).status(403)
 }
 

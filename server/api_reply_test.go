@@ -170,7 +170,7 @@ var kinds = map[string]string{
 
 // like describes how body differs from shape, which is JSON too. Objects must have exactly the
 // members of the shape and arrays exactly its elements; a string of the shape may contain kinds,
-// and "<anything>" stands for any value.
+// and "<anything>" matches any value.
 func like(t testing.TB, shape string, body []byte) error {
 	t.Helper()
 	want, err := decodeNumbers([]byte(shape))
@@ -234,7 +234,7 @@ func differs(at string, want, got any) error {
 	}
 }
 
-// matches reports whether got equals want, in which kinds match the values that they stand for.
+// matches reports whether got equals want, in which kinds match values of that kind.
 func matches(want, got string) bool {
 	if !strings.ContainsAny(want, "<…") {
 		return want == got

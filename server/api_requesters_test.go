@@ -108,8 +108,8 @@ func TestTokensEndWithWhatAskedForThem(t *testing.T) {
 	zoo.about(t, "zoo", "introspect", another).gets(200, inactive)
 }
 
-// A token that was handed to a server for itself becomes there no token for another server, and no
-// delegation here, whoever has it: but for the agent that its may_act names.
+// A server that received a token for itself cannot exchange it for a token for another server, nor
+// use it as a delegation here. Only the agent that its may_act names can.
 func TestTokenForAResourceIsNoSubject(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -216,11 +216,10 @@ func (s *service) digest(t *testing.T) map[string]string {
 		named = `SELECT '"' || name || '"' FROM (SELECT attname AS name FROM pg_attribute WHERE attrelid = '%s'::regclass AND attnum > 0) AS a`
 	}
 	found := map[string]string{}
-	// The service signs and stores a checkpoint whoever requests it, and watches calls by itself.
+	// The service signs and stores a checkpoint for any caller, and watches calls by itself.
 	for _, table := range list(`SELECT * FROM (` + tables + `) AS t WHERE name NOT IN ('checkpoint', 'call_watch', 'refused_call')`) {
-		// The hour of a credential's last use is written beside the next write of any caller, and
-		// how far a webhook has come when its deliveries come so far. The HMAC of its row covers
-		// that.
+		// The hour of a credential's last use is written with the next write of any caller, and the
+		// position of a webhook when its deliveries reach it. The HMAC of its row covers that.
 		columns := list(fmt.Sprintf(named, table) + ` WHERE name NOT IN ('last_used_at', 'next_record', 'next_control', 'attempts', 'retry_at', 'mac')`)
 		lines := list(`SELECT ` + strings.Join(columns, ", ") + ` FROM "` + table + `"`)
 		found[table] = fmt.Sprintf("%d rows, %x", len(lines), sha256.Sum256([]byte(strings.Join(lines, "\n"))))

@@ -7,7 +7,7 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// The Go client repeats the nonce that the service demands, at sign-in and beside each token.
+// The Go client repeats the nonce that the service demands, at sign-in and with each token.
 func TestGoClientRepeatsNonces(t *testing.T) {
 	t.Parallel()
 	s := start(t, demandsNonces)

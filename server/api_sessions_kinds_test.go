@@ -37,8 +37,8 @@ func wantSids(t *testing.T, r *reply, want ...string) {
 	}
 }
 
-// Sessions of hooks, MCP, runs and telemetry are listed beside those of statements, each of its
-// kind; that nothing of them is missing is never said.
+// Sessions of hooks, MCP, runs and telemetry are listed with those of statements, each with its
+// kind. The list never claims that they are complete.
 func TestSessionsOfAllKinds(t *testing.T) {
 	t.Parallel()
 	s := start(t)

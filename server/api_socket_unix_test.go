@@ -32,7 +32,7 @@ func dialSocket(t testing.TB, db string) net.Conn {
 	return c
 }
 
-// leaveSocket leaves a socket that nobody serves, as a killed server does.
+// leaveSocket leaves a socket without a server, as a killed server does.
 func leaveSocket(t testing.TB, path string) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -86,8 +86,8 @@ func TestLocalErrorsKeepTheirKind(t *testing.T) {
 	}
 }
 
-// Idle connections to the socket make no command say that its outcome is unknown: one that comes
-// beside too many of them is told that nothing was carried out, and is tried again.
+// Idle connections to the socket make no command report an unknown outcome. A command that meets
+// too many of them learns that nothing was carried out, and retries.
 func TestCommandBesideIdleConnections(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

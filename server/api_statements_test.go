@@ -27,7 +27,7 @@ func TestStatementIsRecordedOnce(t *testing.T) {
 		if string(first.raw) != string(again.raw) {
 			t.Errorf("first %s, then %s", first.raw, again.raw)
 		}
-		if algorithm == jose.ES256 { // whoever sees the signature can write another one
+		if algorithm == jose.ES256 { // anyone who sees the signature can write another valid one
 			a.attests(t, payload, twin(t, said.Compact)).status(201).sets("Idempotent-Replayed: true")
 		}
 		acme.do(t, "POST /v1/attest/batch", `{"records":[`+attestBody(a.agentID, payload, said.Compact)+`]}`).status(201).sets("Idempotent-Replayed: true")

@@ -93,7 +93,7 @@ func TestOlderKeyMakesEitherForm(t *testing.T) {
 	acme.do(t, "GET /v1/verify", "").has(`{"valid":true}`)
 }
 
-// The name of a company and of an agent can stand at two services. A statement counts at the one
+// Two services can have a company and an agent of the same names. A statement counts at the one
 // whose log it names, and a client learns the log with its key.
 func TestStatementIsForOneLog(t *testing.T) {
 	t.Parallel()

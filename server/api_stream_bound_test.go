@@ -18,8 +18,8 @@ func offers(token, proof string) string {
 }
 
 // An access token that is bound to a key opens the stream with a proof of that key alone: in the
-// headers, or in a second subprotocol, because a browser sets no header. Whoever has only the token
-// hears nothing.
+// headers, or in a second subprotocol, because a browser sets no header. A client that has only the
+// token receives nothing.
 func TestBoundTokenAtTheStream(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

@@ -41,7 +41,8 @@ func execute(t *testing.T, c *pgx.Conn, statements ...string) {
 }
 
 // A database that is unreachable now and then interrupts a valid credential's stream for a while,
-// but never for good: its clients are told to try again, not that the credential has ended.
+// but never for good: its clients are asked to retry, and get no message that the credential has
+// ended.
 func TestStreamWhileTheDatabaseFlaps(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)
@@ -96,7 +97,7 @@ func TestStreamWhileTheDatabaseFlaps(t *testing.T) {
 
 // If a database has lost records, because a standby without them was promoted, every stream that
 // had them ends: no client receives different records for the same indices. A client that resumes
-// after its last record learns that the log is shorter, and one that starts anew gets the remaining
+// after its last record learns that the log is shorter, and one that starts over gets the remaining
 // records.
 func TestStreamAfterDatabaseRollback(t *testing.T) {
 	testenv.Concurrent(t)

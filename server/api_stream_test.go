@@ -218,7 +218,7 @@ func TestStreamAfterTampering(t *testing.T) {
 }
 
 // A removed record is detected at the next append. Afterwards all writes stop as soon as the head
-// file, which is compared beside the appends, no longer matches the remaining records; this is
+// file, which is compared during appends, no longer matches the remaining records; this is
 // therefore the first change that the service sees.
 func TestStreamAfterARecordWasTakenOut(t *testing.T) {
 	testenv.Concurrent(t)

@@ -152,8 +152,8 @@ func startLocal(t *testing.T, change ...func(*server.Config)) (*service, *local.
 	return s, client
 }
 
-// An operator suspends a company beside the server: its webhook stops, and goes on where it stopped
-// when the company is resumed.
+// An operator suspends a company while the server runs: its webhook stops, and continues from its
+// position when the company is resumed.
 func TestSuspensionStopsWebhooks(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

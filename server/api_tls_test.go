@@ -74,8 +74,8 @@ func (s *secure) as(t testing.TB, h2 bool, certs ...tls.Certificate) *http.Clien
 	return &http.Client{Transport: transport}
 }
 
-// The API answers over HTTP/2 and HTTP/1.1, with at least TLS 1.2. Browsers are told to come back
-// by https, but not to other programs of this machine.
+// The API answers over HTTP/2 and HTTP/1.1, with at least TLS 1.2. Browsers are instructed to use
+// https from then on, but not for other programs of this machine.
 func TestServesTLS(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
@@ -115,8 +115,8 @@ func TestServesTLS(t *testing.T) {
 	}
 }
 
-// The stream is a WebSocket over HTTP/1.1 beside HTTP/2; over HTTP/2 it is refused without headers
-// that HTTP/2 forbids.
+// The stream is a WebSocket over HTTP/1.1 on a port that also serves HTTP/2. Over HTTP/2 it is
+// refused, without headers that HTTP/2 forbids.
 func TestStreamOverTLS(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
@@ -141,8 +141,8 @@ func TestStreamOverTLS(t *testing.T) {
 	}
 }
 
-// Plain HTTP on the port of TLS is a 400. On the listener that redirects, readers are sent to
-// https, and whoever sends a credential or a change learns that it went unencrypted.
+// Plain HTTP on the port of TLS is a 400. On the listener that redirects, readers are redirected to
+// https, and a client that sends a credential or a change learns that it went unencrypted.
 func TestPlainHTTP(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()

@@ -19,7 +19,7 @@ import (
 )
 
 // These tests read and write tokens with the standard library alone, so that the server is not
-// judged by its own code.
+// tested with its own code.
 
 var b64 = base64.RawURLEncoding
 

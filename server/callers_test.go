@@ -15,7 +15,7 @@ import (
 // and refusals.
 func TestHandlersAskByForTheirCaller(t *testing.T) {
 	t.Parallel()
-	only := map[string][]string{ // where a field or a method of a name may stand
+	only := map[string][]string{ // where a field or a method of this name may be used
 		"presumed":           {"account.go", "call.go", "callers.go", "credential.go", "handle.go", "linger.go"},
 		"lookUp":             {"callers.go", "credential.go"},
 		"lookUpToken":        {"credential.go"},

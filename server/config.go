@@ -63,7 +63,7 @@ type Config struct {
 	// how long rows stay after their end; the zero value is store.DefaultRetention
 	Retention store.Retention
 
-	DPoPNonce bool // whether DPoP proofs need a nonce of ours
+	DPoPNonce bool // whether DPoP proofs need a nonce of the server
 
 	// whether webhooks may be of private networks and this machine, and by http
 	WebhooksAllowPrivate bool
@@ -118,12 +118,12 @@ type TLS struct {
 // Certificates are those that the server shows: of files, or of a CA.
 type Certificates interface {
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
-	Protocols() []string           // of ALPN, beside HTTP's
+	Protocols() []string           // of ALPN, in addition to HTTP's
 	Run(ctx context.Context) error // until ctx is done
 	Status() https.Status          // may be called at any time
 }
 
-// leastMemory is what a server needs beside the bodies of requests, in bytes.
+// leastMemory is what a server needs in addition to the bodies of requests, in bytes.
 const leastMemory = 256 << 20
 
 // Needs returns the limits of this process and what a configuration needs of them.
@@ -134,8 +134,9 @@ func (c Config) Needs() local.Limits {
 		Memory: memory, NeedMemory: max(leastMemory, 2*c.Budgets.Bodies.Most)}
 }
 
-// Exposed says what strangers can do who reach an address on which a server with this configuration
-// listens, and what others cannot, a sentence each. On loopback that is nothing.
+// Exposed describes what unauthenticated clients can do at the addresses on which a server with
+// this configuration listens, and what is open to no client, one sentence each. On loopback there
+// are no sentences.
 func (c Config) Exposed(addr net.Addr) (said []string) {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok || tcp.IP.IsLoopback() {

@@ -132,9 +132,9 @@ func startBehind(t testing.TB, ln net.Listener, dial func(ctx context.Context, n
 	return s
 }
 
-// differ gives a service beside others on its database a version of its own, and other settings of
-// those that are recorded, as in a rolling upgrade. What a test sets itself it leaves to the test.
-// The service calls leave at its end.
+// differ gives a service that shares its database another version, and other values of the recorded
+// settings, as in a rolling upgrade. It changes nothing that the test sets itself. The service
+// calls leave at its end.
 func differ(path string, cfg *server.Config) (leave func()) {
 	serving.Lock()
 	defer serving.Unlock()
@@ -174,8 +174,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// caller is somebody who talks to a service: a company with its credential, or nobody in
-// particular.
+// caller is a client of a service: a company with its credential, or an unauthenticated client.
 type caller struct {
 	*service
 	id         string // companyId
@@ -207,8 +206,8 @@ func (c caller) passport(t testing.TB, agent, body string) string {
 	return c.do(t, "POST /v1/agents/"+agent+"/passport", body).status(201).str("passport")
 }
 
-// do sends a request. call is "METHOD path", body is sent as it stands, and each header is "Name:
-// value". The answer is held against web/openapi.yaml before anyone sees it.
+// do sends a request. call is "METHOD path", body is sent unchanged, and each header is "Name:
+// value". The answer is validated against web/openapi.yaml before do returns it.
 func (c caller) do(t testing.TB, call, body string, headers ...string) *reply {
 	t.Helper()
 	req := c.request(t, call, body, headers...)

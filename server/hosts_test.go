@@ -46,8 +46,9 @@ var hosts = map[string]string{
 	"agent/mcpproxy/remote.go \"X-Forwarded-\"":        "headers that are not handed on",
 }
 
-// What a request says about our name is read in one place. Whoever reads Host or a forwarding
-// header elsewhere, in a file that serves requests, must say here why that is no identity.
+// What a request claims about the name of the server is read in one place. A file that serves
+// requests and reads Host or a forwarding header elsewhere must give here the reason why that is no
+// identity.
 func TestHostIsNoIdentity(t *testing.T) {
 	t.Parallel()
 	found := map[string]bool{}

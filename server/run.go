@@ -126,8 +126,8 @@ func (s *Server) endStreams() {
 	s.keySets.Close()
 }
 
-// warmKeySets fetches the key sets of federations once, beside requests. Where it fails, the first
-// workload of each waits for its keys.
+// warmKeySets fetches the key sets of federations once, while requests are served. Where it fails,
+// the first workload of each waits for its keys.
 func (s *Server) warmKeySets(ctx context.Context) error {
 	if err := s.federations.Warm(ctx); err != nil && ctx.Err() == nil {
 		s.Log.Warn("key sets of federations are fetched when they are first needed", "error", err)

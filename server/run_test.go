@@ -47,8 +47,8 @@ type started struct {
 	ended  chan error
 }
 
-// runMachine starts a machine with handler and a worker that does nothing until it is stopped,
-// beside any others.
+// runMachine starts a machine with handler and a worker that does nothing until it is stopped, in
+// addition to any others.
 func runMachine(t *testing.T, handler http.HandlerFunc, workers ...worker) *started {
 	return runDelayed(t, 0, handler, workers...)
 }

@@ -138,7 +138,7 @@ func New(cfg Config) *Server {
 	return s
 }
 
-// newBackground returns the jobs of a server, which run beside requests.
+// newBackground returns the jobs of a server, which run in the background.
 func (s *Server) newBackground(verifier *chain.Verifier, checkpoints *service.Checkpoints) (b background) {
 	db := s.Store
 	b.deliverer = jobs.NewDeliverer(db, s.feed, s.webhooks, s.Budgets.Webhooks, s.Log)

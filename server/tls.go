@@ -27,8 +27,8 @@ func (t *TLS) addTo(l *lifecycle, connections *limit.Listener, recordStart func(
 	}
 }
 
-// hstsHeader makes browsers use https alone for the host for 30 days (RFC 6797), so that whoever
-// gives TLS up waits no year. Subdomains are not ours.
+// hstsHeader makes browsers use https alone for the host for 30 days (RFC 6797), so that an
+// operator who gives TLS up does not wait a year. Subdomains may be another operator's.
 var hstsHeader = []string{"max-age=2592000"}
 
 // strictTransport sends hstsHeader, but not for a name of this machine: other programs on it have

@@ -62,7 +62,7 @@ func (s *AgentKeys) enrolKey(c *httpapi.Call) error {
 	}
 	k, err := s.Keys.Enrol(c.Context(), by, e)
 	var nonce *service.NonceError
-	if errors.As(err, &nonce) { // RFC 9449 §8: it is no proof beside an access token
+	if errors.As(err, &nonce) { // RFC 9449 §8: this proof accompanies no access token
 		refused := &httpapi.Error{Status: http.StatusBadRequest, Code: "USE_DPOP_NONCE", Message: "Invalid header DPoP: " + nonce.Error()}
 		err = refused.With("DPoP-Nonce", nonce.Nonce)
 	}

@@ -8,7 +8,7 @@ import (
 	"attestd/store"
 )
 
-// enrolmentInfo is what an enrolment token is good for.
+// enrolmentInfo describes what an enrolment token allows.
 type enrolmentInfo struct {
 	AgentID   string `json:"agentId"`
 	SPIFFEID  string `json:"spiffeId"`
@@ -17,8 +17,8 @@ type enrolmentInfo struct {
 	Log       string `json:"log"` // origin of the company's log of actions, which statements name
 }
 
-// OwnEnrolment says whose key is to be enrolled with the token that is presented. So a machine
-// needs to be told nothing but the token.
+// OwnEnrolment returns the agent whose key the presented token enrols. So a machine needs the token
+// and no other setting.
 func (s *AgentKeys) OwnEnrolment(_ context.Context, by store.Caller, _ httpapi.None) (enrolmentInfo, error) {
 	return enrolmentInfo{by.Agent, by.Company.Issuer.AgentID(by.Agent), by.Company.ID, chain.FormatTime(by.Expires), by.Company.Actions.Origin}, nil
 }

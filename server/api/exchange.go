@@ -14,8 +14,8 @@ import (
 
 const tokenExchange = "urn:ietf:params:oauth:grant-type:token-exchange" // RFC 8693 §2.1
 
-// exchangeToken is the token exchange of RFC 8693: of a token of the company by a client or an
-// agent of it, or of a token of an issuer that the company trusts by whoever has that.
+// exchangeToken is the token exchange of RFC 8693. A client or an agent of the company exchanges a
+// token of the company; any caller exchanges a token of an issuer that the company trusts.
 func (s *Tokens) exchangeToken(c *httpapi.Call, params httpapi.Object) error {
 	if !s.isOwnToken(c, params) {
 		return s.federateByExchange(c, params)

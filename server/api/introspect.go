@@ -56,8 +56,8 @@ type confirmation struct {
 	JKT string `json:"jkt"`
 }
 
-// introspectToken implements RFC 7662: it says of an access token of the company of the path what
-// it is good for, to a client or an agent of that company, or to an admin.
+// introspectToken implements RFC 7662: it describes an access token of the company in the path. The
+// caller is a client or an agent of that company, or an admin.
 func (s *Tokens) introspectToken(c *httpapi.Call) error {
 	by, token, err := s.asksAboutToken(c)
 	if err != nil {

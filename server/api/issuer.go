@@ -76,7 +76,7 @@ type issuerMetadata struct {
 }
 
 // metadataOf returns the metadata. Clients of MCP demand an authorization endpoint and the methods
-// of PKCE, and those of OpenID Connect a response type, although nobody signs in with a browser
+// of PKCE, and those of OpenID Connect a response type, although there is no sign-in with a browser
 // here: see authorize.
 func metadataOf(issuer string) issuerMetadata {
 	methods, algorithms := []string{"client_secret_basic", "client_secret_post", "private_key_jwt"}, assertion.ClientAlgorithms

@@ -93,7 +93,7 @@ func TestSearchTurnCanceled(t *testing.T) {
 // company.
 func TestSearchesAreFairAcrossCompanies(t *testing.T) {
 	testenv.Concurrent(t)
-	s := &Searches{Pool: limit.NewPool(limit.Searches(48))} // 6 for each company, 24 kept
+	s := &Searches{Pool: limit.NewPool(limit.Searches(48))} // 6 for each company, 24 reserved
 	begins := func(company, parts int64) func() {
 		t.Helper()
 		done, err := s.beginSearch(company, parts)
@@ -114,7 +114,7 @@ func TestSearchesAreFairAcrossCompanies(t *testing.T) {
 		refused(company, 1) // over its share
 	}
 	one := begins(5, 1)
-	refused(5, 1) // it has one, and the rest is kept
+	refused(5, 1) // it has one, and the rest is reserved
 	one()
 	for company := int64(5); company <= 8; company++ {
 		defer begins(company, limit.LongSearch)()

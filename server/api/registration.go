@@ -19,7 +19,7 @@ const (
 	// callers on this machine without a proxy
 	RegistrationLoopback
 	RegistrationToken  // callers with the operator's token
-	RegistrationClosed // nobody
+	RegistrationClosed // no registration
 )
 
 var registrationModes = []string{"open", "loopback", "token", "closed"}

@@ -16,7 +16,7 @@ import (
 	"attestd/store"
 )
 
-// Tokens are the OAuth endpoints: they issue access tokens, and say what one is good for or end it.
+// Tokens are the OAuth endpoints, which issue, introspect and revoke access tokens.
 type Tokens struct {
 	Store       *store.Store
 	Tokens      *service.Tokens
@@ -55,7 +55,7 @@ type tokenRequest struct {
 	ActorType     json.RawMessage `json:"actor_token_type"`
 	RequestedType json.RawMessage `json:"requested_token_type"`
 	Audience      json.RawMessage `json:"audience"`
-	// of ours: who alone may act with the token (RFC 8693 §4.4)
+	// an extension of attestd: the only agent that may act with the token (RFC 8693 §4.4)
 	MayAct json.RawMessage `json:"may_act"`
 }
 

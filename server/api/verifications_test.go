@@ -70,8 +70,8 @@ func (s *slowVerifications) verify(ctx context.Context, number int64) (chain.Ver
 	return s.Verifications.verify(ctx, &store.Company{Chain: number}, store.Log{Name: store.Actions, Chain: number})
 }
 
-// Many requests for one chain cost two verifications, and keep nobody else waiting; no answer is
-// about a state older than its request.
+// Many requests for one chain cost two verifications and delay no other request. No answer is about
+// a state older than its request.
 func TestVerificationsAreShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -132,8 +132,8 @@ func TestVerificationsOfBothLogs(t *testing.T) {
 	})
 }
 
-// A verification goes on while one waits for it, be it not the one whose request it was, and ends
-// when nobody does.
+// A verification continues while any request waits for it, even if the request that started it has
+// gone. It ends when no request waits.
 func TestVerificationsOutliveTheirFirstRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -2,7 +2,7 @@
 // file, a syslog receiver or an HTTPS receiver.
 //
 // An [Exporter] reads records from where they are stored, and holds at most one batch of them. So a
-// destination that is slow, or accepts nothing, delays nobody and loses nothing. A position is
+// destination that is slow, or accepts nothing, delays no append and loses nothing. A position is
 // saved only after the destination has acknowledged everything before it. After a failure, a kill
 // or a restart the lines since then come again, after an opening line that says so. Each line names
 // the run of the export that has sent it, because two of them may send at once for a moment.

@@ -343,7 +343,7 @@ func TestFileOfSomethingElseIsRefused(t *testing.T) {
 		}
 	}
 	must(t, os.WriteFile(path, []byte(line), 0o600))
-	must(t, os.Chmod(path, 0o640)) // whoever sends it on may read it
+	must(t, os.Chmod(path, 0o640)) // the process that forwards it may read it
 	f := export.NewFile(path)
 	_, err := f.Prepare()
 	must(t, err)

@@ -14,8 +14,8 @@ import (
 )
 
 // File appends lines to a file, and makes it with mode 0600. When the file was moved or removed, or
-// Reopen was called, the next batch goes to a new file of the name. In a file that was emptied, the
-// lines begin anew.
+// Reopen was called, the next batch goes to a new file of the name. In a file that was truncated,
+// the lines start at its beginning.
 type File struct {
 	path   string
 	file   *os.File

@@ -39,8 +39,8 @@ type HTTPS struct {
 	token   string
 	client  *http.Client
 	channel string // of Splunk: a random UUID
-	// replaces in an answer the token, and what else of the address may be one, before it stands in
-	// an error
+	// redacts the token in an answer, and other parts of the address that may be one, before an
+	// error quotes it
 	hide *strings.Replacer
 }
 

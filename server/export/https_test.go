@@ -264,7 +264,7 @@ func TestElasticDocumentsHoldAfterLostAcknowledgements(t *testing.T) {
 	for seed := range uint64(3) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		index := map[string]string{}
-		every := map[string]string{} // as where nobody looks at IDs, and duplicates are left out
+		every := map[string]string{} // as at a receiver that ignores IDs; duplicates are left out
 		s := newSIEM(t)
 		s.answer = func(n int, _ string, body []byte) (int, string, string, bool) {
 			lines := strings.Split(strings.TrimSuffix(string(body), "\n"), "\n")
@@ -333,8 +333,8 @@ func (d *documents) Deliver(_ context.Context, b *export.Batch) error {
 	return nil
 }
 
-// A checkpoint that another key signs anew has an ID of its own: who trusts that key has no other
-// one of a log that does not grow.
+// A checkpoint that another key signs again has its own ID: a reader who trusts that key has no
+// other checkpoint of a log that does not grow.
 func TestCheckpointOfTheNextKeyIsNoDuplicate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -114,7 +114,7 @@ func TestLateBatchOfAnotherRunHolds(t *testing.T) {
 		first := export.Config{Source: m, Cursors: saved, Destination: to, Follow: true, RunName: "first"}
 		_, stopFirst := run(t, first)
 		synctest.Wait()
-		// positions are saved now and then: those of before are what the second one reads
+		// positions are saved at intervals: the second run reads the earlier ones
 		stale := newPositions()
 		saved.mu.Lock()
 		must(t, stale.Save(saved.at))

@@ -15,13 +15,13 @@ import (
 )
 
 // Syslog sends lines as RFC 5424 messages over TLS, with octet counting (RFC 5425). It has no other
-// transport: with UDP and plain TCP nobody knows what was received.
+// transport: with UDP and plain TCP the sender does not know what was received.
 //
 // Syslog has no acknowledgement. So each batch has a connection of its own: the exporter ends its
 // side, and the batch counts as received when the receiver ends its side only then, without an
 // error. A receiver does that when it has read everything. An end that comes earlier means that it
-// has not, and so does a connection that is reset after it: the system does that when what was
-// received is read by nobody. Whether a receiver has stored it, only its disk shows.
+// has not, and so does a reset after it: the system resets a connection whose received data no
+// process has read. Whether a receiver has stored the batch, only its disk shows.
 type Syslog struct {
 	address string
 	tls     *tls.Config

@@ -177,8 +177,8 @@ func TestSyslogReceiverIsVerified(t *testing.T) {
 	}
 }
 
-// Whoever answers is no syslog receiver, however short the answer: a port of HTTPS ends the
-// connection with one, and has stored nothing.
+// A peer that answers is no syslog receiver, however short the answer: an HTTPS port ends the
+// connection with an answer, and has stored nothing.
 func TestSyslogReceiverThatAnswersAcknowledgesNothing(t *testing.T) {
 	t.Parallel()
 	pair, pool := certificate(t)

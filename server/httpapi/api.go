@@ -42,7 +42,7 @@ type API struct {
 	// the address of the listener; set before anything is served
 	Listening netip.AddrPort
 
-	origins   atomic.Pointer[[]string] // of pages that are ours, beside those of this machine
+	origins   atomic.Pointer[[]string] // of the server's pages, in addition to local ones
 	accessLog atomic.Int64             // an AccessLog
 	sampled   sampler                  // of the lines of requests
 }

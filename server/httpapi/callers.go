@@ -11,7 +11,7 @@ import (
 type Kinds uint8
 
 const (
-	// Nobody is a request without a credential. A route for nobody else reads none.
+	// Nobody is a request without a credential. A route for this kind alone reads no credential.
 	Nobody   Kinds = 1 << iota
 	IsReader       // by an API key or a client's access token of this role
 	IsWriter
@@ -22,7 +22,7 @@ const (
 	IsEnrolling // by an enrolment token
 )
 
-// Anybody is every kind: whoever the route is for.
+// Anybody is every kind that the route allows.
 const Anybody = ^Kinds(0)
 
 // kindsOf returns what a caller is. A client's access token has a role too.
@@ -44,7 +44,7 @@ func kindsOf(by store.Caller) (is Kinds) {
 		is = IsWriter
 	case store.Admin:
 		is = IsAdmin
-	default: // unknown here, and of nobody
+	default: // unknown here: no caller
 		return 0
 	}
 	if by.Client != "" {
@@ -53,7 +53,7 @@ func kindsOf(by store.Caller) (is Kinds) {
 	return is
 }
 
-// Role is the lowest role among the kinds, which whoever is none of them needs.
+// Role is the lowest role among the kinds. A caller of no kind needs it.
 func (who Kinds) Role() store.Role {
 	switch {
 	case who&IsReader != 0:
@@ -69,9 +69,9 @@ func (who Kinds) Role() store.Role {
 // By returns the caller, who is of one of the kinds, and of one that the route names. It is the
 // only way from a request to its caller. It takes the time of the request, so it is called when
 // that is whole: the body may have taken a minute, in which a key is deleted and a token expires.
-// That the presumed caller is permitted keeps a stranger's body from being read; this decides.
+// The check of the presumed caller only avoids reading an unauthenticated body; this check decides.
 //
-// If nobody alone may call, no credential is read, and the Caller is a time.
+// If Nobody is the only kind, no credential is read, and the Caller has only a time.
 func (c *Call) By(who Kinds) (store.Caller, error) {
 	now := time.Now()
 	// the body of a public route is not decoded into anything large
@@ -102,7 +102,7 @@ func (c *Call) By(who Kinds) (store.Caller, error) {
 }
 
 // permit requires that a caller is of one of the kinds and, if it is one agent, that it calls for
-// no other one in the path. What is said of agents in a body is checked where it is read.
+// no other one in the path. Agents that a body names are checked where the body is read.
 func (c *Call) permit(by store.Caller, who Kinds) error {
 	is := kindsOf(by)
 	agent := c.PathValue("agentId")

@@ -99,7 +99,7 @@ func (c *Call) countClient() {
 }
 
 // ByClient returns the client or the agent that authenticates itself in the request, once that is
-// whole. Whoever acts on it must use up c.once.
+// whole. A handler that acts on it must use up c.once.
 func (c *Call) ByClient(params Object, who Kinds) (store.Caller, error) {
 	client, err := c.presented(params)
 	if err != nil {

@@ -26,8 +26,8 @@ type credential struct {
 	// whether the connection has a client certificate, and whether nothing else was presented
 	certified, onlyCertified bool
 
-	// with what a client or an agent authenticates at an OAuth endpoint, which goes before the
-	// rest; nil for nothing. once counts once of it: whoever acts on it must use it up.
+	// what a client or an agent authenticates with at an OAuth endpoint, which takes precedence;
+	// nil for none. once is its part that counts once: a handler that acts on it must use it up.
 	Client *presented
 	Once   []store.UsedProof
 }
@@ -63,10 +63,10 @@ func (c *Call) authenticate() {
 	}
 }
 
-// lookUp finds whose the credential is at a time: nobody's without one, and an error for one that
-// counts for nothing. A certificate beside another credential grants nothing: both must be of the
-// same agent, and the other one, which may be good for less, decides. On a path of one company, a
-// credential of another is unknown.
+// lookUp returns the caller that the credential identifies at a time: no caller without one, and an
+// error for an invalid one. A certificate with another credential grants nothing more: both must be
+// of the same agent, and the other one, which may have fewer rights, decides. On a path of one
+// company, a credential of another is unknown.
 func (c *Call) lookUp(now time.Time) (by store.Caller, err error) {
 	var certified store.Caller
 	if c.certified {
@@ -99,8 +99,8 @@ func (c *Call) lookUp(now time.Time) (by store.Caller, err error) {
 	return by, nil
 }
 
-// lookUpToken finds whose the API key or token is. What is bound to a key is nobody's without a
-// proof, which the store asks for.
+// lookUpToken returns the caller that the API key or token identifies. A token that is bound to a
+// key identifies no caller without a proof, which the store demands.
 func (c *Call) lookUpToken(now time.Time) (by store.Caller, err error) {
 	if c.ByDPoP {
 		by, err = c.api.Store.Credentials.AuthenticateBound(c.Context(), c.Hash, now, c.prove)

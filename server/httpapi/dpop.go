@@ -39,7 +39,8 @@ func useNonce(err error) error {
 	return answer.With("WWW-Authenticate", `DPoP error="use_dpop_nonce", algs="EdDSA Ed25519 ES256"`).With("DPoP-Nonce", nonce.Nonce)
 }
 
-// offerNonce says which nonce the next proof needs, to whoever sends proofs (RFC 9449 §8.2).
+// offerNonce sends the nonce that the next proof needs to a client that sends proofs (RFC 9449
+// §8.2).
 func (c *Call) offerNonce() {
 	if len(c.Header["Dpop"]) == 0 {
 		return
@@ -63,7 +64,7 @@ func (c *Call) useProof() error {
 	return err
 }
 
-// invalidProof is the answer to a bad DPoP proof beside an access token.
+// invalidProof is the answer to a bad DPoP proof that accompanies an access token.
 func invalidProof(why string) *Error {
 	answer := &Error{Status: http.StatusUnauthorized, Code: "INVALID_DPOP_PROOF", Message: "Unauthorized: " + why}
 	return answer.With("WWW-Authenticate", `DPoP error="invalid_dpop_proof", algs="EdDSA Ed25519 ES256"`)

@@ -111,7 +111,7 @@ func (c *Call) finish(err error) {
 		c.log(slog.LevelInfo, nil)
 		return
 	}
-	// the client is gone, so nobody reads a response
+	// the client is gone and reads no response
 	if c.Context().Err() != nil && c.W.status == 0 {
 		c.W.status = statusClientGone
 		c.log(slog.LevelInfo, nil)
@@ -119,7 +119,7 @@ func (c *Call) finish(err error) {
 	}
 	e := c.Classify(err)
 	level := slog.LevelInfo
-	// a tenant beyond its quota, or whoever has all that one may, is no failure of ours
+	// a company beyond its quota, or a caller at its limit, is no failure of the server
 	if e.Status >= 500 && e.Status != http.StatusInsufficientStorage && !errors.Is(err, limit.ErrShare) && !errors.Is(err, store.ErrTokenKeysBusy) {
 		level = slog.LevelError
 	}

@@ -72,8 +72,8 @@ func (s slowly) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// What time it is for a request is said when it is whole. A passport that expired while the body
-// came is so judged as expired.
+// The time of a request is read when its body is complete. So a passport that expired while the
+// body arrived counts as expired.
 func TestTimestampIsTakenAfterBody(t *testing.T) {
 	t.Parallel()
 	type request struct {

@@ -51,7 +51,7 @@ func (c *Call) linger() {
 	_, _ = io.CopyN(io.Discard, c.Body, lingerBytes) // an error ends it, too
 }
 
-// Whole sends a response of which all is known. Its length stands in its header where it is early,
+// Whole sends a response that is completely known. An early response has its length in the header,
 // so that the client knows its end before the connection ends.
 func (c *Call) Whole(status int, body []byte) {
 	if c.isEarly() {

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// A page is ours by what the server knows of itself, never by what the request says: that Origin
-// equals Host proves nothing, for a page of a stranger can be served under a name that is bound to
-// our address afterwards.
+// A page is the server's own by the server's configuration, never by what the request claims. That
+// Origin equals Host proves nothing: an attacker's page can be served under a name that is bound to
+// the server's address afterwards.
 func TestCheckOrigin(t *testing.T) {
 	t.Parallel()
 	s := &API{BaseURL: "https://attest.example.com"}

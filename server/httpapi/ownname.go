@@ -10,12 +10,13 @@ import (
 	"attestd/service"
 )
 
-// OwnBase returns the address of this service, as the sender of a request may know it: what others
-// sign for it counts here, and what it signs is of an issuer below it. That is --base-url. Without
-// one it is the address of the request, where that can be nobody else's: a loopback name with our
-// port, or the address that we listen on. Otherwise it is "", because Host is the requester's word:
-// an assertion that was made for another server would count here. Everything that tells who we are
-// MUST come from here, and not from Host; see TestHostIsNoIdentity.
+// OwnBase returns the address of this service, as the sender of a request may know it: assertions
+// whose audience is this address count here, and the issuers of its own tokens are below it. That
+// is --base-url. Without one it is the address of the request, where no other server can have it: a
+// loopback name with the server's port, or the address that it listens on. Otherwise it is "",
+// because the client chooses Host: an assertion that was made for another server would count here.
+// Every use of the server's identity MUST come from here, and not from Host; see
+// TestHostIsNoIdentity.
 func (a *API) OwnBase(r *http.Request) string {
 	if a.BaseURL != "" {
 		return a.BaseURL
@@ -86,8 +87,8 @@ func AddressOf(a net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
 }
 
-// RequestBase is the address in the discovery document of the specification, which is the
-// requester's own word where --base-url is not set. It tells nobody who we are.
+// RequestBase is the address in the discovery document of the specification. The client chooses it
+// where --base-url is not set, so it identifies no server.
 func (a *API) RequestBase(r *http.Request) string {
 	if a.BaseURL != "" {
 		return a.BaseURL

@@ -31,7 +31,7 @@ func MediaType(h http.Header) string {
 const maxParameters = 100
 
 // parseForm parses a form as an object of strings. A parameter without a value counts as absent
-// (RFC 6749 §3.2 and RFC 8693 §2.1), unless it is one of ours, and no parameter may be repeated.
+// (RFC 6749 §3.2 and RFC 8693 §2.1), unless attestd defines it, and no parameter may be repeated.
 func (form *Form) parseForm(raw []byte, policy Undeclared) (Object, error) {
 	if bytes.Count(raw, []byte("&")) >= maxParameters {
 		return nil, Fail(http.StatusBadRequest, fmt.Sprintf("The form has more than %d parameters", maxParameters))

@@ -25,8 +25,8 @@ type Need struct {
 	Reads, Issues bool
 }
 
-// IsPublic reports whether the handler finds out who calls, if anybody needs to: a credential may
-// stand in the body, or be missing.
+// IsPublic reports whether the handler itself identifies the caller, where it needs to: a
+// credential may be in the body, or be missing.
 func (n Need) IsPublic() bool { return n.Who&(Nobody|IsClient) != 0 }
 
 // writes reports whether the route writes or issues something for a company, and so is closed while

@@ -31,11 +31,10 @@ type value struct {
 // rule reads a value into a field of a request or refuses it.
 type rule func(v value, into reflect.Value) error
 
-// errMissing stands for a required member that is absent or of another type; Form puts it
-// into words.
+// errMissing marks a required member that is absent or of another type; Form makes its message.
 var errMissing = errors.New("required member is missing")
 
-// rules are what a field can be told to be. Null counts as absent but for "present".
+// rules are the constraints that a field can have. Null counts as absent except for "present".
 var rules = map[string]rule{
 	"": plain,
 	// required; what is wrong with it is answered by the endpoint, in a form of its own
@@ -145,8 +144,7 @@ func name(v value, into reflect.Value) error {
 	return nil
 }
 
-// maxStored is what a caller may have kept beside a record: metadata, or the reason of a
-// revocation.
+// maxStored limits what a caller may store with a record: metadata, or the reason of a revocation.
 const maxStored = 16 << 10
 
 func text(v value, into reflect.Value) error {

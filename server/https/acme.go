@@ -52,7 +52,7 @@ const (
 	renewWhen  = 30 * 24 * time.Hour
 )
 
-// NewACME asks nobody yet.
+// NewACME sends no request yet.
 func NewACME(o ACMEOptions) *ACME {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{RootCAs: o.Roots, MinVersion: tls.VersionTLS12}

@@ -84,8 +84,8 @@ func OpenClientCAs(path string, read func(path string) ([]byte, error), every ti
 	return c, nil
 }
 
-// parseCAs reads certificates of CAs. Anything else in the file is refused, so that nobody trusts a
-// certificate of a server by mistake.
+// parseCAs reads certificates of CAs. Anything else in the file is refused, so that no operator
+// trusts a certificate of a server by mistake.
 func parseCAs(text []byte) (*x509.CertPool, error) {
 	pool, found := x509.NewCertPool(), false
 	for {

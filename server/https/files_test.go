@@ -38,9 +38,9 @@ func (j *journal) drain() string {
 	return j.text.String()
 }
 
-// A pair is taken into use once it is whole; while its two files differ nothing is said for one
-// read. What is bad stays out, is logged once, and is in the status until it is mended. The end of
-// a certificate is logged once a day from 14 days before.
+// A pair is used once it is complete; while its two files differ, one read reports nothing. A bad
+// pair is not used, is logged once, and is in the status until it is mended. The end of a
+// certificate is logged once a day from 14 days before.
 func TestFilesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,8 +126,8 @@ func TestFilesAreReadAgain(t *testing.T) {
 	})
 }
 
-// What the reader of the file of client CAs refuses is not taken into use: not at the start, and
-// not later, when the CAs of before stay.
+// A file of client CAs that its reader refuses is not used: not at the start, and not later, when
+// the earlier CAs stay.
 func TestClientCAsThatAreRefusedAreNotUsed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,6 @@
-// Package https is what a server needs beside net/http to speak TLS itself: certificates from files
-// that are read again when they change, or from a CA by ACME (RFC 8555), and the identity that
-// a client certificate shows (SPIFFE X.509-SVID).
+// Package https has what a server needs in addition to net/http to speak TLS itself: certificates
+// from files that are read again when they change, or from a CA by ACME (RFC 8555), and the
+// identity that a client certificate shows (SPIFFE X.509-SVID).
 package https
 
 import (
@@ -40,8 +40,8 @@ const (
 )
 
 // Config returns settings of TLS: at least TLS 1.2, and for the rest Go's defaults. Protocols are
-// those of ALPN beside HTTP's. clients is nil where no client certificate is asked for. One is
-// never required, because it counts as any other credential, and is verified for each request.
+// those of ALPN in addition to HTTP's. clients is nil where no client certificate is asked for. One
+// is never required, because it counts as any other credential, and is verified for each request.
 func Config(certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error), protocols []string, clients *ClientCAs) *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: certificate,
 		NextProtos: append([]string{"h2", "http/1.1"}, protocols...)}

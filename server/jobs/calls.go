@@ -24,7 +24,7 @@ const (
 	callsGather = 250 * time.Millisecond
 	// how often companies are looked for that have many records which were not looked at
 	callsSweep = time.Minute
-	// rest after looking at records, as a multiple of that time, which is long beside much load
+	// pause after reading records, as a multiple of the time that took, which is long under load
 	callsRest     = 50
 	callsMostRest = 5 * time.Second
 	// how often the calls that were found are counted, and of how long
@@ -97,7 +97,7 @@ func mayBeOfCall(payload []byte) bool {
 	return bytes.Contains(payload[:min(len(payload), names)], []byte(action))
 }
 
-// afterText returns what stands behind a member, whose text has no escapes.
+// afterText returns what follows a member, whose text has no escapes.
 func afterText(payload []byte, member string) (rest []byte, ok bool) {
 	if len(payload) < len(member) || string(payload[:len(member)]) != member {
 		return nil, false

@@ -42,7 +42,7 @@ func (c *CompanyCount) Run(ctx context.Context) error {
 		usage, err := c.count(limited)
 		cancel()
 		c.now.Store(&usage)
-		if err != nil { // what is wrong with the database is said elsewhere
+		if err != nil { // another job reports what is wrong with the database
 			c.now.Store(nil)
 		}
 		pause := min(countShare*time.Since(began), countEvery)

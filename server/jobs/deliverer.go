@@ -181,7 +181,7 @@ func (d *Deliverer) stopAll(ctx context.Context) {
 	}
 }
 
-// everyCompany stands for a look for webhooks that should be running and are not.
+// everyCompany requests a search for webhooks that should be running and are not.
 const everyCompany = 0
 
 // recheck returns when deliveries to a company's webhooks follow the changes of another server.

@@ -79,7 +79,7 @@ func TestWebhooksMissNoKeyEventOverCrashes(t *testing.T) {
 			}
 			d.killed.Store(true)
 			d.halt()
-			round() // while nobody delivers
+			round() // while no deliverer runs
 			d.start()
 			for _, a := range d.take() {
 				if seen[a.id] {
@@ -194,8 +194,8 @@ func TestWebhookBeyondTheControlLog(t *testing.T) {
 	})
 }
 
-// A webhook that stands before records whose payloads were pruned passes over them, and has the
-// next ones.
+// A webhook whose position is before records with pruned payloads skips them, and gets the next
+// ones.
 func TestWebhookPassesOverPrunedRecords(t *testing.T) {
 	deliver(t, func(t *testing.T, d *delivering) {
 		d.halt()

@@ -77,7 +77,7 @@ type delivering struct {
 	feed  *feed.Feed
 	by    store.Caller
 	*Deliverer
-	killed *atomic.Bool // from now on nothing is kept of what it does
+	killed *atomic.Bool // from now on nothing that it does is saved
 	halt   func()       // stops deliveries
 }
 
@@ -159,9 +159,9 @@ func (d *delivering) state(id string) store.Webhook {
 	return h
 }
 
-// An endpoint that takes nothing is tried ten times over four days, and then switched off, with a
-// control record that nobody has asked for. A restart in the midst of it changes no time, and no
-// ID. Other endpoints have everything at once.
+// An endpoint that accepts nothing is tried ten times over four days. Then the service switches it
+// off, with a control record of its own. A restart in between changes no time and no ID. Other
+// endpoints get everything at once.
 func TestRetrySchedule(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	deliver(t, func(t *testing.T, d *delivering) {
@@ -268,7 +268,7 @@ func TestWebhooksMissNothingOverCrashes(t *testing.T) {
 		next, again := 0, 0
 		for range crashes {
 			d.append(each)
-			time.Sleep(1700 * time.Millisecond) // so that some of it was kept, and some was not
+			time.Sleep(1700 * time.Millisecond) // so that some of it was saved, and some was not
 			d.append(each)
 			synctest.Wait()
 			d.killed.Store(true)

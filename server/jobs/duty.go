@@ -1,7 +1,7 @@
-// Package jobs has what a server does beside requests: it delivers webhooks, exports the logs, asks
-// witnesses, verifies in the background, deletes rows that have ended, and watches its clock and
-// its database. Each job is a type whose Run works until its context is done, and whose Status may
-// be called at any time. None of them knows a request.
+// Package jobs has what a server does in the background: it delivers webhooks, exports the logs,
+// asks witnesses, verifies, deletes expired rows, and watches its clock and its database. Each job
+// is a type whose Run works until its context is done, and whose Status may be called at any time.
+// None of them knows a request.
 package jobs
 
 import (

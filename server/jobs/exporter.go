@@ -23,7 +23,7 @@ import (
 	"attestd/store/db"
 )
 
-// Export says where the logs are sent beside the database.
+// Export says where copies of the logs are sent.
 type Export struct {
 	Destination export.Destination
 	OCSF        bool
@@ -53,12 +53,12 @@ func (x *Export) String() string {
 }
 
 const (
-	exportLookEvery = time.Minute     // for logs of whose growth nobody has told
+	exportLookEvery = time.Minute     // for logs whose growth was not announced
 	exportAgain     = 5 * time.Second // after an exporter has ended with an error
 	exportSteady    = time.Minute     // after which an exporter that runs is no failure any more
 	exportBehind    = 10 * time.Minute
 	exportRange     = 1024 // records that are read at once
-	// Beside many appends, the export works one part of its time in exportShare.
+	// During many appends, the export works one part of its time in exportShare.
 	exportShare   = 25
 	longestExport = time.Second // between two batches then
 )

@@ -61,7 +61,7 @@ func (w *Integrity) examine(ctx context.Context, number int64) (found outcome, e
 		}
 	}
 	if !isControlValid {
-		return found, nil // say has told of it
+		return found, nil // say has reported it
 	}
 	err = w.Store.Tables.CheckPaced(ctx, number, w.Verifier.Rest)
 	if err == nil || errors.Is(err, store.ErrTablesChanged) {
@@ -93,8 +93,8 @@ func (w *Integrity) count(number int64, found outcome) {
 	w.changed = true
 }
 
-// say reports the verdict on a log if it has changed. Whoever follows the log learns of a failure
-// with its next record, because the monitor then verifies the log anew.
+// say reports the verdict on a log if it has changed. A client that follows the log learns of a
+// failure with its next record, because the monitor then verifies the log again.
 func (w *Integrity) say(ctx context.Context, id int64, verdict chain.Verdict) {
 	w.mu.Lock()
 	before, failed := w.failing[id]

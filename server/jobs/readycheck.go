@@ -10,8 +10,8 @@ import (
 const readyTimeout = 5 * time.Second
 
 // ReadyCheck asks the store whether it can write, for all requests that wait at a time together. So
-// requests of strangers put one write at most into the queue, and a database that does not answer
-// holds none of them longer than readyTimeout. No answer is older than its request.
+// unauthenticated requests put at most one write into the queue, and a database that does not
+// answer holds none of them longer than readyTimeout. No answer is older than its request.
 type ReadyCheck struct {
 	check func(context.Context) error
 	asked chan chan error

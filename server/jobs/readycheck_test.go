@@ -54,8 +54,8 @@ func TestReadinessRequestsShareAWrite(t *testing.T) {
 	})
 }
 
-// A duty is unknown when the database has not said for longer than a duty lasts whose it is, and
-// never on a file.
+// A duty is unknown when the database has not named its holder for longer than a duty lasts. It is
+// never unknown with a database file.
 func TestUnknownDuty(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -21,10 +21,11 @@ import (
 const tablesEvery = 24 * time.Hour
 
 const (
-	// tablesLook is the interval of looking for what somebody else has written, of the settings
-	// that say what the database is, and on PostgreSQL of the rows that nobody asks for.
+	// tablesLook is the interval of the checks for external writes, of the settings that identify
+	// the database, and on PostgreSQL of the rows that no request reads.
 	tablesLook = 5 * time.Second
-	// demandEvery is the interval of trying to demand HMACs, while older servers may run beside.
+	// demandEvery is the interval of attempts to demand HMACs, while older servers may share the
+	// database.
 	demandEvery = time.Hour
 )
 
@@ -152,11 +153,11 @@ func (w *TableWatch) compare(ctx context.Context, number int64, by func(context.
 	return by(ctx, number)
 }
 
-// lookOut notices what somebody else writes into the database while this server runs. After a write
-// into the file it compares all companies: first what gives rights, then the names of statements,
-// those first of which a statement is waiting. Programs that write beside a server, such as
-// Litestream, get no more than a tenth of a core: the next comparison of all waits nine times as
-// long as the last one took.
+// lookOut detects external writes into the database while this server runs. After a write into the
+// file it compares all companies: first what gives rights, then the names of statements, those
+// first of which a statement is waiting. Other programs that write the file, such as Litestream,
+// cause at most a tenth of a core of work: the next comparison of all waits nine times as long as
+// the last one took.
 func (w *TableWatch) lookOut(ctx context.Context) {
 	var seen int64         // of external writes
 	var ended time.Time    // of the last comparison of all
@@ -216,8 +217,8 @@ func (w *TableWatch) agree(ctx context.Context, last *attempt) error {
 }
 
 // compareRecorded compares the companies that differ once more, and again when their control logs
-// have grown: another server, or attestd accept-tables beside this one, may have recorded what was
-// missing. recorded has the lengths of these logs before the last comparison.
+// have grown: another server, or attestd accept-tables while this one runs, may have recorded what
+// was missing. recorded has the lengths of these logs before the last comparison.
 func (w *TableWatch) compareRecorded(ctx context.Context, recorded map[int64]int64) {
 	lengths, err := w.store.Tables.Differing(ctx)
 	if err != nil {

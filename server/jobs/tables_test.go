@@ -13,9 +13,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// What somebody else writes into the file of a running server is noticed within ten seconds,
-// although nobody asks for anything: a right, a webhook, what the database is, a name of a
-// statement.
+// An external write into the file of a running server is detected within ten seconds, even without
+// requests: a right, a webhook, what the database is, a name of a statement.
 func TestForeignWriteIsNoticedWithinTenSeconds(t *testing.T) {
 	t.Parallel()
 	storetest.NotOnPostgres(t, "the clock of this test stands still while a server is asked")

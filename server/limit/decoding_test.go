@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// What a pool has no room for is decoded in turns, those with a credential apart from those
-// without; nobody waits for ever.
+// Bodies that exceed a pool are decoded in turns, those with a credential apart from those without.
+// No request waits for ever.
 func TestDecodingGoesInTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestDecodingGoesInTurns(t *testing.T) {
 		}
 		inPool := take(50, known)
 		pool.wantUse(t, 50)
-		ofStranger := take(20, stranger) // over what strangers may take
+		ofStranger := take(20, stranger) // over the share of unauthenticated callers
 		ofKnown := take(1000, known)     // over all
 		pool.wantUse(t, 50)
 

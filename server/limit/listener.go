@@ -11,9 +11,9 @@ import (
 
 const (
 	// writeWait is the time limit for each piece that is written to a peer. It ends connections
-	// whose peer does not read, whoever writes: a handler, net/http when it responds to pipelined
-	// requests, or a final flush. A piece soon after another has the deadline of that one, and so
-	// may have waitSlack less.
+	// whose peer does not read, regardless of the writer: a handler, net/http when it responds to
+	// pipelined requests, or a final flush. A piece soon after another has the deadline of that
+	// one, and so may have waitSlack less.
 	writeWait = 30 * time.Second
 	waitSlack = time.Second
 	pieceSize = 64 << 10 // so a slow reader of a large response needs only 17 kbit/s
@@ -50,7 +50,7 @@ func (l *Listener) TLS() *Listener {
 	return l
 }
 
-// Beside returns a Listener in front of another ln, whose connections count with those of l.
+// Beside returns a Listener for another ln, whose connections count with those of l.
 func (l *Listener) Beside(ln net.Listener) *Listener {
 	return &Listener{Listener: ln, pool: l.pool, proxies: l.proxies, log: l.log}
 }

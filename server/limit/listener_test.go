@@ -132,8 +132,8 @@ func TestCustomDeadlineReplacesDefault(t *testing.T) {
 	})
 }
 
-// What is written soon after another piece may have the time that this one had; net/http, which
-// takes back its own deadline after each response, takes back none of ours.
+// A piece that is written soon after another may have the deadline of that one. net/http resets its
+// own deadline after each response, and resets none of the Listener's.
 func TestWritesShareDeadlineForASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -259,7 +259,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 		admitted("2001:db8::2")
 		refused("2001:db8::3") // a site has 2⁶⁴ addresses and one share
 		admitted("2001:db8:0:1::1")
-		refused("192.0.2.3") // what is left is kept
+		refused("192.0.2.3") // what is left is reserved
 		admitted("127.0.0.1")
 		last := admitted("10.1.2.3")
 		refused("127.0.0.1") // there is an end for everybody

@@ -10,7 +10,7 @@ import (
 
 func address(n int) netip.Addr { return from(Standard, n).Address }
 
-// wantUse demands what a pool holds; at zero, also that it remembers nobody.
+// wantUse demands what a pool holds; at zero, also that it remembers no caller.
 func (p *Pool) wantUse(t *testing.T, want int64) {
 	t.Helper()
 	if held, _ := p.Use(); held != want {
@@ -21,8 +21,8 @@ func (p *Pool) wantUse(t *testing.T, want int64) {
 	}
 }
 
-// One address gets its share and no more, whatever credential comes with it; so does one company
-// from wherever it calls; and what is kept is only for those whom the service knows.
+// One address gets its share and no more, whatever credential comes with it; so does one company,
+// from all addresses together; and what is kept is only for those whom the service knows.
 func TestPoolRefuses(t *testing.T) {
 	t.Parallel()
 	stranger := func(n int) Holder { return Holder{Address: address(n)} }
@@ -113,7 +113,8 @@ func TestDefaultBudgets(t *testing.T) {
 				t.Errorf("%s: %+v", name, s)
 			}
 		}
-		// A stranger and a caller with a credential can both send a body of the largest size.
+		// An unauthenticated caller and one with a credential can both send a body of the largest
+		// size.
 		for _, size := range []Size{b.Bodies, Bodies(2*maxBody, maxBody)} {
 			if size.Share < 2*maxBody || size.Most-size.Reserved < 2*maxBody {
 				t.Errorf("no room for a body of %d bytes in %+v", maxBody, size)

@@ -17,8 +17,8 @@ type Archive struct {
 	Before    string `json:"before"` // a timestamp
 }
 
-// Archive returns what an archive has beside the records: checkpoints that the company's key signs
-// now, and proofs. The command that asks reads the records itself.
+// Archive returns what an archive has in addition to the records: checkpoints that the company's
+// key signs now, and proofs. The command that asks reads the records itself.
 func (o *Operations) Archive(ctx context.Context, a Archive) (lines.Frame, error) {
 	if a.CompanyID == db.InstallationID {
 		return lines.Frame{}, fmt.Errorf("%w: %s is no company", store.ErrRefused, a.CompanyID)
@@ -40,6 +40,6 @@ func (c *Client) Archive(ctx context.Context, a Archive) (f lines.Frame, err err
 	return f, c.callFor(ctx, "/archive", a, &f, maxFrame)
 }
 
-// maxFrame bounds what is beside the records of an archive, in bytes: the keys line, with up to
-// 10,000 keys and their rotations, is JSON in JSON.
+// maxFrame limits what an archive has in addition to its records, in bytes: the keys line, with up
+// to 10,000 keys and their rotations, is JSON in JSON.
 const maxFrame = 4 * lines.MaxLine

@@ -47,7 +47,7 @@ func newCompany(u store.CompanyUsage) Company {
 		u.Agents, u.Quota.Records, u.Quota.Bytes}
 }
 
-// A Decision is about a company. Its reason stands in the company's control log.
+// A Decision is about a company. Its reason is recorded in the company's control log.
 type Decision struct {
 	CompanyID string `json:"companyId"`
 	Reason    string `json:"reason"`

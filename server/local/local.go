@@ -1,5 +1,5 @@
 // Package local is how commands reach the server that has a database file open: by HTTP/1.1 over a
-// Unix socket beside the file, which only the owner of the server's process, and root, can use.
+// Unix socket next to the file, which only the owner of the server's process, and root, can use.
 //
 // The socket has the name of the database with .sock behind it and the mode 0600. Its folder is
 // that of the database, which a server refuses where others may write it. On Linux both ends also

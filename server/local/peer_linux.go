@@ -23,7 +23,7 @@ func peer(c net.Conn) (uid int, known bool) {
 	if err != nil {
 		uid = -1
 	}
-	return uid, true // -1 is nobody's
+	return uid, true // -1 is no user's
 }
 
 // throughFolder gives a socket a short path, through an open folder.

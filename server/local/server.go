@@ -20,7 +20,7 @@ import (
 
 const (
 	maxBody = 64 << 10
-	// connections beside which an operation runs; beyond, each request is answered that the server
+	// connections at which operations run; with more, each request gets the answer that the server
 	// is busy
 	maxConnections = 16
 	maxAccepted    = 64 // connections beyond wait until one ends
@@ -47,7 +47,7 @@ type Status struct {
 	Path    string // of the socket; "" while there is none
 	Served  int64  // requests
 	Refused int64  // connections of others
-	Busy    int64  // requests beside too many connections
+	Busy    int64  // requests on too many connections
 }
 
 // Status may be called at any time.
@@ -126,7 +126,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// unlessBusy answers requests beside too many connections before anything of them is read, so that
+// unlessBusy answers requests on too many connections before anything of them is read, so that
 // their callers know that nothing was carried out.
 func (s *Server) unlessBusy(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

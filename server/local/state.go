@@ -12,7 +12,7 @@ type State struct {
 	// of /readyz: ready, degraded, or the code of its 503, and the codes of what else is wrong
 	Readiness string   `json:"readiness"`
 	Reasons   []string `json:"reasons,omitempty"`
-	// what strangers can do who reach the address, a sentence each
+	// what unauthenticated clients of the address can do, one sentence each
 	Exposed []string `json:"exposed,omitempty"`
 
 	Backups      *Backups      `json:"backups,omitempty"`

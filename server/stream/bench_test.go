@@ -68,7 +68,7 @@ func BenchmarkFanOut(b *testing.B) {
 	b.ResetTimer()
 	for i := range b.N {
 		h.Broadcast(e)
-		// so that nobody falls behind for good
+		// so that no client falls behind for good
 		for i%64 == 63 && received.Load() < int64(i+1)*clients*size {
 			<-arrived
 		}

@@ -56,9 +56,8 @@ func startHubOver(t *testing.T, d *committed) (h *Hub, url string) {
 	})
 }
 
-// However fast records are committed, and broadcast some time after, while clients come with an
-// index of before: each gets every record from there on once, and in order; one that falls behind
-// again, too.
+// Records are committed fast and broadcast some time later, while clients resume at an earlier
+// index. Each gets every record from there on once, and in order, even if it falls behind again.
 func TestResumeWithoutAGap(t *testing.T) {
 	t.Parallel()
 	d := &committed{length: 100}
@@ -149,8 +148,8 @@ func (h *Hub) isBehind() bool {
 	return false
 }
 
-// Where records cannot be read the client is told to come again; and one that leaves while it
-// catches up leaves nothing behind.
+// Where records cannot be read, the client is asked to retry. A client that leaves while it catches
+// up leaks nothing.
 func TestResumeThatFails(t *testing.T) {
 	t.Parallel()
 	d := &committed{length: 10, fails: errors.New("disk")}

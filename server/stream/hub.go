@@ -229,7 +229,7 @@ const (
 	goingAway       = "the server is stopping"
 	credentialEnded = "the credential is no longer valid"
 	wentBack        = "the log has fewer records than it had"
-	maxScratch      = 64 << 10 // kept between messages
+	maxScratch      = 64 << 10 // reused between messages
 )
 
 // End closes the connections of all clients of a credential with status 1008. It is called after

@@ -235,7 +235,7 @@ func TestStreamShutdown(t *testing.T) {
 		wantClose(t, err, websocket.CloseGoingAway)
 	}
 	<-closed
-	h.Broadcast(event(1, 0, 0)) // reaches nobody and harms nothing
+	h.Broadcast(event(1, 0, 0)) // reaches no client and harms nothing
 	_, res, err := websocket.DefaultDialer.DialContext(t.Context(), url, nil)
 	if err == nil || res.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("a client after the shutdown: %v", err)
@@ -283,7 +283,7 @@ func TestListenFollowsClients(t *testing.T) {
 	}
 }
 
-// However joins and leaves cross, the last word is right and no word is said twice.
+// However joins and leaves interleave, the last call is right and no call is repeated.
 func TestListenIsSerialised(t *testing.T) {
 	t.Parallel()
 	on, calls := false, 0 // guarded by the hub's own order; the race detector checks it
@@ -300,7 +300,7 @@ func TestListenIsSerialised(t *testing.T) {
 			for range 500 {
 				c := newClient(Subscriber{Chain: 2})
 				h.add(c)
-				h.Broadcast(event(1, 0, 0)) // runs beside both
+				h.Broadcast(event(1, 0, 0)) // runs concurrently with both
 				h.remove(c)
 			}
 		})

@@ -11,12 +11,12 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// A place is refused when an address or a company has its share, and when only those are left that
-// are kept for clients with a credential; whoever has a place keeps it, and a place that is given
-// back can be had again.
+// A place is refused when an address or a company has its share, and when the places left are
+// reserved for clients with a credential. A client that has a place does not lose it, and a
+// released place is available again.
 func TestPlacesAreShared(t *testing.T) {
 	t.Parallel()
-	_, url := startHub(t, func(bool) {}) // 8 places, 3 for each, 2 kept
+	_, url := startHub(t, func(bool) {}) // 8 places, 3 for each, 2 reserved
 	refused := func(query string) {
 		t.Helper()
 		_, res, err := websocket.DefaultDialer.DialContext(t.Context(), url+query, nil)
@@ -34,7 +34,7 @@ func TestPlacesAreShared(t *testing.T) {
 	}
 	leaving := join(t, url+"?address=192.0.2.3&chain=1")
 	refused("?address=192.0.2.4&chain=1") // nor does a company get more from elsewhere
-	refused("?address=192.0.2.5")         // what is left is kept
+	refused("?address=192.0.2.5")         // what is left is reserved
 	refused("")
 	join(t, url+"?address=192.0.2.5&chain=2")
 	join(t, url+"?address=192.0.2.6&chain=3")
@@ -52,7 +52,7 @@ func TestPlacesAreShared(t *testing.T) {
 	}
 }
 
-// A deleted credential ends its streams, with what was written before, and nobody else's.
+// A deleted credential ends its own streams, after what was written before, and no others.
 func TestEndOfACredential(t *testing.T) {
 	t.Parallel()
 	h, url := startHub(t, func(bool) {})
@@ -87,7 +87,7 @@ func TestCredentialEndsWhileItsClientComes(t *testing.T) {
 	var deleted atomic.Bool
 	var h *Hub
 	h, url := startHubOf(t, func(bool) {}, func(*http.Request) Subscriber {
-		// The lookup has found the credential good. Now it is deleted, and End finds nobody.
+		// The lookup has found the credential valid. Now it is deleted, and End finds no client.
 		deleted.Store(true)
 		h.End("a")
 		return Subscriber{Chain: 1, Credential: "a", Check: func() error {
@@ -103,8 +103,8 @@ func TestCredentialEndsWhileItsClientComes(t *testing.T) {
 	wantClose(t, err, websocket.ClosePolicyViolation)
 }
 
-// A credential of which it cannot be said whether it is good, for the database is away, ends
-// nothing for good: its client is told to try again.
+// A credential that cannot be checked, because the database is unreachable, ends nothing for good:
+// its client is asked to retry.
 func TestCredentialThatCannotBeChecked(t *testing.T) {
 	t.Parallel()
 	_, url := startHubOf(t, func(bool) {}, func(*http.Request) Subscriber {
@@ -171,7 +171,7 @@ func TestStreamEndsAtExpiry(t *testing.T) {
 func TestStreamEndsAtExpiryDespiteQueue(t *testing.T) {
 	streamed(t, func(t *testing.T, h *Hub, join func(query ...string) *websocket.Conn) {
 		conn := join("chain=1", "credential=a", "expires=1s")
-		h.Broadcast(event(1, 0, 0)) // is being written, for nobody reads yet
+		h.Broadcast(event(1, 0, 0)) // is being written, because no client reads yet
 		synctest.Wait()
 		time.Sleep(time.Second)
 		for i := range int64(10) {

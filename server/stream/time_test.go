@@ -15,8 +15,8 @@ import (
 	"attestd/server/limit"
 )
 
-// streamed runs a test in a bubble, where time stands still while anyone has something to do, with
-// a hub behind pipes, where nothing is written before it is read.
+// streamed runs a test in a bubble, where time stops while any goroutine has work, with a hub
+// behind pipes, where nothing is written before it is read.
 func streamed(t *testing.T, test func(t *testing.T, h *Hub, join func(query ...string) *websocket.Conn)) {
 	t.Helper()
 	t.Parallel()
@@ -76,7 +76,7 @@ func TestAnsweringClientStays(t *testing.T) {
 	})
 }
 
-// A client may be as far behind as its queue is long, and no further; then it is told so.
+// A client may be as far behind as its queue is long, and no further; then it gets an error.
 func TestClientQueueIsBounded(t *testing.T) {
 	streamed(t, func(t *testing.T, h *Hub, join func(query ...string) *websocket.Conn) {
 		conn := join()

@@ -12,8 +12,8 @@ import (
 )
 
 // A browser can set neither Authorization nor DPoP on a WebSocket. It offers these names as
-// subprotocols, each with what it stands for behind it: a credential, and, if that is bound to a
-// key, a DPoP proof for the request.
+// subprotocols, each followed by its value: a credential, and, if that is bound to a key, a DPoP
+// proof for the request.
 const (
 	bearerScheme = "attestd.bearer"
 	proofScheme  = "attestd.dpop"

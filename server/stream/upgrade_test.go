@@ -133,8 +133,8 @@ func TestCredentialAsSubprotocol(t *testing.T) {
 	}
 }
 
-// Whatever is offered: a credential and a proof are texts that stand behind their names, which come
-// once, and nothing of another offer becomes one.
+// Whatever is offered, a credential and a proof are texts that follow their names, which occur
+// once, and no part of another offer becomes one.
 func FuzzOfferOf(f *testing.F) {
 	for _, line := range []string{"attestd.bearer, a, attestd.dpop, b", "attestd.dpop, b, attestd.bearer, a", "chat,attestd.bearer", "attestd.bearer, a, attestd.bearer, b", ",, ,attestd.bearer,,"} {
 		f.Add(line, "")

@@ -4,7 +4,7 @@
 // A span of a request has its method, the pattern of its route and its status, and nothing else: no
 // path, query, address, header, credential, company, agent or payload. A traceparent (W3C Trace
 // Context) makes it a part of the caller's trace. A tracestate is not read, because it may be any
-// text of a stranger's. A span of a transaction is a child of the first request in it, and has
+// text of an unknown client. A span of a transaction is a child of the first request in it, and has
 // links to others.
 //
 // Nothing waits for the collector: a span that finds the queue full is dropped.

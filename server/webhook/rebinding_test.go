@@ -13,9 +13,9 @@ import (
 	"attestd/internal/outbound/outboundtest"
 )
 
-// A name that has a public address when it is asked for first, and one of this machine afterwards
-// (DNS rebinding), reaches nothing here: it is the address of each connection that is judged. So
-// does none that always has such an address, however it is written.
+// A name that resolves first to a public address and then to one of this machine (DNS rebinding)
+// reaches nothing here, because the address of each connection is checked. Nor does a name that
+// always has such an address, however it is written.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	reached := make(chan string, 10)

@@ -232,8 +232,8 @@ func TestDelay(t *testing.T) {
 	}
 }
 
-// What the environment says of proxies is not heeded: a proxy would make the connection, and nobody
-// would look at its address.
+// Proxy settings of the environment are ignored: a proxy would make the connection, and its address
+// would not be checked.
 func TestProxyEnvironmentIsIgnored(t *testing.T) {
 	proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a message went to a proxy") }))
 	defer proxy.Close()
