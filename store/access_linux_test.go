@@ -131,8 +131,8 @@ func TestSecondServerRefusedUnderAnotherName(t *testing.T) {
 	}
 }
 
-// The lock on the file is independent of SQLite's locks: other programs can read and write beside a
-// server, and closing the file repeatedly in the same process does not release the lock.
+// The lock on the file is independent of SQLite's locks: other programs can read and write while a
+// server runs, and closing the file repeatedly in the same process does not release the lock.
 func TestLockAllowsOtherPrograms(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -136,7 +136,7 @@ func (s AgentKeys) List(ctx context.Context, by Caller, agentID string) iter.Seq
 // Revocation says more about the revocation of a key.
 type Revocation struct {
 	Reason *string
-	// from then on the key was in other hands; zero where that is not said
+	// from then on the key was in other hands; zero where that is not recorded
 	Since time.Time
 }
 
@@ -146,9 +146,9 @@ var (
 	ErrSinceLater  = errors.New("since is later than the revocation says already")
 )
 
-// Revoke revokes a key of an agent, for good; one that is revoked stays so since when it was. Since
-// when it was in other hands may be said later, and moved to an earlier time. So the last control
-// record of a revocation says the earliest time. ErrNotFound, ErrSinceBefore, ErrSinceLater.
+// Revoke revokes a key of an agent, for good; a revoked key keeps its time of revocation. The time
+// since when it was in other hands may be set later, and moved to an earlier time. So the last
+// control record of a revocation has the earliest time. ErrNotFound, ErrSinceBefore, ErrSinceLater.
 func (s AgentKeys) Revoke(ctx context.Context, by Caller, agentID, thumbprint string, r Revocation) (k AgentKey, err error) {
 	defer s.found.Forget(owned{by.Company.Chain, thumbprint}) // whatever the outcome
 	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
@@ -180,8 +180,8 @@ func (s AgentKeys) Revoke(ctx context.Context, by Caller, agentID, thumbprint st
 	return k, nil
 }
 
-// isEarlier reports whether a time is earlier than what the revocation of a key says already, or
-// the first that is said. ErrSinceLater.
+// isEarlier reports whether a time is earlier than the one that the revocation of a key has, or its
+// first. ErrSinceLater.
 func (s AgentKeys) isEarlier(w *db.Conn, company *Company, thumbprint string, since time.Time) (bool, error) {
 	if since.IsZero() {
 		return false, nil

@@ -49,7 +49,7 @@ func (c *credential) caller(now time.Time) Caller {
 // timing of the lookup reveals information about the hash of a guess, which does not help to find
 // 256 random bits.
 //
-// A token that is bound to a key authenticates nobody without a proof: ErrBound. See
+// A token that is bound to a key authenticates no caller without a proof: ErrBound. See
 // AuthenticateBound.
 func (s Credentials) Authenticate(ctx context.Context, hash [32]byte, now time.Time) (Caller, error) {
 	return s.authenticate(ctx, hash, now, func(jkt string) error {

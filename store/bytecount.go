@@ -112,8 +112,8 @@ func logNamed(number int64) db.LogName {
 
 var errPrunedMeanwhile = errors.New("payloads were pruned meanwhile")
 
-// recount is Recount by a way of its own to change rows. It reads all records but the newest before
-// that, because nobody can append to the log from then on until the commit.
+// recount is Recount with its own way to change rows. It reads all records except the newest before
+// that, because the change blocks appends to the log until the commit.
 func (s *Store) recount(
 	ctx context.Context, number int64, change func(rows func(*db.Conn) ([]controlEvent, error)) error,
 ) (n ByteCount, err error) {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Role is what a credential is good for. Who has none has the empty one.
+// Role is what a credential allows. A caller without a role has the empty one.
 type Role string
 
 const (
@@ -17,14 +17,15 @@ const (
 	Admin  Role = "admin"  // everything
 
 	// ActsAsAgent is the role of an agent that has signed in with a key of its own: it acts in its
-	// own name, and does nothing else. Enrolling is what an enrolment token is good for: one key of
-	// its agent. Neither covers another role, and no API key or OAuth client has one of them.
+	// own name, and does nothing else. Enrolling is what an enrolment token allows: it enrols one
+	// key of its agent. Neither covers another role, and no API key or OAuth client has one of
+	// them.
 	ActsAsAgent Role = "agent"
 	Enrolling   Role = "enrolling"
 )
 
-// Covers says whether r may do what needs a role: each may do what the ones before it may. What
-// needs one that is unknown is for nobody.
+// Covers reports whether r may do what needs a role: each role may do what the ones before it may.
+// An unknown needed role is covered by none.
 func (r Role) Covers(needed Role) bool {
 	order := []Role{"", Reader, Writer, Admin}
 	at := slices.Index(order, needed)
@@ -72,6 +73,6 @@ type Caller struct {
 	// access token. Of all else as Expires; zero for never
 	HolderExpires time.Time
 	At            time.Time // when the request was whole
-	// acts for whoever runs the service, who may also change a company that is suspended
+	// acts for the operator, who may also change a company that is suspended
 	Operator bool
 }

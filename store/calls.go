@@ -22,7 +22,7 @@ import (
 // spool for longer.
 const refusedFor = 7 * 24 * time.Hour
 
-// RefusedCall is a call that was refused, and what its records have said so far.
+// RefusedCall is a call that was refused, and what its records have reported so far.
 type RefusedCall struct {
 	Call    chain.Hash // see CallName
 	Counted int64      // the first record that is not in State
@@ -151,8 +151,8 @@ func (s Calls) Refused(ctx context.Context, names []chain.Hash) (found map[chain
 // errCallMoved means that another server has counted records of a call meanwhile.
 var errCallMoved = errors.New("another server looks at the same calls")
 
-// Save stores what the records of refused calls of the caller's company have said, and appends a
-// control record for each that disobeyed, in one transaction.
+// Save stores what the records of refused calls of the caller's company have reported, and appends
+// a control record for each that disobeyed, in one transaction.
 func (s Calls) Save(ctx context.Context, by Caller, calls []RefusedCall, found []DisobeyedCall) error {
 	rows := func(w *db.Conn) error {
 		for i := range calls {

@@ -11,8 +11,8 @@ import (
 	"attestd/store/names"
 )
 
-// What is remembered of a refused call is what was stored last, and nobody else may have stored
-// something in between: of two servers that look at the same records, one counts them.
+// The state of a refused call is stored only if no other server has stored one in between: of two
+// servers that read the same records, one counts them.
 func TestRefusedCalls(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)

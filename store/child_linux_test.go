@@ -149,7 +149,7 @@ func failingSync(path string) error {
 	return nil
 }
 
-// If a sync fails, nobody can know whether the data reached the disk, and the answer says so. No
+// If a sync fails, it is unknown whether the data reached the disk, and the answer says so. No
 // acknowledged record is lost.
 func TestFailedSyncGivesUnknownOutcome(t *testing.T) {
 	storetest.AboutFile(t)
@@ -321,7 +321,7 @@ func manyWriters(path string) error {
 }
 
 // A service needs no directory for temporary files, even with many writers: it creates no files
-// except the database and those beside it, so it works where no temporary file can be created.
+// except the database and those next to it, so it works where no temporary file can be created.
 func TestNoTemporaryFiles(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)

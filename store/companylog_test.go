@@ -276,8 +276,8 @@ func TestConcurrentRegistrationsAreListed(t *testing.T) {
 	must(t, first.Tables.Check(ctx, db.Installation))
 }
 
-// The installation is not a company: it has no credential, nobody can find it by its ID or register
-// that ID, and nothing of it is published.
+// The installation is not a company: it has no credential, its ID finds nothing and cannot be
+// registered, and nothing of it is published.
 func TestInstallationIsNotACompany(t *testing.T) {
 	t.Parallel()
 	var published []int64

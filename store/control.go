@@ -68,7 +68,7 @@ const (
 )
 
 // The subjects of control records are what these are about, and how they are found: a kind and a
-// name. Those of a kind of right are said by its right.
+// name. The subjects of a kind of right are defined by its right.
 func subjectCompany(id string) string { return "company:" + id }
 
 // subjectFederationUse is of who has used a federation, which changes nothing of it.
@@ -87,8 +87,8 @@ const (
 // SubjectDatabase is of what concerns all companies of the file alike.
 const SubjectDatabase = "database"
 
-// controlEvent is one change, as its record will say it. details are members of the record's
-// payload beside subject and by.
+// controlEvent is one change, as its record will describe it. details are members of the record's
+// payload in addition to subject and by.
 type controlEvent struct {
 	action  ControlAction
 	subject string
@@ -175,9 +175,9 @@ func (s *Store) controlDrafts(by Caller, events ...controlEvent) (drafts []chain
 	return drafts, nil
 }
 
-// controlDraft has the form of every record: the service is the agent, and who asked for the change
-// stands in the payload. Its member log, which no action has, keeps what a tenant lets us sign as
-// an action from passing for a control record: both logs have the same keys.
+// controlDraft has the form of every record: the service is the agent, and the payload names who
+// requested the change. Its member log, which no action has, prevents that an action whose payload
+// a company chooses passes for a control record: both logs have the same keys.
 func (s *Store) controlDraft(by Caller, e controlEvent) (chain.Draft, error) {
 	payload := map[string]any{"subject": e.subject, "by": nil}
 	if by.Credential != "" {

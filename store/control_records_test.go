@@ -111,7 +111,7 @@ func newClerk(t *testing.T, metadata string) (*clerk, store.APIKey) {
 }
 
 // The first records of a control log are the company and its first signing key. They name no
-// credential, because nobody had one yet.
+// credential, because there was none yet.
 func TestRegistrationIsRecorded(t *testing.T) {
 	t.Parallel()
 	const metadata = `{"note": "private words"}`

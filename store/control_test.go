@@ -84,8 +84,8 @@ func TestChangeToBothLogsIsAtomic(t *testing.T) {
 	}
 }
 
-// The number of a chain identifies the company and the log, and the rows of records kept their
-// numbers.
+// The number of a chain identifies the company and the log, and the upgrade left the numbers of the
+// record rows unchanged.
 func TestRowsOfBothLogs(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)

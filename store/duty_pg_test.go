@@ -197,7 +197,7 @@ func TestServersShareABudget(t *testing.T) {
 	conn := connectPG(t, url)
 	_, err := conn.Exec(`UPDATE budget SET spent = ARRAY (SELECT at - interval '61 seconds' FROM unnest(spent[1:4]) AS at) || spent[5:10]`)
 	must(t, err)
-	fresh := openWith(t, url, store.RunOptions{}) // this server has refused nobody yet
+	fresh := openWith(t, url, store.RunOptions{}) // this server has refused no caller yet
 	for i := range 5 {
 		spent, err := fresh.Spend(ctx, account, 10)
 		if err != nil || spent.OK != (i < 4) {

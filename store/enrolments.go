@@ -55,7 +55,7 @@ var enrolments = right[Enrolment, projection.Enrolment]{
 const EnrolmentPrefix = "enr_"
 
 // CreateEnrolment makes a token with which an agent enrols one key until a time; only its hash is
-// kept. ErrNotFound and ErrDisabled of the agent.
+// stored. ErrNotFound and ErrDisabled of the agent.
 func (s AgentKeys) CreateEnrolment(ctx context.Context, by Caller, agentID string, label *string, expires time.Time) (token string, err error) {
 	token = keys.NewSecret(strings.TrimSuffix(EnrolmentPrefix, "_"))
 	hash := keys.HashSecret(token)

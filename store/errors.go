@@ -8,7 +8,8 @@ import (
 	"attestd/store/ledger"
 )
 
-// Sentinel errors, beside those of package db. All are returned wrapped; test with errors.Is.
+// Sentinel errors, in addition to those of package db. All are returned wrapped; test with
+// errors.Is.
 var (
 	ErrExists       = errors.New("exists already")
 	ErrLastKey      = errors.New("the last API key of a company that is an admin's and does not expire cannot be deleted")

@@ -13,8 +13,8 @@ import (
 // keysPage is the number of idempotency keys that one read looks at.
 const keysPage = 1024
 
-// RetryKeys deletes idempotency keys that have expired, wherever nobody appends with new ones; see
-// keySweep. It goes over the whole table, which has no index by time.
+// RetryKeys deletes idempotency keys that have expired, also of companies that append with no new
+// ones; see keySweep. It goes over the whole table, which has no index by time.
 func (s Expired) RetryKeys(ctx context.Context, w Sweep) error {
 	return s.sweep(ctx, "idempotency keys", w, func(now time.Time) error {
 		ended := now.UnixMilli()

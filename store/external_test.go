@@ -164,7 +164,7 @@ func TestExternalDeletionInvalidatesCache(t *testing.T) {
 		t.Errorf("after a second: %v", err)
 	}
 	if storetest.OnPostgres() {
-		return // on PostgreSQL no write of ours shows external writes
+		return // on PostgreSQL no write of a server reveals external writes
 	}
 	_, err := db.Exec("DELETE FROM api_key WHERE fingerprint = '" + keys.Fingerprint(keys.HashSecret(second.Key)) + "'")
 	must(t, err)

@@ -153,7 +153,8 @@ func (s Federations) Fetched(ctx context.Context, most int) (found []Fetched, er
 }
 
 // load reads the federations with an issuer, and compares each with the newest control record about
-// it. ErrNotFound where there is none: a stranger names the issuer, so that is not remembered.
+// it. ErrNotFound where there is none: an unauthenticated caller names the issuer, so the miss is
+// not cached.
 func (s Federations) load(r *db.Conn, company *Company, issuer string) (found []Federation, err error) {
 	known, err := federations.known(r, "company = ? AND issuer = ? ORDER BY id", company.Chain, issuer)
 	if err == nil && len(known) == 0 {

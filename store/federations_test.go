@@ -31,7 +31,7 @@ func federated(t *testing.T) (s *store.Store, path string, who store.Caller, f s
 }
 
 // A federation is made once, listed, found by its issuer in its own company alone, and deleted, and
-// each change stands in the control log.
+// each change is in the control log.
 func TestFederations(t *testing.T) {
 	t.Parallel()
 	s, path, who, f := federated(t)
@@ -86,8 +86,8 @@ func TestFederations(t *testing.T) {
 	}
 }
 
-// Of the federations whose keys are fetched, each company's newest stands before the second of any,
-// so that no company has the first places for itself.
+// Of the federations whose keys are fetched, each company's newest comes before the second of any,
+// so that no company gets all the first places.
 func TestFetchedFederations(t *testing.T) {
 	t.Parallel()
 	s, _, who, _ := federated(t)
@@ -236,7 +236,7 @@ func TestAssertionCountsOnce(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// Whoever can write rows but has no key makes no token, changes none, and brings none back.
+// An attacker who can write rows but has no key makes no token, changes none, and restores none.
 func TestForgedFederatedTokenIsRefused(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -311,9 +311,9 @@ func TestTokenForPerson(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// A rule lets in so many subjects on a day and no more: each has a control record, those that have
-// one go on, other rules have a bound of their own, and the next day begins anew. A refusal leaves
-// nothing.
+// A rule admits a limited number of new subjects on a day. Each has a control record, those that
+// have one continue, other rules have their own limit, and the count restarts on the next day. A
+// refusal leaves nothing.
 func TestSubjectsOfARuleAreBounded(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -369,7 +369,7 @@ func TestSubjectsOfARuleAreBounded(t *testing.T) {
 	if err := as(s, tomorrow, 0, "one more"); !errors.Is(err, store.ErrTooMany) {
 		t.Error(err)
 	}
-	// a server whose clock is behind does not begin the day before anew
+	// a server whose clock is behind does not restart the count of the day before
 	if err := as(s, later, 0, "one more"); !errors.Is(err, store.ErrTooMany) {
 		t.Error(err)
 	}

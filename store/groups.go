@@ -57,7 +57,7 @@ type (
 		sets *db.Cache[int64, db.Dated[tokenKeySet]]
 		// has one element while token keys are generated
 		generating chan struct{}
-		// of the first token keys of companies, for strangers who read a set
+		// of the first token keys of companies, for unauthenticated readers of a set
 		readPace *pace
 		// the same, for tokens
 		signedPace *pace
@@ -72,7 +72,7 @@ type (
 	Sessions struct {
 		db *Store
 
-		// when they were noted, by the caller's clock
+		// when they were recorded, by the caller's clock
 		noted *db.Cache[sessionID, time.Time]
 	}
 	// Policies say what may be recorded in an agent's name.
@@ -92,7 +92,8 @@ type (
 	}
 	// Webhooks are the endpoints to which records are sent, and how far each has come.
 	Webhooks struct{ db *Store }
-	// Checkpoints are those that were signed of our logs, and what witnesses have said of them.
+	// Checkpoints are the signed checkpoints of this database's logs, with the answers of witnesses
+	// about them.
 	Checkpoints struct{ db *Store }
 	// Cosigner is the key with which we cosign the logs of others, and what it has signed.
 	Cosigner struct {
@@ -119,7 +120,8 @@ type (
 		// companies of which a checkpoint shows that a log went back
 		halted *changedSet
 	}
-	// Settings that affect trust are said in the control logs, and what awaits a record there.
+	// Settings has the settings that affect trust, which the control logs repeat, and the changes
+	// that await a record there.
 	Settings struct{ db *Store }
 	// Pruning takes away the payloads of old actions.
 	Pruning struct {

@@ -9,7 +9,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// Whoever compares a database with its head file beside a server that appends gets no false alarm.
+// Comparing a database with its head file while a server appends gives no false alarm.
 func TestHeadFileComparedBesideServer(t *testing.T) {
 	testenv.Concurrent(t)
 	storetest.AboutFile(t)

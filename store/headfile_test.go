@@ -102,8 +102,8 @@ func TestForeignHeadFileIsRefused(t *testing.T) {
 	}
 }
 
-// If a head file exists and its database is gone, no new database is created beside it. A backup
-// that is put there is compared with the head file.
+// If a head file exists and its database is gone, no new database is created. A backup that is put
+// there is compared with the head file.
 func TestNoNewDatabaseBesideHeadFile(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)

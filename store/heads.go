@@ -94,7 +94,7 @@ func newHeads(s *Store, path string, id headfile.ID, file *headfile.File) *heads
 	return h
 }
 
-// hasFile reports whether a head file is to be kept.
+// hasFile reports whether the database has a head file.
 func (h *heads) hasFile() bool { return h != nil && h.path != "" }
 
 // Start starts the goroutine that writes the file until close.
@@ -244,9 +244,9 @@ func (h *heads) flush(ctx context.Context, ending bool, log *slog.Logger) error 
 	return h.advance(ctx, ending, log)
 }
 
-// putBack makes the file anew if somebody has removed it: what is written into a file without a
-// name is lost when the server ends. It has all that the removed one has. Another file in its place
-// is left alone, and is an error.
+// putBack makes the file again if it was removed: what is written into a file without a name is
+// lost when the server ends. It has all that the removed one has. Another file in its place stays
+// unchanged, and is an error.
 func (h *heads) putBack(log *slog.Logger) error {
 	if h.file == nil {
 		return nil

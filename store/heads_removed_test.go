@@ -11,7 +11,7 @@ import (
 )
 
 // A head file that is removed under a server is made again with all that it knew, so that an older
-// database is noticed afterwards. While something else stands in its place, it is behind.
+// database is detected afterwards. While another file is in its place, it is behind.
 func TestRemovedHeadFileIsMadeAgain(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

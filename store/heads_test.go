@@ -18,7 +18,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// kept opens a database with its head file beside it, and runs it until it is closed.
+// kept opens a database with its head file next to it, and runs it until it is closed.
 func kept(t testing.TB, path string) *store.Store {
 	t.Helper()
 	s := got(store.Open(ctx, path, schema(t), store.Options{Heads: storetest.Heads(path)}))(t)

@@ -13,9 +13,9 @@ import (
 	"attestd/store/projection"
 )
 
-// What a database is stands in the table setting: the service's name, the trust domain and its ID.
-// The control logs say the same, and the fingerprint of the key of the HMACs over rows, so that
-// none of them can be exchanged: see RecordStart.
+// The table setting identifies a database: the service's name, the trust domain and its ID. The
+// control logs repeat them, with the fingerprint of the key of the HMACs over rows, so that none of
+// them can be exchanged: see RecordStart.
 
 // identitySettings maps rows of the table setting to their names in control records.
 var identitySettings = map[string]string{
@@ -120,8 +120,8 @@ func (s Settings) identify(w *db.Conn, trust map[string]string, key []byte) erro
 // one may still come.
 const olderServersGone = 24 * time.Hour
 
-// mayDemandMACs reports whether no program writes rows that does not know of HMACs. A file has one
-// server. On PostgreSQL older ones may run beside: then their rows have none, and count.
+// mayDemandMACs reports whether every program that writes rows knows of HMACs. A file has one
+// server. On PostgreSQL older servers may share the database: then their rows have none, and count.
 func (s Settings) mayDemandMACs(w *db.Conn, logged *projection.State, isThere bool) (bool, error) {
 	if !s.db.MultiWriter() {
 		return true, nil
@@ -155,7 +155,7 @@ func demandSchema(w *db.Conn) error {
 	return err
 }
 
-// theDatabase stands in the place of a company for a difference that concerns all of them.
+// theDatabase replaces the company of a difference that concerns all of them.
 var theDatabase = &Company{ID: db.InstallationID}
 
 // CheckIdentity compares what the database says that it is with the control log, and with what this

@@ -11,8 +11,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// What a database is stands in each control log. Whoever exchanges it in the table gains nothing:
-// the next start records nothing, no company is changed, and verification names the setting.
+// Each control log has the identity of the database. An attacker who exchanges it in the table
+// gains nothing: the next start records nothing, no company is changed, and verification names the
+// setting.
 func TestIdentityOfTheDatabaseIsFixed(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
@@ -63,7 +64,7 @@ func TestIdentityOfTheDatabaseIsFixed(t *testing.T) {
 	}
 }
 
-// A database of before states what it is at its first start, once.
+// A database of an older version records its identity at its first start, once.
 func TestIdentityIsStatedAtTheFirstStart(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
@@ -81,8 +82,8 @@ func TestIdentityIsStatedAtTheFirstStart(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// A pending control record is one of those that operations leave. Whoever writes another one has
-// the service sign nothing that gives a right.
+// A pending control record is one of those that operations leave. An attacker who writes another
+// one does not make the service sign a right.
 func TestForgedPendingRecordsAreNotSigned(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)

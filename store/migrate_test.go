@@ -118,7 +118,7 @@ func TestOlderSchemaIsUpgraded(t *testing.T) {
 		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 		for id, f := range companies {
 			c := got(s.Companies.Get(ctx, id))(t)
-			// what was issued before tokens had a MAC is nobody's
+			// tokens that were issued before tokens had a MAC are invalid
 			who, err := s.Credentials.Authenticate(ctx, keys.HashSecret(f.Token), before)
 			if hasMAC(version) && (err != nil || who.Company.ID != id) || !hasMAC(version) && !errors.Is(err, store.ErrNotFound) {
 				t.Errorf("schema %s, %s: an access token of before: %v, %v", version, id, who, err)

@@ -54,9 +54,9 @@ type Options struct {
 	Progress func(stage string, done, total int64) // of an upgrade, in records; may be nil
 }
 
-// Open opens the database at path for serving, as its only server: it takes the lock beside the
+// Open opens the database at path for serving, as its only server: it takes the lock next to the
 // file, creates the file (0600) with schema when there is none, and upgrades one of an older
-// schema, which Notices then says. A database that is behind its head file is opened, and every
+// schema, which Notices then reports. A database that is behind its head file is opened, and every
 // write of it fails with a RolledBackError; see Behind. ErrInUse, ErrForeign, ErrNewer, ErrCorrupt,
 // ErrRefused, and ErrMasterKey before anything is touched.
 func Open(ctx context.Context, path, schema string, o Options) (*Store, error) {
@@ -81,8 +81,8 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 	if err != nil {
 		return nil, err
 	}
-	// Once before the lock, so that no lock file is laid beside what is not ours, and once when
-	// nobody else can act on the answer.
+	// Once before the lock, so that no lock file is made next to a foreign file, and once when no
+	// other process can act on the answer.
 	if found, err := db.Identify(ctx, path); err == nil {
 		_, err = found.Sealing.Unseal(path, o.Master)
 		if err != nil {
@@ -159,9 +159,9 @@ func (s *Store) IsNew() bool { return s.isNew }
 // when it is not.
 func (s Rollback) Behind() []Behind { return s.db.behind }
 
-// OpenReadOnly opens an existing database beside a running server, or without one. It never writes
-// to the file, creates or upgrades it, and reads every schema from the oldest on; SQLite may leave
-// an empty write-ahead log and its index beside one at rest, where the folder can be written.
+// OpenReadOnly opens an existing database, with or without a running server. It never writes to the
+// file, creates or upgrades it, and reads every schema from the oldest on. Where the folder is
+// writable, SQLite may leave an empty write-ahead log and its index next to a file at rest.
 // ErrNotFound, ErrForeign, ErrNewer, ErrCorrupt, ErrRefused.
 func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
 	if db.IsPostgres(path) {

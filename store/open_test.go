@@ -126,8 +126,8 @@ func TestSecondServerIsRefused(t *testing.T) {
 	open(t, path)
 }
 
-// A file that is not ours, too new or damaged stays unchanged to the byte, and nothing is created
-// beside it.
+// A file that is foreign, too new or damaged stays unchanged to the byte, and nothing is created
+// next to it.
 func TestFilesThatAreRefused(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)

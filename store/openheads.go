@@ -15,7 +15,7 @@ import (
 	"attestd/store/sqlite"
 )
 
-// HeadsBeside returns the default path of the head file of the database at path, which is beside
+// HeadsBeside returns the default path of the head file of the database at path, which is next to
 // it.
 func HeadsBeside(path string) string {
 	if real, err := db.Absolute(path); err == nil {
@@ -129,7 +129,7 @@ func (s Rollback) Check(ctx context.Context, heads string) error {
 		return fmt.Errorf("head file: %w", err)
 	}
 	defer file.Close()
-	// The file is read before the database: a server that runs beside this may extend both.
+	// The file is read before the database: a server that runs meanwhile may extend both.
 	var known []headfile.Head
 	err = inFile(file)(func(h headfile.Head) error {
 		known = append(known, h)

@@ -114,7 +114,7 @@ func swapIn(t *testing.T, name, by string) {
 	})
 }
 
-// barred calls fn while nobody is connected to a database and connections are refused.
+// barred calls fn while a database has no connections and refuses new ones.
 func barred(t *testing.T, name string, fn func(admin *sql.DB, of string)) {
 	t.Helper()
 	u := got(url.Parse(name))(t)

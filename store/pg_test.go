@@ -73,8 +73,8 @@ func TestRetryOnAnotherServer(t *testing.T) {
 	must(t, servers[0].VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// If a head file knows a database, no new database is created beside it: the URL may have been
-// mistyped, or the database lost.
+// If a head file knows a database, no new database is created: the URL may have been mistyped, or
+// the database lost.
 func TestNoNewPostgreSQLDatabaseBesideHeadFile(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()

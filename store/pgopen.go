@@ -8,7 +8,7 @@ import (
 	"attestd/store/db"
 )
 
-// openServer opens a PostgreSQL database for serving, possibly beside other servers, and creates
+// openServer opens a PostgreSQL database for serving, possibly with other servers, and creates
 // missing tables.
 func openServer(ctx context.Context, address string, o Options) (_ *Store, err error) {
 	d, notes, err := db.DialPostgres(address)

@@ -152,7 +152,7 @@ func (h *heads) published(number int64, note string) {
 	}
 	c, err := parseCheckpoint(note)
 	if err != nil {
-		return // it is not one of ours, and cannot be compared with a database
+		return // it is foreign, and cannot be compared with a database
 	}
 	h.mu.Lock()
 	p := h.pinOf(number, headfile.Tree{})

@@ -50,7 +50,7 @@ var attestPolicies = right[attestPolicy, projection.Policy]{
 	row: func(p *attestPolicy) projection.Policy { return projection.Policy{Attest: p.attest} },
 }
 
-// companyPolicy is what the company has decided beside that, in a row of its own.
+// companyPolicy is the company's further policy, in its own row.
 type companyPolicy struct {
 	company           int64
 	exchangeAudiences string // a JSON array in the form of RFC 8785
@@ -88,8 +88,8 @@ func (s Policies) Set(ctx context.Context, by Caller, agentID, attest string) er
 	return nil
 }
 
-// SetCompany changes the policy of the company, and returns it. Each member has a row and a control
-// record of its own, which stand in one transaction.
+// SetCompany changes the policy of the company, and returns it. Each member has its own row and
+// control record, all written in one transaction.
 func (s Policies) SetCompany(ctx context.Context, by Caller, change CompanyChange) (now CompanySetting, err error) {
 	defer s.demands.Forget() // whatever the outcome
 	defer s.exchanges.Forget()

@@ -147,7 +147,7 @@ func TestPrunedDatabaseMoves(t *testing.T) {
 	}
 }
 
-// What a server has verified before a prune does not fit afterwards: it verifies anew, and finds
+// What a server has verified before a prune does not fit afterwards: it verifies again, and finds
 // nothing wrong. A prefix from after the prune holds.
 func TestPrunedDatabaseIsVerifiedAnew(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
@@ -179,8 +179,8 @@ func TestPrunedDatabaseIsVerifiedAnew(t *testing.T) {
 	}
 }
 
-// What a long payload had beside the page of its row is overwritten. Of what stood in that page,
-// SQLite may have made a copy before in the free part of another one.
+// The overflow pages of a long payload are overwritten. SQLite may earlier have copied the content
+// of the row's own page into the free part of another page.
 func TestLongPrunedPayloadIsOverwritten(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)

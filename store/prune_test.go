@@ -17,7 +17,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// archiveSum stands for the SHA-256 of an archive.
+// archiveSum replaces the SHA-256 of an archive.
 var archiveSum = strings.Repeat("a5", 32)
 
 // pruner is a database of acme with old records, whose payloads may go.
@@ -113,7 +113,7 @@ func (p *pruner) missing(t testing.TB) (n int64) {
 	return n
 }
 
-// kept is everything that pruning leaves as it is: the tables but for payloads of actions, and the
+// kept is everything that pruning leaves unchanged: the tables except payloads of actions, and the
 // control log.
 func (p *pruner) kept(t testing.TB) map[string]string {
 	t.Helper()

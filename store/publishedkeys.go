@@ -29,7 +29,7 @@ func (s TokenKeys) Published(ctx context.Context, by Caller) (*PublishedKeys, er
 	return known.publishedAt(by)
 }
 
-// publishedAt is publish with the answer of before where that still holds.
+// publishedAt is publish with the previous answer where that is still valid.
 func (set tokenKeySet) publishedAt(by Caller) (*PublishedKeys, error) {
 	if p := set.published.Load(); p != nil && !by.At.Before(p.from) && (p.until.IsZero() || by.At.Before(p.until)) {
 		return p, nil

@@ -132,8 +132,8 @@ func TestRightsEndBeyondTheQuota(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// The quota of all companies together is exact on a file, over restarts, and counts what is refused
-// to nobody.
+// The quota of all companies together is exact on a file, across restarts, and refused requests
+// count for no company.
 func TestQuotaOfAllCompanies(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)

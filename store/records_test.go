@@ -169,7 +169,7 @@ func TestGuardsKeepRecordsAppendOnly(t *testing.T) {
 	}
 }
 
-// A tampered record is not refused on reading; the verifier must judge it.
+// A tampered record is not refused on reading; the verifier must detect it.
 func TestChangedRecordsCanBeRead(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)

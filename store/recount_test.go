@@ -118,8 +118,8 @@ func TestRecountLeavesOutFailingCompany(t *testing.T) {
 	}
 }
 
-// Bytes are counted again beside servers that append: what a server remembers of a head counts no
-// more once it was corrected.
+// Bytes are counted again while servers append: a server's cached head is invalid once it was
+// corrected.
 func TestRecountBesideServers(t *testing.T) {
 	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
 	t.Parallel()

@@ -100,7 +100,7 @@ func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 	return f
 }
 
-// cosignerKey returns the cosigner key of a database that nobody has open.
+// cosignerKey returns the cosigner key of a closed database.
 func cosignerKey(t testing.TB, path string, m *seal.Master) ed25519.PrivateKey {
 	t.Helper()
 	s := got(store.Open(ctx, path, schema(t), store.Options{Master: m}))(t)

@@ -9,9 +9,9 @@ import (
 	"attestd/store/projection"
 )
 
-// A JWT has no row that ends with the credential with which it was asked for. So it names that, and
-// whoever is asked about the JWT looks whether the credential is there: for clients and keys of
-// agents see Credentials.CheckClient and AgentKeys.Live.
+// A JWT has no row that ends with the credential with which it was asked for. So it names that
+// credential, and introspection of the JWT checks whether the credential still exists: for clients
+// and keys of agents see Credentials.CheckClient and AgentKeys.Live.
 
 // Check returns ErrNotFound unless the caller's company has the federation of a name that was made
 // at a time. Answers are cached; a deletion takes effect before Delete returns.

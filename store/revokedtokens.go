@@ -32,7 +32,7 @@ func (s Credentials) RevokeJWT(ctx context.Context, by Caller, jti string, ends 
 	return nil
 }
 
-// IsRevokedJWT says whether RevokeJWT has noted an access token of the caller's company.
+// IsRevokedJWT reports whether RevokeJWT has recorded an access token of the caller's company.
 func (s Credentials) IsRevokedJWT(ctx context.Context, by Caller, jti string) (bool, error) {
 	name := revokedName(by, jti)
 	revoked, err := db.Lookup(s.revoked, name, by.At, func() (is bool, err error) {

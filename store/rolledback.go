@@ -90,7 +90,7 @@ func (s Rollback) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, e
 		var company, n int64
 		err := rows.Scan(&company, &n)
 		if l, ok := logs[db.Control.ChainID(company)]; ok {
-			l.Revocations += n // beside those that are gone
+			l.Revocations += n // in addition to those that are gone
 			logs[l.Chain] = l
 		}
 		return err

@@ -19,8 +19,8 @@ import (
 )
 
 // Rows whose content is in no control record are under an HMAC each, in their column mac, with the
-// key that authenticates access tokens too. So somebody who can write rows, but does not have that
-// key, changes none unnoticed. Whoever has an older copy of a row can put that back.
+// key that authenticates access tokens too. So an attacker who can write rows, but does not have
+// that key, changes none undetected. An attacker who has an older copy of a row can put that back.
 
 // macTable is a table whose rows have an HMAC.
 type macTable struct {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Scope is what an access token is good for (RFC 6749 §3.3): the names of roles, the widest first,
-// separated by spaces. The empty one is that of a token for which no scope was asked.
+// Scope is what an access token allows (RFC 6749 §3.3): the names of roles, the widest first,
+// separated by spaces. The empty one is that of a token for which no scope was requested.
 type Scope string
 
 // scopes are the roles that a scope may name. That of agents covers no other, nor is it covered.

@@ -14,7 +14,7 @@ import (
 	"attestd/store/names"
 )
 
-// Session is a run of an agent. The table names sessions alone: what each holds stands in
+// Session is a run of an agent. The table only names sessions: the contents of each are in
 // idempotency_key, which has a name for each record of it; see package names.
 type Session struct {
 	names.Session
@@ -34,9 +34,8 @@ const notedFor = 24 * time.Hour
 // ErrOtherKey reports the sid of a session of statements that another key of the agent has used.
 var ErrOtherKey = errors.New("another key of the agent has used the sid")
 
-// Note makes sure that sessions are listed. A sid is that of one key of an agent, whichever of its
-// sessions is noted first: ErrOtherKey. Changes of rows are serialized, also those of several
-// servers.
+// Note makes sure that sessions are listed. A sid belongs to one key of an agent, the first one
+// that uses it: ErrOtherKey. Changes of rows are serialized, also those of several servers.
 func (s Sessions) Note(ctx context.Context, by Caller, sessions ...names.Session) error {
 	idOf := func(of names.Session) sessionID { return sessionID{by.Company.Chain, of} }
 	var unknown []names.Session

@@ -232,9 +232,9 @@ func (s Settings) agree(ctx context.Context, trust map[string]string, key []byte
 }
 
 // AgreeSettings does the same while servers run, for companies that a server of an older version
-// has registered beside this one. The stored settings count only as far as the log of the companies
-// says the same, which verify verifies where something is to be recorded: a row that somebody has
-// changed is recorded nowhere.
+// has registered meanwhile. The stored settings count only as far as the log of the companies says
+// the same, which verify verifies where something is to be recorded: a tampered row is recorded
+// nowhere.
 func (s Settings) AgreeSettings(ctx context.Context, verify func(context.Context) error) error {
 	isNew, differs := false, false
 	var last int64

@@ -63,9 +63,9 @@ func (s Checkpoints) WitnessShows(ctx context.Context, l db.Log, witness tlog.VK
 	return halted
 }
 
-// keepShown stores a shown checkpoint in a row beside the witness's cosignature, with an empty
-// line, because it is not a cosignature of the log's tree. So every server finds it at each start,
-// until an operator accepts it.
+// keepShown stores a shown checkpoint in a row in addition to the witness's cosignature, with an
+// empty line, because it is not a cosignature of the log's tree. So every server finds it at each
+// start, until an operator accepts it.
 func (s Checkpoints) keepShown(ctx context.Context, l db.Log, k KeptCheckpoint) error {
 	return s.db.Write(ctx, func(w *db.Conn) error {
 		_, err := w.Exec(`INSERT INTO cosignature (log_id, witness, size, note, line) VALUES (?, ?, ?, ?, '')

@@ -21,7 +21,7 @@ type Status struct {
 type DiskStatus struct {
 	Database, Log, HeadFile int64
 	Free                    int64 // what the file system has left
-	FreeKnown               bool  // the system has said Free
+	FreeKnown               bool  // the system has reported Free
 }
 
 // Status may be called at any time.

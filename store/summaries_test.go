@@ -105,7 +105,7 @@ func TestSummaryOmitsLostTransaction(t *testing.T) {
 	wantSummaries(t, s, c.Chain, 0)
 }
 
-// A file from before summaries can be searched as it is, and gets them once, beside other work.
+// A file from before summaries can be searched unchanged, and gets them once, in the background.
 func TestOldRecordsGetSummaries(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)

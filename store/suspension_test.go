@@ -69,8 +69,8 @@ func TestSuspendedCompanyWritesNothing(t *testing.T) {
 	}
 }
 
-// Whoever clears the suspension in the database gains nothing but TABLES_CHANGED, and verify names
-// the table.
+// An attacker who clears the suspension in the database gains nothing but TABLES_CHANGED, and
+// verify names the table.
 func TestClearedSuspensionIsFound(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
@@ -93,7 +93,7 @@ func TestClearedSuspensionIsFound(t *testing.T) {
 }
 
 // A suspension by one server holds on all others when Suspend returns, and so does its end. What
-// they append meanwhile stands before its record.
+// they append meanwhile comes before its record.
 func TestSuspensionHoldsOnAllServers(t *testing.T) {
 	t.Parallel()
 	database := storetest.Shared(t)

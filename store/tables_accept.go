@@ -211,9 +211,9 @@ func (s Tables) Compare(
 }
 
 // Accept appends a record of each differing row, so that the control log matches the tables, and
-// one with the reason. Rows that are under an HMAC get theirs. Names and sessions become what the
-// actions say: those are in a log already, and nothing else is true. Access tokens whose HMAC is
-// wrong are nobody's, and are deleted.
+// one with the reason. Rows that are under an HMAC get theirs. Names and sessions are rebuilt from
+// the action records, which are in a log already and are the only truth. Access tokens whose HMAC
+// is wrong are invalid, and are deleted.
 func (s Tables) Accept(ctx context.Context, c *Company, differences []*projection.Difference, reason string) error {
 	follows := func(d *projection.Difference) bool {
 		return d.Table == projection.TableName || d.Table == projection.TableSession

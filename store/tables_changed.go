@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// changedSet maps companies that must not be changed to the first reason; number 0 stands for all.
+// changedSet maps companies that must not be changed to the first reason; number 0 means all.
 type changedSet struct {
 	mu   sync.RWMutex
 	errs map[int64]error // by company number

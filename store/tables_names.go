@@ -23,9 +23,9 @@ import (
 // looks its names up, and for each row it reads the record that the row leads to. Both go in pages,
 // so its memory is that of a page and of one record, however long the log is.
 //
-// What cannot be told is left alone: the names of a record whose payload was pruned, and whether a
-// row under an Idempotency-Key is the one of a record with a delegation, whose token is in no
-// record.
+// What cannot be decided stays unchanged: the names of a record whose payload was pruned, and
+// whether a row under an Idempotency-Key is the one of a record with a delegation, whose token is
+// in no record.
 
 // namesPage is the number of records or rows that one read compares.
 const namesPage = 256
@@ -204,7 +204,7 @@ func (n *nameComparison) eachPage(ctx context.Context, page func(c *db.Conn, fro
 // expectedName is a name that a record has.
 type expectedName struct {
 	chain.Key
-	former    chain.Hash // may stand in its place; the zero Hash for none
+	former    chain.Hash // may replace it; the zero Hash for none
 	index     int64
 	timestamp string // of the record
 	session   names.Session
@@ -325,9 +325,9 @@ func (n *nameComparison) isTwice(c *db.Conn, e *expectedName, row *nameRow) (boo
 }
 
 // mayBeGone reports whether the name of a record in a session without statements may be missing: it
-// is of before the programs that write such names, or a server has deleted it, with those of all
+// is older than the programs that write such names, or a server has deleted it, with those of all
 // records before it, because its session had no new record for LeastSessions. Both follow from the
-// logs alone, whatever a clock says.
+// logs alone, regardless of clocks.
 func (n *nameComparison) mayBeGone(c *db.Conn, e *expectedName) (bool, error) {
 	if identified := n.state.IdentifiedAt; identified == "" || e.timestamp < identified {
 		return true, nil

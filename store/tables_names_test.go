@@ -94,10 +94,10 @@ func TestNamesFollowFromRecords(t *testing.T) {
 	}
 }
 
-// Whoever takes the names of a statement away does not have it recorded once more. A running server
-// remembers what it has recorded itself; of what is older it notices that somebody else has written
-// the file, and calls no name free before it has compared them. A new statement, and a retry of
-// anything else, goes on.
+// An attacker who deletes the names of a statement cannot have it recorded again. A running server
+// remembers what it has recorded itself. For older names it detects external writes of the file,
+// and calls no name free before it has compared them. A new statement, and a retry of anything
+// else, still works.
 func TestStatementIsNotRecordedTwiceOnEmptiedTable(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
@@ -270,8 +270,8 @@ func hexName(t testing.TB, session string, index int64) string {
 	return fmt.Sprintf("x'%x'", name[:])
 }
 
-// A session without statements that nobody has listed, because its server was ended, is listed by
-// the comparison.
+// A session without statements that is not listed, because its server was killed, is listed by the
+// comparison.
 func TestComparisonListsSessions(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)

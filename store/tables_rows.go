@@ -141,7 +141,7 @@ func (r *comparison) readSettings(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !r.store.IsUnsealed() { // it cannot be told
+		if !r.store.IsUnsealed() { // it cannot be decided
 			is[projection.SettingRowKey] = r.state.Settings[projection.SettingRowKey]
 		}
 		r.add(r.rows.Settings(given))

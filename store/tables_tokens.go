@@ -13,10 +13,10 @@ import (
 	"attestd/store/projection"
 )
 
-// compareTokens checks the HMACs of all access tokens. A token whose HMAC is wrong is nobody's, so
-// this stops no company: it is a difference of the installation, and stops registrations alone. It
-// cannot be told where the database has HMACs in place of the hashes of tokens, over which those
-// of their rows are: there a changed row is refused when it is used.
+// compareTokens checks the HMACs of all access tokens. A token whose HMAC is wrong is invalid, so
+// this stops no company: it is a difference of the installation, and stops registrations alone. The
+// check is impossible where the database has HMACs in place of the hashes of tokens, which the
+// HMACs of the rows cover: there a changed row is refused when it is used.
 func (r *comparison) compareTokens(ctx context.Context) error {
 	if !r.store.IsUnsealed() || r.store.Sealing().HasLookup() {
 		return nil

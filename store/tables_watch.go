@@ -36,7 +36,7 @@ type webhookName struct {
 
 // CheckWebhooks compares the rows of all webhooks with their HMACs, and those that are new to a
 // watch, have changed or are gone with the control logs. A difference is remembered: see Changed.
-// The servers obey rows that nobody asks for, so the watch looks at them.
+// The servers obey these rows without a request, so the watch compares them.
 func (s Tables) CheckWebhooks(ctx context.Context, w *WebhookWatch) error {
 	now := map[webhookName][sha256.Size]byte{}
 	for after, n := any(int64(0)), tablePage; n == tablePage; {

@@ -31,7 +31,7 @@ type tokenRow struct {
 	jkt     string // of a client's
 }
 
-// heldBy stands in the place of a client's ID where an agent has signed in with a key.
+// heldBy replaces a client's ID where an agent has signed in with a key.
 func heldBy(thumbprint string, bound bool) string {
 	return "agent-key:" + thumbprint + ":" + strconv.FormatBool(bound)
 }
@@ -75,8 +75,8 @@ func (s Credentials) readTokenKey(c *db.Conn) ([]byte, error) {
 	return stored, nil
 }
 
-// NonceKey returns a key that all servers of the database have and nobody else, for what needs to
-// be remembered nowhere.
+// NonceKey returns a key that only the servers of the database have, for nonces that need no stored
+// state.
 func (s Credentials) NonceKey(ctx context.Context) ([]byte, error) {
 	key, err := s.sharedKey(ctx)
 	if err != nil {

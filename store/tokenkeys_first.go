@@ -13,17 +13,17 @@ import (
 	"attestd/store/db"
 )
 
-// A company has no token keys until somebody needs one. Then it gets one of each algorithm, before
-// a token of it is signed and before anybody reads its set: so whoever has ever read the set knows
-// the first key of each algorithm.
+// A company has no token keys until a request needs one. Then it gets one of each algorithm, before
+// a token of it is signed and before its set is read. So every reader of the set knows the first
+// key of each algorithm.
 
 // ErrTokenKeysBusy reports that the first keys of a company are not made now, because those of many
 // others were made just before.
 var ErrTokenKeysBusy = errors.New("the first token keys of many companies were made just before")
 
-// How many companies get their first keys at once, and then how often another one does. One takes a
-// processor for a tenth of a second, or a few. Strangers read sets, and register companies where
-// that is open; whoever has a credential does not wait for them.
+// How many companies get their first keys at once, and then how often another one does. One
+// occupies a processor for a tenth of a second, or a few. Unauthenticated callers read sets, and
+// register companies where that is open; a caller with a credential does not wait for them.
 const (
 	firstKeysRead     = 20
 	firstKeysReadIn   = 2 * time.Second
@@ -41,7 +41,8 @@ type pace struct {
 }
 
 // pass reports whether one may pass at a time. Requests do not come in the order of their times, so
-// half an interval does not count. A clock that was set back makes nobody wait longer than a burst.
+// half an interval does not count. A clock that was set back makes no request wait longer than a
+// burst.
 func (p *pace) pass(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

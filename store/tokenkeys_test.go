@@ -37,8 +37,8 @@ func privateParts(t testing.TB, path string) (n int) {
 	return n
 }
 
-// The keys are made at first need, all of them before a token is signed or anybody reads the set.
-// They are the same after a restart, the company's alone, and stand in the control log.
+// The keys are made at first need, all of them before a token is signed or the set is read. They
+// are the same after a restart, belong to one company, and are in the control log.
 func TestTokenKeysAreMadeAtFirstNeed(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -87,8 +87,9 @@ func TestTokenKeysAreMadeAtFirstNeed(t *testing.T) {
 	}
 }
 
-// Strangers who read the sets of companies that have no keys yet make those of 20 at once and then
-// of one in two seconds. Whoever needs a token does not wait for them, and no set is ever empty.
+// Unauthenticated reads of the sets of companies without keys create the keys of 20 at once and
+// then of one in two seconds. A request for a token does not wait for them, and no set is ever
+// empty.
 func TestFirstTokenKeysAreMadeAtAPace(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -130,8 +131,8 @@ func recordsOf(t testing.TB, s *store.Store, c *store.Company, kid string) []str
 	return slices.DeleteFunc(controlRecords(t, s, c), func(r string) bool { return !strings.Contains(r, `"subject":"token-key:`+kid+`"`) })
 }
 
-// Of many requests at once, and of two servers on one database, one makes the keys, and nobody
-// reads a set without one of them.
+// Of many requests at once, and of two servers on one database, one makes the keys, and no reader
+// gets a set without one of them.
 func TestOneTokenKeyIsMadeOfMany(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -158,7 +159,7 @@ func TestOneTokenKeyIsMadeOfMany(t *testing.T) {
 		if slices.Sort(kids); kids[0] != kids[15] || kids[0] == "" {
 			t.Errorf("%s: %v", algorithm, kids)
 		}
-		for _, s := range servers { // whoever was given a token finds its key on each of them
+		for _, s := range servers { // the holder of a token finds its key on each of them
 			if !slices.Contains(published(t, s, c, now), kids[0]) {
 				t.Errorf("%s: a server does not publish the key", algorithm)
 			}
@@ -166,8 +167,8 @@ func TestOneTokenKeyIsMadeOfMany(t *testing.T) {
 	}
 }
 
-// Rotations of all kinds at once, beside first requests, leave one key of an algorithm that signs,
-// and a control log that tells of each.
+// Rotations of all kinds at once, with first requests, leave one key of an algorithm that signs,
+// and a control log that records each.
 func TestTokenKeysRotateAtOnce(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -360,8 +361,7 @@ func TestCompromisedTokenKeysEndAtOnce(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// Whoever changes a row of a token key is found when the key is used, long before the log is
-// verified.
+// A changed row of a token key is found when the key is used, long before the log is verified.
 func TestChangedTokenKeyIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)

@@ -32,8 +32,8 @@ func tokenRows(t testing.TB, path string) (names []string) {
 	return names
 }
 
-// The row of a token stands behind those of the tokens before it, and not on a page of its own
-// anywhere in the table; under a master key its name tells nothing but when.
+// The row of a token follows those of earlier tokens, and is not on its own page anywhere in the
+// table. Under a master key its name reveals only the time.
 func TestTokenRowsStandInOrderOfIssue(t *testing.T) {
 	t.Parallel()
 	m := seal.NewMaster()
@@ -67,7 +67,7 @@ func TestTokenRowsStandInOrderOfIssue(t *testing.T) {
 	}
 }
 
-// Tokens whose rows a program before this one has named are good for what they were.
+// Tokens whose rows an earlier version has named keep their rights.
 func TestTokensOfFormerProgramsCount(t *testing.T) {
 	t.Parallel()
 	m := seal.NewMaster()

@@ -12,7 +12,7 @@ import (
 
 // TokenGrant is what an access token is issued for.
 type TokenGrant struct {
-	Scope Scope  // what it is good for; "" for all that its holder may do
+	Scope Scope  // what it allows; "" for all that its holder may do
 	JKT   string // thumbprint of the key without whose proofs it counts for nothing, or ""
 	// names of what was presented, none of which counts again before it has ended
 	Proofs []UsedProof

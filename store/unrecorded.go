@@ -13,8 +13,8 @@ import (
 	"attestd/store/projection"
 )
 
-// unrecordedSetting is the name in the table setting for operations on the database that nobody
-// could sign a control record of, in JSON. The next start appends the records.
+// unrecordedSetting is the name in the table setting for operations on the database whose control
+// record could not be signed, in JSON. The next start appends the records.
 const unrecordedSetting = "unrecorded"
 
 // Unrecorded is a pending control record.
@@ -26,8 +26,8 @@ type Unrecorded struct {
 }
 
 // unrecordedDetails are the records that may be pending, with the details of each. None of them
-// changes a row, so whoever writes one into the table gains no right: at worst, a log tells of an
-// operation that nobody has carried out.
+// changes a row, so an attacker who writes one into the table gains no right: at worst, a log
+// records an operation that did not happen.
 var unrecordedDetails = map[ControlAction][]string{
 	DatabaseRekeyed: {"from", "to", "rekeyedAt"},
 	DatabaseMoved:   {"from", "to", "digest", "movedAt"},

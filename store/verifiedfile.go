@@ -8,8 +8,8 @@ import (
 )
 
 // VerifiedFile returns the file that has what a server of this version of the program has verified,
-// or nil if there is none because the database has no head file. It is beside the head file, and
-// its key is the master key or beside it too: never in the database.
+// or nil if there is none because the database has no head file. It is next to the head file. Its
+// key is the master key or in the same folder, never in the database.
 func (s *Store) VerifiedFile(ctx context.Context, program string) (*verified.File, error) {
 	if s.opened.Heads == "" {
 		return nil, nil

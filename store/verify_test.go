@@ -166,7 +166,7 @@ func TestCheckFindsWhatIsNotOfTheSchema(t *testing.T) {
 	}
 }
 
-// Tables that an operator adds beside ours are ignored, and so are SQLite's own.
+// Tables that an operator adds are ignored, and so are SQLite's own.
 func TestCheckLeavesTheOperatorsOwnAlone(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()

@@ -85,8 +85,9 @@ func lockedOut(t testing.TB, further int) string {
 	return path
 }
 
-// A company whose registration says other settings than the database is unlocked by the next start,
-// whichever settings that has, and so are registrations. It is recorded what the log said before.
+// A company whose registration has other settings than the database is unlocked by the next start,
+// whichever settings that has, and so are registrations. The settings that the log had before are
+// recorded.
 func TestNextStartUnlocksCompanies(t *testing.T) {
 	t.Parallel()
 	path := lockedOut(t, 0)

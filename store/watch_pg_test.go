@@ -39,7 +39,7 @@ func listen(t *testing.T, url string) *listener {
 		all.Wait()
 		s.Close()
 	})
-	must(t, s.Ready(ctx)) // earlier records are sent to nobody
+	must(t, s.Ready(ctx)) // earlier records are sent to no listener
 	return l
 }
 
@@ -90,8 +90,8 @@ func TestServersHearOfEachOther(t *testing.T) {
 	}
 }
 
-// What another server writes to a control log wakes who follows it, and names the company; its
-// records go to no listener. What it writes to the actions goes to listeners, and names nobody.
+// Growth of a control log by another server wakes its followers and names the company; its records
+// go to no listener. Growth of an action log goes to listeners, and names no company.
 func TestOtherServersChangesNameTheirCompany(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)

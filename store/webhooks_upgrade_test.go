@@ -7,7 +7,7 @@ import (
 )
 
 // A webhook of an older schema, enabled or not, begins with what comes after the upgrade: it sends
-// no control record of before.
+// no earlier control record.
 func TestUpgradedWebhookSendsNoOldControlRecord(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)

@@ -73,7 +73,7 @@ func cosigner(t testing.TB, s *store.Store) *witness.Cosigner {
 	return got(witness.NewCosigner("witness.example", cosignKey, []tlog.PolicyLog{{Key: key}}, s.Cosigner.Logs()))(t)
 }
 
-// The last cosigned tree is kept over a restart, and only a caller who names it can replace it.
+// The last cosigned tree survives a restart, and only a caller who names it can replace it.
 func TestCosignedLogs(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
@@ -125,8 +125,8 @@ func TestCosignedLogs(t *testing.T) {
 
 // A hundred concurrent requests come over two histories of one log, then a crash at any moment: the
 // write-ahead log is cut at every frame and within a frame. Everything that was answered before the
-// crash still stands, and afterwards the database never signs a smaller tree, nor a second root for
-// a size, for the other history.
+// crash is still stored, and afterwards the database never signs a smaller tree, nor a second root
+// for a size, for the other history.
 func TestCosignerOverCrashes(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -246,7 +246,7 @@ func TestCosignerKey(t *testing.T) {
 	}
 }
 
-// Of each witness the cosignature on the largest tree is kept.
+// The cosignature on the largest tree is stored for each witness.
 func TestCosignatures(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)

@@ -92,7 +92,7 @@ func TestErrorRollsBackOnlyItsChange(t *testing.T) {
 }
 
 // Rows and records are written together or not at all, even if the records cannot be written, and
-// beside other changes.
+// together with other changes.
 func TestChangeRequiresControlRecord(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, s *Store) {
@@ -127,7 +127,7 @@ func TestChangeRequiresControlRecord(t *testing.T) {
 	})
 }
 
-// Whatever SQLite does to a transaction, no caller is told that a change was stored which was not.
+// Whatever SQLite does to a transaction, no caller learns that a change was stored which was not.
 func TestLostTransactionFailsAllItsWrites(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

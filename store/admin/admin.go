@@ -2,8 +2,8 @@
 // restore, sealing keys under another master key, moving to the other engine, accepting a rollback
 // or changed tables, and recovering a key.
 //
-// A function works on a closed database or beside a running server, as its comment says. The parts
-// of package store that only this package uses are in store/offline.go and store/giveup.go.
+// A function works on a closed database or while a server runs, as its comment says. The parts of
+// package store that only this package uses are in store/offline.go and store/giveup.go.
 package admin
 
 import (

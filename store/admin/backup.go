@@ -14,7 +14,7 @@ import (
 )
 
 // Backup writes a verified copy of the database at path to a new file with mode 0600. It returns
-// ErrRefused if the file exists. progress may be nil. Backup works beside a running server. A chain
+// ErrRefused if the file exists. progress may be nil. Backup works while a server runs. A chain
 // that does not verify is a *VerifyError, and a failure of Check against schema is ErrCorrupt;
 // neither leaves a file.
 func Backup(ctx context.Context, path, out, schema string, progress func(stage string, done, total int64)) error {
@@ -41,8 +41,8 @@ func Backup(ctx context.Context, path, out, schema string, progress func(stage s
 	return nil
 }
 
-// checkedCopy copies a snapshot of the database at from to a temporary file beside its destination,
-// and verifies the whole copy. The caller MUST discard it, even after renaming it.
+// checkedCopy copies a snapshot of the database at from to a temporary file next to its
+// destination, and verifies the whole copy. The caller MUST discard it, even after renaming it.
 func checkedCopy(
 	ctx context.Context, from, to, schema string, progress func(stage string, done, total int64),
 ) (tmp *sqlite.Temp, err error) {
@@ -81,7 +81,7 @@ func checkedCopy(
 	return tmp, nil
 }
 
-// compactCopy copies the database at from, without its free pages, to a temporary file beside its
+// compactCopy copies the database at from, without its free pages, to a temporary file next to its
 // destination.
 func compactCopy(
 	ctx context.Context, from, to string, progress func(stage string, done, total int64),

@@ -24,7 +24,7 @@ type movedTable struct {
 }
 
 // movedTables reads the tables, columns and keys from schema, so it cannot miss a new one. A table
-// follows those that it references, and stands in the order of schema else. The tables that only
+// follows those that it references, and otherwise has the order of schema. The tables that only
 // PostgreSQL has are about running servers, and start empty.
 func movedTables(ctx context.Context, schema string) (tables []movedTable, err error) {
 	db, err := sqlite.OpenMemory()

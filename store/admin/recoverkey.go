@@ -14,7 +14,7 @@ import (
 // RecoverKey is Store.Credentials.RecoverKey for the command line, on the database at path, which a
 // server may have open. If the control record cannot be written now, it is left for the next start
 // of the server. If even that is impossible, for example on read-only media, RecoverKey returns the
-// key together with the reason, because whoever can read the file has the key anyway.
+// key together with the reason, because anyone who can read the file has the key anyway.
 func RecoverKey(
 	ctx context.Context, path, schema, companyID string, master *seal.Master, at time.Time,
 ) (key store.APIKey, notRecorded error, err error) {

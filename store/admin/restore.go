@@ -94,7 +94,7 @@ func checkTarget(ctx context.Context, path string, force bool) (*sqlite.Lock, er
 	return l, err
 }
 
-// retire ensures that nobody has the database at path open, and that its journals are gone.
+// retire ensures that no process has the database at path open, and that its journals are gone.
 func retire(ctx context.Context, path string) error {
 	_, err := db.Identify(ctx, path)
 	return sqlite.Retire(ctx, path, err == nil || errors.Is(err, store.ErrNewer))

@@ -39,11 +39,12 @@ type DB struct {
 	refused    refusals
 	holder     string // names this DB among those that serve the database
 	duties     duties
-	// replaces an error that calls a file corrupt; nil while nobody serves it
+	// replaces an error that calls a file corrupt; nil while no server runs on it
 	onDamage func(error) error
-	keyClock *KeyClock // nil while nobody serves the database
+	keyClock *KeyClock // nil while no server runs on the database
 	caches   []func()  // each empties one
-	// when the writer of a file saw last that nobody else had written, or had forgotten all for it
+	// when the writer of a file last saw that there was no external write, or had dropped all
+	// caches for one
 	externalChecked atomic.Pointer[time.Time]
 }
 
@@ -102,7 +103,7 @@ func (d *DB) Sealing() atrest.Sealing { return d.settings.Sealing }
 func (d *DB) MasterKeyID() string { return d.settings.Sealing.KeyID }
 
 // IsScrubDue reports whether a change of the master key was interrupted, so that free pages may
-// hold keys as they stood before it.
+// hold keys as they were before it.
 func (d *DB) IsScrubDue() bool { return d.settings.Sealing.Scrub }
 
 // Domain is the service name and trust domain fixed in the file.

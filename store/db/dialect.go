@@ -20,7 +20,7 @@ type dialect struct {
 	// returns the length of a chain that gets a new key, and makes extensions that were built with
 	// the former key fail
 	rekey string
-	// returns length and bytes of a head, which nobody changes then until the transaction ends
+	// returns length and bytes of a head, and locks it until the transaction ends
 	holdHead string
 	// sets the bytes of a head, and makes extensions that were built on the former ones fail
 	recount string
@@ -56,8 +56,7 @@ func (c *Conn) Rekey(chain int64) (length int64, err error) {
 	return length, err
 }
 
-// HoldHead returns length and bytes of a head, which nobody changes then until the transaction
-// ends.
+// HoldHead returns length and bytes of a head, and locks it until the transaction ends.
 func (c *Conn) HoldHead(chain int64) (length, bytes int64, err error) {
 	err = c.One([]any{&length, &bytes}, c.dialect.holdHead, chain)
 	return length, bytes, err

@@ -17,9 +17,9 @@ import (
 // and another one, which asks every dutyAsked, takes over.
 //
 // A server that was halted, or that stalls, does not know that it has lost a duty. So before it
-// does what another one may do now, it asks Held.Check, and what it writes of its progress counts
-// only while it holds the duty, by the database (Held.fence). What is on its way to a receiver by
-// then can still arrive: whoever receives it can tell that it came twice.
+// does what another one may do now, it asks Held.Check, and the database accepts the progress that
+// it writes only while it holds the duty (Held.fence). Messages in flight to a receiver can still
+// arrive; the receiver can recognize the duplicates.
 const (
 	dutyTime    = 5 * time.Second
 	dutyRenewed = 2 * time.Second
@@ -121,9 +121,9 @@ func (h *Held) Fence() (condition string, args []any) {
 	return "EXISTS (SELECT 1 FROM duty WHERE name = ? AND holder = ? AND run = ?)", []any{h.name, h.db.holder, h.run}
 }
 
-// moment is a time by the clocks of this machine. Each of them may stand still: the monotonic one
-// of the process while the machine sleeps, the other one while a virtual machine is moved, and the
-// wall clock when it is set back.
+// moment is a time by the clocks of this machine. Each of them may stop: the monotonic one of the
+// process while the machine sleeps, the other one while a virtual machine is moved, and the wall
+// clock when it is set back.
 type moment struct {
 	at     time.Time
 	steady time.Duration
@@ -235,15 +235,15 @@ func (h *Held) rest(ctx context.Context) {
 	}
 }
 
-// DutyStatus says of a duty whether this server holds it, and when the database last said who does.
-// On a file, the only server holds all without asking: then Answered is zero.
+// DutyStatus says whether this server holds a duty, and when the database last named the holder. On
+// a file, the only server holds all without asking: then Answered is zero.
 type DutyStatus struct {
 	Held     bool
 	Answered time.Time
 }
 
-// IsUnknown reports whether the database has not said for long enough who has the duty that another
-// server may have taken it.
+// IsUnknown reports whether the database has not named the holder for so long that another server
+// may have the duty now.
 func (d DutyStatus) IsUnknown(now time.Time) bool {
 	return !d.Answered.IsZero() && now.Sub(d.Answered) > 2*dutyTime
 }
@@ -263,7 +263,7 @@ func (d *duties) note(name string, is DutyStatus) {
 	d.byName[name] = is
 }
 
-// lose notes that this server does not hold a duty any more, which the database has not said.
+// lose records that this server does not hold a duty any more, without an answer of the database.
 func (d *duties) lose(name string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// The end of a duty is found by whichever clock has gone on: that of the process stands still while
-// the machine sleeps, the others while a virtual machine is moved, or when they are set.
+// The end of a duty is found by any clock that has advanced: that of the process stops while the
+// machine sleeps, the others while a virtual machine is moved, or when they are set.
 func TestDutyEndsByAnyClock(t *testing.T) {
 	t.Parallel()
 	wall := time.Date(2026, 11, 26, 9, 0, 0, 0, time.UTC)

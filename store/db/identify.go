@@ -17,7 +17,7 @@ import (
 // Identify returns the settings of the database at path without changing it. Its errors are
 // ErrNotFound for a missing or empty file, ErrRefused for one that is not a regular file,
 // ErrForeign, ErrNewer and ErrCorrupt. It reads the header before it opens the file, because
-// opening a database in WAL mode creates files beside it.
+// opening a database in WAL mode creates files next to it.
 func Identify(ctx context.Context, path string) (Settings, error) {
 	PrepareDriver()
 	header, err := sqlite.ReadHeader(path)

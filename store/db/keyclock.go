@@ -14,8 +14,8 @@ const (
 // KeyClock is the clock by which idempotency keys expire. It follows the wall clock, unless that
 // leaps ahead. Then it continues from before the leap by a monotonic clock, until the wall clock is
 // right again or has stayed ahead for clockGrace. At the start, the newest time in the database
-// stands for the time before the leap. So a clock that is wrong for a while does not make the
-// service forget a key and append the retry of a request as a second record.
+// replaces the time before the leap. So a clock that is wrong for a while does not make the service
+// forget a key and append the retry of a request as a second record.
 //
 // It compares wall times, so no time in it has a monotonic reading: the difference of two that have
 // one is that of the readings, and a leap of the wall clock would not show.
@@ -29,7 +29,7 @@ type KeyClock struct {
 	leapt  bool                 // it leapt while this process was running
 }
 
-// ProcessClock returns a monotonic clock. It may stand still while the machine sleeps.
+// ProcessClock returns a monotonic clock. It may stop while the machine sleeps.
 func ProcessClock() func() time.Duration {
 	start := time.Now()
 	return func() time.Duration { return time.Since(start) }

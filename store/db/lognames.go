@@ -30,7 +30,7 @@ const (
 	Installation = headfile.Installation
 )
 
-// Cosigned stands for a log of another operator in a Behind.
+// Cosigned marks a log of another operator in a Behind.
 const Cosigned LogName = "cosigned"
 
 // ChainID returns the ID of a company's chain. The action chain has the number of the company, so
@@ -78,7 +78,7 @@ func (l Log) VKey(public ed25519.PublicKey) tlog.VKey {
 // maxOrigin is the maximum length in bytes of a key name in a signed note.
 const maxOrigin = 255
 
-// LogPath stands between the host and the ID in the origin of a log.
+// LogPath is between the host and the ID in the origin of a log.
 const LogPath = "/v1/log/"
 
 // newLogNames generates a random ID of a log, which reveals nothing about the company, and its

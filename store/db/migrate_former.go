@@ -93,8 +93,8 @@ UPDATE api_key SET fingerprint = lower(hex(substr(hash, 1, 8)));
 UPDATE oauth_client SET fingerprint = lower(hex(substr(secret_hash, 1, 8)));
 PRAGMA user_version = 5;`},
 
-	// By way of temporary tables: ALTER TABLE would change, or trip over, what an operator has laid
-	// beside ours.
+	// Temporary tables are used because ALTER TABLE would change an operator's own tables and
+	// views, or fail because of them.
 	5: {sql: `
 CREATE TEMP TABLE old_checkpoint AS SELECT * FROM checkpoint;
 CREATE TEMP TABLE old_log AS SELECT * FROM log;
@@ -265,7 +265,7 @@ CREATE TABLE webhook (
 CREATE INDEX webhook_company ON webhook (company);
 PRAGMA user_version = 9;`},
 
-	// The summaries of what is there already are made by the server, beside its work.
+	// The server makes the summaries of existing records in the background.
 	9: {sql: `
 CREATE TABLE summary (
   id    INTEGER PRIMARY KEY,

@@ -60,7 +60,7 @@ const (
 	LogTrees = 3
 	// with the table company_key; in older schemas a company has one key, in its row
 	KeysSchema = 4
-	// with the fingerprints of credentials beside their hashes, which may be HMACs since
+	// with the fingerprints of credentials in addition to their hashes, which may be HMACs since
 	FingerprintSchema = 5
 	TwoLogs           = 6  // a control log for each company
 	WitnessSchema     = 7  // the state of a cosigner

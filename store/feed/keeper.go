@@ -39,8 +39,8 @@ func (k *Keeper[K, P]) Note(key K, at P) {
 	k.wake.Set()
 }
 
-// Forget drops the positions that were not saved. They are of a consumer that has ended, and
-// whoever goes on does so from the saved ones.
+// Forget drops the positions that were not saved. They are of a consumer that has ended, and the
+// next consumer continues from the saved ones.
 func (k *Keeper[K, P]) Forget() {
 	k.saving.Lock() // a Flush that fails puts its positions back
 	defer k.saving.Unlock()

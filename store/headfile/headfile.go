@@ -1,4 +1,4 @@
-// Package headfile stores, beside a database or on another disk, the largest size and the roots of
+// Package headfile stores, next to a database or on another disk, the largest size and the roots of
 // every log that the database has had. Somebody who replaces the database by an older one, or by
 // another history, must also be able to write this file. The package does not use SQL.
 //

@@ -151,8 +151,8 @@ func allCosigned(t *testing.T, f *File) map[[32]byte]Cosigned {
 	return found
 }
 
-// The cosigned trees of other logs are stored beside the heads of chains, from the creation of the
-// file on, after it, and over a torn write.
+// The cosigned trees of other logs are stored with the heads of chains, from the creation of the
+// file on, after it, and across a torn write.
 func TestCosignedLogsAreKept(t *testing.T) {
 	t.Parallel()
 	path, id := filepath.Join(t.TempDir(), "heads"), ID{1}
@@ -193,8 +193,8 @@ func TestCosignedLogsAreKept(t *testing.T) {
 	}
 }
 
-// A file of the first format is read and kept up to date in that format, which has no place for
-// cosigned trees.
+// A file of the first format is read and updated in that format, which has no place for cosigned
+// trees.
 func TestFirstHeadFileFormatIsRead(t *testing.T) {
 	t.Parallel()
 	path, id := filepath.Join(t.TempDir(), "heads"), ID{1}

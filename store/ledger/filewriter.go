@@ -77,14 +77,14 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 			return nil, false, err
 		}
 		w.conn = c
-		// counts anew on each connection: what was written in between cannot be told apart
+		// restarts on each connection: what was written in between cannot be distinguished
 		w.version = -1
 	}
 	c := w.conn
 	c.OnDamage = w.retryOnDamage
 	w.rekeyed = nil
 	w.updateQuotas()
-	w.summaries.Drop() // what the transaction before has not kept
+	w.summaries.Drop() // what the previous transaction has not stored
 	if _, err := c.Exec("BEGIN IMMEDIATE"); err != nil {
 		c.Fatal = nil
 		if sqlite.ClassOf(err) != sqlite.Busy {

@@ -47,7 +47,7 @@ type Ledger struct {
 // Guard compares what is appended with what is known of the logs elsewhere, as in a head file. What
 // it finds stops the writes.
 type Guard interface {
-	// starts what the guard does beside the writes, until Close
+	// starts the guard's background work, until Close
 	Start(log *slog.Logger)
 	Close() error
 	// called after each commit, before it is answered
@@ -121,7 +121,8 @@ func (l *Ledger) IsReadOnly() bool { return l.writer == nil }
 // WriterConn is the connection that writes, for what is written before Run.
 func (l *Ledger) WriterConn() *db.Conn { return l.writer.conn }
 
-// Logger receives what is found while nobody waits for it. Run sets it; before, it is nil.
+// Logger receives findings of background work, which no caller waits for. Run sets it; before, it
+// is nil.
 func (l *Ledger) Logger() *slog.Logger { return l.journal.Load() }
 
 // WriterLogger is Logger for what the writing goroutine does. It is never nil.

@@ -16,13 +16,12 @@ import (
 )
 
 // A name of a statement is free where idempotency_key has no row of it. Nothing in that table shows
-// that a row was taken out. On a file, SQLite shows that somebody else has written. From then on
-// the names of no company are called free until they were compared with its records, but for those
-// of statements that are newer than what this process remembers of its own appends: a file has one
-// writer, so only that can have recorded them. So no statement is recorded twice, and those that
-// agents make go on. On PostgreSQL other servers write too, and nothing shows who deletes a row.
-// There, as after a start, a deleted row of what this process has not just recorded is found by the
-// next comparison.
+// that a row was deleted. On a file, SQLite reveals an external write. From then on the names of no
+// company are called free until they were compared with its records. Statements newer than what
+// this process remembers of its own appends are excepted: a file has one writer, so only that can
+// have recorded them. So no statement is recorded twice, and agents can go on making statements. On
+// PostgreSQL other servers write too, and nothing shows who deletes a row. There, as after a start,
+// the next comparison finds the deleted row of a record that this process has not just made.
 
 // errNamesDoubted means that the names of statements are not known to be complete.
 var errNamesDoubted = fmt.Errorf("%w: somebody else has written the database, and the names of statements are being compared with the records",
@@ -51,7 +50,7 @@ func NewNameDoubt() *NameDoubt {
 		Wake: wake.NewSignal()}
 }
 
-// raise doubts the names of all chains.
+// raise marks the names of all chains as not known to be complete.
 func (d *NameDoubt) raise() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -67,7 +66,7 @@ func (d *NameDoubt) Now() int64 {
 	return d.generation
 }
 
-// Settle takes the result of a comparison that began in a generation.
+// Settle stores the result of a comparison that began in a generation.
 func (d *NameDoubt) Settle(number, generation int64, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

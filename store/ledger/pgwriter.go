@@ -13,7 +13,7 @@ import (
 	"attestd/store/postgres"
 )
 
-// pgWriter is the storage of a PostgreSQL server, which other servers of ours write too.
+// pgWriter is the storage of a PostgreSQL server, which other attestd servers write too.
 type pgWriter struct {
 	*writer
 	to      *postgres.Writer
@@ -26,8 +26,8 @@ func newPGWriter(to *postgres.Writer, watch *postgres.Watch, x atrest.Secrets, u
 	return &pgWriter{writer: newWriter(x, u, d), to: to, watch: watch}
 }
 
-// Begin implements chain.Storage. That another server has written is said by Commit, of the chains
-// that it concerns.
+// Begin implements chain.Storage. Commit reports that another server has written, for the chains
+// that this concerns.
 func (w *pgWriter) Begin(now time.Time) (chain.Transaction, bool, error) {
 	if err := w.mayBegin(); err != nil {
 		return nil, false, err
@@ -37,7 +37,7 @@ func (w *pgWriter) Begin(now time.Time) (chain.Transaction, bool, error) {
 	}
 	w.changed, w.rekeyed = false, nil
 	w.updateQuotas()
-	w.summaries.Drop() // what the transaction before has not kept
+	w.summaries.Drop() // what the previous transaction has not stored
 	if err := w.clock.Check(w.conn, now); err != nil {
 		w.conn.Fatal = nil
 		return nil, false, err
@@ -79,7 +79,7 @@ func (w *pgWriter) changing() (*db.Conn, error) {
 	return w.conn, nil
 }
 
-// writeLastUsed writes in which hour credentials were used last. What cannot be written is noted
+// writeLastUsed writes in which hour credentials were used last. What cannot be written is recorded
 // again at the next use.
 func (w *pgWriter) writeLastUsed() {
 	var keys, clients []postgres.Use
@@ -115,7 +115,7 @@ func namedPG(err error) error {
 	if errors.Is(err, chain.ErrUnknown) {
 		return err
 	}
-	// what is appended has places that nobody has, unless an intruder was there
+	// the appended rows have free places, unless an intruder has written them
 	if postgres.ClassOf(err) == postgres.Duplicate {
 		return fmt.Errorf("%w: rows stand beyond the head: %w", db.ErrCorrupt, err)
 	}

@@ -11,8 +11,8 @@ import (
 	"attestd/store/db"
 )
 
-// Quotas bound what companies make a server store. 0 is no bound. Bytes are those of payloads and
-// delegations; what a record needs beside them is bounded by the number of records.
+// Quotas limit what companies make a server store. 0 is no limit. Bytes are those of payloads and
+// delegations; the number of records limits what a record needs in addition.
 type Quotas struct {
 	Records, Bytes       int64 // of each log of a company that has no quota of its own
 	AllRecords, AllBytes int64 // of all logs together

@@ -260,7 +260,7 @@ type storage interface {
 }
 
 // StopWrites makes every later write fail with reason, until a restart. A running commit completes
-// first. Only the first reason is kept. StopWrites reports whether this is the first.
+// first. Only the first reason counts. StopWrites reports whether this is the first.
 func (l *Ledger) StopWrites(reason error) bool {
 	return l.writer != nil && l.writer.stopped.CompareAndSwap(nil, &reason)
 }

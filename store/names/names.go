@@ -1,15 +1,16 @@
 // Package names says under which names the table idempotency_key has a record of the actions, and
-// in which session agent_session lists it, as they follow from the record alone. What writes these
-// rows and what compares them with the records share this package. It has no SQL.
+// in which session agent_session lists it, as they follow from the record alone. Package store and
+// package ledger, which write these rows and compare them with the records, share it. It has no
+// SQL.
 //
 // # Statements
 //
-// A statement takes two names for good. That of its jti is the first 16 bytes of the jti and 16 of
-// SHA-256("statement jti\n" kid "\n" jti), so that those which begin with a time, as those of our
-// clients do, stand beside one another on disk. That of its place in its session is the number seq
-// of the [chain.Series] SHA-256("statement sid\n" kid "\n" sid). The request of both is the SHA-256
-// of the signed part of the compact JWS: another signature over the same claims is no other
-// statement.
+// A statement has two names, which stay taken for ever. That of its jti is the first 16 bytes of
+// the jti and 16 of SHA-256("statement jti\n" kid "\n" jti), so that those which begin with a time,
+// as those of attestd's clients do, are adjacent on disk. That of its place in its session is the
+// number seq of the [chain.Series] SHA-256("statement sid\n" kid "\n" sid). The request of both is
+// the SHA-256 of the signed part of the compact JWS: another signature over the same claims is no
+// other statement.
 //
 // # Sessions without statements
 //
@@ -34,7 +35,7 @@ import (
 	"attestd/crypto/strictjson"
 )
 
-// The kinds of sessions without statements, which stand in place of a key's thumbprint.
+// The kinds of sessions without statements, which replace a key's thumbprint.
 const (
 	Hooks     = "hook"
 	MCP       = "mcp"
@@ -96,8 +97,8 @@ func former(kid, id string) chain.Hash {
 }
 
 // Key is the name of an idempotency key: its first half is the key's own beginning, its second that
-// of the key's SHA-256. Keys that begin with a time so stand beside one another on disk, and a
-// commit that stores many of them writes few pages.
+// of the key's SHA-256. So keys that begin with a time are adjacent on disk, and a commit that
+// stores many of them writes few pages.
 func Key(key string) (name chain.Hash) {
 	copy(name[:16], key)
 	sum := sha256.Sum256([]byte(key))
@@ -165,7 +166,7 @@ func Named(agentID, actionType string, payload []byte) (of Session, ok bool) {
 // Names are what a record is found by.
 type Names struct {
 	Statement []chain.Key // for good; none where it has no statement
-	Former    chain.Hash  // may stand in place of the first of them in an older database
+	Former    chain.Hash  // may replace the first of them in an older database
 	InSession *chain.Key  // in a session without statements; nil where it is in none
 	Session   Session     // the zero one where it is in none
 	IsSigned  bool        // Session is one of statements

@@ -8,8 +8,8 @@ import (
 	"attestd/chain"
 )
 
-// Statements whose jti begins with the time take names that stand beside one another, whichever
-// keys have signed them; and each name is of one jti of one key, and of no idempotency key.
+// Statements whose jti begins with the time have names that sort next to one another, whichever
+// keys have signed them. Each name belongs to one jti of one key, and to no idempotency key.
 func TestStatementsOfOneTimeAreStoredTogether(t *testing.T) {
 	t.Parallel()
 	order := func(a, b chain.Hash) int { return bytes.Compare(a[:], b[:]) }

@@ -33,7 +33,7 @@ func TestCatalogMatchesSchema(t *testing.T) {
 }
 
 // A database that Create has made has no fault, in any namespace and with any tables of the
-// operator beside ours.
+// operator in addition.
 func TestCheckFindsNothingInANewDatabase(t *testing.T) {
 	db, address := created(t)
 	execute(t, db, "CREATE TABLE of_the_operator (n int PRIMARY KEY, CHECK (n > 0))", "CREATE VIEW a_view AS SELECT count(*) FROM record",

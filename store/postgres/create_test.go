@@ -114,7 +114,7 @@ func TestSchema9IsUpgraded(t *testing.T) {
 	if settings != "schema=21 schema_compatible=20 unlisted_companies=true" {
 		t.Errorf("settings %s", settings)
 	}
-	// a webhook sends no control record of before, and the server may store its position
+	// a webhook sends no earlier control record, and the server may store its position
 	var position string
 	scan(t, db, &position, "SELECT next_record || ' ' || next_control FROM webhook")
 	if position != "2 7" {

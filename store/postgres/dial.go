@@ -73,8 +73,8 @@ func connect(ctx context.Context, db *sql.DB) (*sql.Conn, *pgx.Conn, error) {
 	return c, native, nil
 }
 
-// sendBeside runs statements beside the writer, in a transaction that does not wait for the disk or
-// a standby, because losing it does no harm. After an error the connection is unusable.
+// sendBeside runs statements outside the writer, in a transaction that does not wait for the disk
+// or a standby, because losing it does no harm. After an error the connection is unusable.
 func sendBeside(ctx context.Context, c *pgx.Conn, queue func(*pgx.Batch)) error {
 	b := &pgx.Batch{}
 	b.Queue("BEGIN")

@@ -327,8 +327,8 @@ BEGIN
   END LOOP;
 END $$`, 20},
 		// Servers of schema 17 that still run count no bytes: from here on a trigger does it for
-		// them. What they appended since the step to schema 18 is counted after this step, beside
-		// the servers, because it may take long: see UncountedSetting. OR REPLACE waits for no
+		// them. What they appended since the step to schema 18 is counted after this step, while
+		// servers run, because it may take long: see UncountedSetting. OR REPLACE waits for no
 		// reader of heads, as DROP TRIGGER would.
 		{`ALTER TABLE agent_key ADD COLUMN statement_version bigint NOT NULL DEFAULT 1 CHECK (statement_version IN (1, 2));
 DROP TRIGGER agent_key_only_revoked ON agent_key;
@@ -417,7 +417,7 @@ INSERT INTO setting (name, value) SELECT '` + UncountedSetting + `', 'true' WHER
 }
 
 // UncountedSetting is the name in the table setting that says that heads from before this program
-// may count their bytes wrongly. Whoever has counted them again deletes it.
+// may count their bytes wrongly. The program that has counted them again deletes it.
 const UncountedSetting = "uncounted_bytes"
 
 // firstVersion is the schema version before the first step.

@@ -17,11 +17,11 @@ import (
 // connection, the role or the database sets. Only waiting for locks is limited.
 const patient = `SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '5s'`
 
-// AtRest calls fn with a connection that has locked tables, so that nobody can write them while the
-// connection lasts. It returns ErrInUse if a server is running: it has a row in table writer, and
-// has written within the last minute or is connected. A row of a killed server does not count. The
-// role must own the tables, or have privileges to change all of them. The other errors are those of
-// Identify.
+// AtRest calls fn with a connection that has locked tables, so that no other session can write them
+// while the connection lasts. It returns ErrInUse if a server is running: it has a row in table
+// writer, and has written within the last minute or is connected. A row of a killed server does not
+// count. The role must own the tables, or have privileges to change all of them. The other errors
+// are those of Identify.
 func AtRest(ctx context.Context, db *sql.DB, tables []string, fn func(*sql.Conn) error) error {
 	return inTransaction(ctx, db, func(c *sql.Conn) error {
 		if _, err := usable(ctx, c); err != nil {

@@ -14,8 +14,8 @@ import (
 	"attestd/store/postgres/pgtest"
 )
 
-// A faulty address is refused with the reason, and its password appears in no error, wherever it
-// stands in the address.
+// A faulty address is refused with the reason, and its password appears in no error, wherever it is
+// in the address.
 func TestInvalidURLErrorHidesPassword(t *testing.T) {
 	const secret = "Tr0ub4dor"
 	for address, want := range map[string]string{
@@ -81,7 +81,7 @@ func TestConnectionErrorHidesPassword(t *testing.T) {
 }
 
 // Every connection begins with the same settings, whatever the role, the database and the server
-// have set; other settings of the URL are kept.
+// have set; other settings of the URL stay.
 func TestEveryConnectionHasItsSettings(t *testing.T) {
 	testenv.Needs(t, testenv.NotQuick)
 	t.Parallel()

@@ -21,7 +21,7 @@ var (
 	ErrRefused     = errors.New("refused")
 	ErrUnavailable = errors.New("storage unavailable") // no connection, or a lost one
 	ErrReadOnly    = errors.New("the server takes no writes")
-	ErrInUse       = errors.New("database in use") // servers of ours are running on it
+	ErrInUse       = errors.New("database in use") // attestd servers are running on it
 	ErrExists      = errors.New("a database of attestd is there already")
 )
 

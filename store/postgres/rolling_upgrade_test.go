@@ -21,8 +21,8 @@ import (
 
 // A rolling upgrade from any schema that may still be served leaves a database that verifies, its
 // counts of bytes too: a server of schema 17, which counts none, appends before the upgrade,
-// between any two of its steps, and in turns with new servers and beside them. What was counted
-// wrongly is in the control log.
+// between any two of its steps, and both in turns and concurrently with new servers. Wrong counts
+// are in the control log.
 func TestRollingUpgradeEndsWithAValidDatabase(t *testing.T) {
 	testenv.Needs(t, testenv.NotQuick, testenv.Plain)
 	for from := 15; from <= 20; from++ {
@@ -196,8 +196,8 @@ func fill(t *testing.T, db *sql.DB, address string) {
 	execute(t, db, strings.Join(copies, ";\n"))
 }
 
-// beside says of each column that a step has added to a table that older servers write, how it
-// comes to be right beside them.
+// beside lists each column that a step has added to a table that older servers write, and why it is
+// right while they run.
 var beside = map[string]string{
 	"federated_token.client":            "no older server makes such tokens, which are under an HMAC",
 	"federated_token.delegation":        "no older server makes such tokens, which are under an HMAC",
@@ -209,8 +209,8 @@ var beside = map[string]string{
 	"writer.schema":                     "NULL means an older server",
 }
 
-// Whoever adds a column to a table that servers write says what makes it right while older ones
-// still run.
+// A developer who adds a column to a table that servers write states what makes it right while
+// older ones still run.
 func TestAddedColumnsHoldBesideOlderServers(t *testing.T) {
 	t.Parallel()
 	added := postgres.AddedColumns(15)

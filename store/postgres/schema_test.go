@@ -52,7 +52,7 @@ func TestSQLiteAndPostgreSQLSchemasAgree(t *testing.T) {
 		{&theirs, `node chain NOT NULL REFERENCES log \(chain\)`},
 		{&ours, `node chain NOT NULL`},
 		{&ours, `TRIGGER \w+_no_truncate`},
-		// no older server writes beside another one into a file
+		// a file has one server, so no older server writes it at the same time
 		{&ours, `TRIGGER (webhook_without_mac|head_bytes_counted)`},
 		{&ours, `TABLE (writer|feed|duty|budget)|INDEX feed_tx|(writer|feed|duty|budget) \w+.*|head epoch .*`},
 	} {

@@ -12,9 +12,9 @@ import (
 // sideTimeout is for one statement, including waiting for the turn and a new connection.
 const sideTimeout = 2 * time.Second
 
-// Side is a connection for small statements beside the writer that nothing else waits for: duties
-// and budgets. They do not wait for a standby, because losing them does no harm. Its callers take
-// turns.
+// Side is a connection, separate from the writer, for small statements that nothing else waits for:
+// duties and budgets. They do not wait for a standby, because losing them does no harm. Its callers
+// take turns.
 type Side struct {
 	db   *sql.DB
 	turn chan struct{} // capacity 1

@@ -39,7 +39,7 @@ type source interface {
 // reported once, whichever comes first: the notice of an own commit or its publication, and what
 // another server had appended before it.
 //
-// These lengths are no copy of the heads that the log builds on (chain/heads.go): those are of few
+// These lengths are no copy of the heads that the log builds on (chain/batch.go): those are of few
 // chains, and of none that other servers write too.
 //
 // A notice that is lost does no harm. After a lost connection all heads are compared with what is

@@ -63,8 +63,8 @@ func (s *State) spend(fingerprint, thumbprint string, index int64) error {
 	return err
 }
 
-// Enrolment compares an enrolment, all but whether it was spent: that is said by the record of the
-// key, and the replay compares it.
+// Enrolment compares an enrolment, except whether it was spent: the record of the key says that,
+// and the replay compares it.
 func (l *Latest) Enrolment(fingerprint string, has Enrolment) *Difference {
 	if l == nil {
 		return unrecorded(TableEnrolment, fingerprint, has)

@@ -47,8 +47,8 @@ func (s *State) registered(index int64, d *details) error {
 	return nil
 }
 
-// adopt takes the row of the company itself, which stands in the record that ends an adoption or an
-// operator's decision.
+// adopt reads the row of the company itself from the record that ends an adoption or an operator's
+// decision.
 func (s *State) adopt(index int64, timestamp, action string, d *details) error {
 	if action == TablesAdopted {
 		at, err := time.Parse(time.RFC3339, timestamp)

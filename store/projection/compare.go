@@ -15,7 +15,7 @@ type Difference struct {
 	Row   string // its name within the company; "" for the company itself
 	Index int64  // of the control record that says otherwise; -1 where none does
 	What  string // what is wrong, to be read behind the name of the row
-	Has   any    // the row as it stands, nil where it is missing
+	Has   any    // the row as it is, nil where it is missing
 	// a secret in the row is of another one, which no record makes right
 	Secret bool
 }
@@ -71,8 +71,8 @@ func unrecorded(table, name string, has any) *Difference {
 	return &Difference{Table: table, Row: name, Index: -1, What: "no control record tells of it", Has: has}
 }
 
-// Unrecorded says whether a difference is about a row that no record tells of. Of a company whose
-// log is not Complete, such a row is of before the log.
+// Unrecorded reports whether a difference is about a row that no record describes. If the company's
+// log is not Complete, such a row is older than the log.
 func (d *Difference) Unrecorded() bool { return d.Index < 0 && d.Has != nil }
 
 func differs[R comparable](table, name string, has R, want Entry[R]) *Difference {

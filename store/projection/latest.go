@@ -6,9 +6,8 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Latest is the newest control record about one row. It is what a row is held against when it is
-// loaded, long before all of the log is replayed. A nil one stands for a row that no record tells
-// of.
+// Latest is the newest control record about one row. A row is compared with it when it is loaded,
+// long before all of the log is replayed. A nil one means that no record describes the row.
 type Latest struct {
 	Index     int64
 	Timestamp string
@@ -56,7 +55,7 @@ func against[R comparable](l *Latest, table, name string, has R, wants func(*det
 	return l.compare(table, name, gone, err, func() *Difference { return differs(table, name, has, Entry[R]{want, l.Index}) })
 }
 
-// againstOrNone is against for a row that may be missing, for which absent stands.
+// againstOrNone is against for a row that may be missing; absent then replaces it.
 func againstOrNone[R comparable](l *Latest, table, name string, has, absent R, wants func(*details) R) *Difference {
 	if l == nil && has == absent {
 		return nil

@@ -16,7 +16,7 @@ func (d *details) suspension() Suspension {
 	return Suspension{SuspendedAt: d.SuspendedAt, Reason: valueOf(d.Reason)}
 }
 
-// Suspension compares a suspension; the zero one stands for a row that is missing.
+// Suspension compares a suspension; the zero one means a missing row.
 func (l *Latest) Suspension(has Suspension) *Difference {
 	return againstOrNone(l, TableSuspension, "", has, Suspension{}, (*details).suspension)
 }
@@ -45,7 +45,7 @@ type Quota struct {
 	MaxBytes   int64 `json:"maxBytes"`
 }
 
-// ServersQuota stands for the quota that a server has for companies without their own.
+// ServersQuota means the quota that a server has for companies without their own.
 const ServersQuota = -1
 
 func (d *details) quota() Quota {
@@ -59,7 +59,7 @@ func orServers(n *int64) int64 {
 	return *n
 }
 
-// Quota compares a quota; the server's stands for a row that is missing.
+// Quota compares a quota; the server's means a missing row.
 func (l *Latest) Quota(has Quota) *Difference {
 	return againstOrNone(l, TableQuota, "", has, Quota{ServersQuota, ServersQuota}, (*details).quota)
 }

@@ -29,8 +29,8 @@ func (d *details) passport() (p Passport, err error) {
 // DisabledReason is the reason of the revocations that come with an agent's disabling.
 const DisabledReason = "the agent was disabled"
 
-// Passport returns how a passport must stand, and says whether it may stand unrevoked as well: when
-// its agent was disabled, it had expired.
+// Passport returns the row that a passport must have, and reports whether it may also be unrevoked:
+// when its agent was disabled, it had expired.
 func (s *State) Passport(jti string) (e Entry[Passport], orUnrevoked, is bool) {
 	e, is = s.Passports[jti]
 	if !is || e.Row.RevokedAt != "" {
@@ -60,9 +60,9 @@ func (c Comparison) passport(jti string, has Passport) *Difference {
 	return c.state.Passports.take(TablePassport, jti, has)
 }
 
-// PassportsGone returns the Unix time of which it is said that a passport which expired by then may
-// be gone from its table: a day before the newest record of its company. So whether a row may be
-// missing follows from the logs alone, whatever a clock says.
+// PassportsGone returns a Unix time: a passport that expired by then may be gone from its table: a
+// day before the newest record of its company. So whether a row may be missing follows from the
+// logs alone, whatever a clock says.
 func PassportsGone(newest time.Time) int64 { return newest.Add(-24 * time.Hour).Unix() }
 
 // Passport compares a passport; disabled is the first disabling of its agent after l, nil for none.
@@ -76,7 +76,7 @@ func (l *Latest) Passport(jti string, has Passport, disabled *Latest) *Differenc
 	case l.ActionType == "passport.issued":
 		want, err = l.Payload.passport()
 	case l.ActionType == "passport.revoked":
-		// it says no more, and nobody asks more of what is revoked
+		// it has no more details, and a revoked row needs none
 		want = has
 		want.AgentID, want.RevokedAt, want.Reason = l.Payload.AgentID, l.Payload.RevokedAt, TextOf(l.Payload.Reason)
 	default:

@@ -11,12 +11,13 @@ type Policy struct {
 	Attest string `json:"attest"` // any or key; "" for any
 }
 
-// Policy compares a policy; the zero one stands for a row that is missing.
+// Policy compares a policy; the zero one means a missing row.
 func (l *Latest) Policy(agentID string, has Policy) *Difference {
 	return againstOrNone(l, TablePolicy, agentID, has, Policy{}, func(d *details) Policy { return Policy{d.Attest} })
 }
 
-// CompanyPolicy is what the company's admins have decided for the whole company, beside Policy.
+// CompanyPolicy is what the company's admins have decided for the whole company, in addition to
+// Policy.
 type CompanyPolicy struct {
 	// for which tokens may be exchanged: a JSON array in the form of RFC 8785; "" for none
 	ExchangeAudiences string `json:"exchangeAudiences"`
@@ -30,8 +31,8 @@ func (d *details) companyPolicy() CompanyPolicy {
 	return CompanyPolicy{ExchangeAudiences: list(d.ExchangeAudiences)}
 }
 
-// CompanyPolicy compares the policy of the company that is beside that of its agents; the zero one
-// stands for a row that is missing.
+// CompanyPolicy compares the policy of the company itself, separate from that of its agents; the
+// zero one means a missing row.
 func (l *Latest) CompanyPolicy(has CompanyPolicy) *Difference {
 	return againstOrNone(l, TableCompanyPolicy, "", has, CompanyPolicy{}, (*details).companyPolicy)
 }

@@ -2,8 +2,7 @@
 //
 // Every change of rights has a control record, written in the transaction of its rows. So the rows
 // that the service obeys follow from the records: State applies a log's records in their order, and
-// holds then each row as it must stand. What writes the rows, and what reads them, is package
-// store; here is no SQL.
+// then has each row as it must be. Package store writes and reads the rows; here is no SQL.
 //
 // A log that begins with company.registered knows everything of its company. A company that is
 // older than its control log has rows that no record tells of; a start adopts them once, with a
@@ -50,7 +49,7 @@ type State struct {
 	Federations Rows[Federation] // by name
 	Policies    Rows[Policy]     // by agentId, "" for the company's
 	Suspensions Rows[Suspension] // the company's alone, by "", as in the next two
-	// beside the company's in Policies
+	// in addition to the company's in Policies
 	CompanyPolicies Rows[CompanyPolicy]
 	Quotas          Rows[Quota]
 	Settings        map[string]string // that bear on trust
@@ -88,7 +87,7 @@ type table struct {
 	name    string
 	subject string // of control records about a row, before its name
 	rows    rows
-	// a row may have the name "", which stands for the company
+	// a row may have the name "", which means the company
 	ofCompany bool
 }
 

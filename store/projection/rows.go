@@ -72,7 +72,7 @@ type Entry[R comparable] struct {
 }
 
 // Tables that no record of the control log is about, as differences name them. The names of the
-// others are beside their rows.
+// others are declared with their rows.
 const (
 	// these follow from the records of the actions
 	TableName    = "idempotency_key"

@@ -21,7 +21,7 @@ type SigningKey struct {
 // may be valid still.
 func (s *State) rotated(index int64, timestamp string, d *details) error {
 	ended := d.EndedAt
-	if ended == "" { // a record of before it said so
+	if ended == "" { // a record of a version that did not record it
 		ended, s.endedBy[s.current] = timestamp, true
 	}
 	next := Entry[SigningKey]{Index: index}
@@ -79,7 +79,7 @@ type KeyOrigin struct {
 	Fingerprint string
 	// the row as it was adopted; nil for a key that a registration or a rotation brought
 	Adopted *SigningKey
-	// when the key before ended: at the latest, where Exact does not hold; "" where nobody knows
+	// when the key before ended: at the latest, where Exact does not hold; "" where it is unknown
 	PreviousEnded string
 	Exact         bool
 	Compromised   bool // the rotation was one after a theft

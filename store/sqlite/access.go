@@ -15,7 +15,7 @@ import (
 // exist yet, or change its content: ErrRefused. warning, if any, is about who can read it.
 //
 // A folder that others may write is refused even with the sticky bit, like /tmp: SQLite uses a log
-// or a journal beside the database, whoever has put it there.
+// or a journal next to the database, regardless of who created it.
 func CheckAccess(path string) (warning string, err error) {
 	if err := CheckLinks(path); err != nil {
 		return "", err
@@ -23,8 +23,8 @@ func CheckAccess(path string) (warning string, err error) {
 	return CheckRights(path)
 }
 
-// ofDatabase yields the database at path and the files that SQLite lays beside it, as far as they
-// exist.
+// ofDatabase yields the database at path and the files that SQLite creates next to it, as far as
+// they exist.
 func ofDatabase(path string, yield func(name string, info fs.FileInfo) error) error {
 	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
 		info, err := os.Lstat(path + suffix)

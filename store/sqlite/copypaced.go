@@ -41,7 +41,7 @@ func CopyPaced(ctx context.Context, c *sql.Conn, path string, paced func(done, t
 		if !ok {
 			return fmt.Errorf("the driver %T has no backup", driver)
 		}
-		// Nobody needs the copy after a crash, so it has no journal and is synced by its reader.
+		// The copy is useless after a crash, so it has no journal and is synced by its reader.
 		b, err := source.NewBackup(Address(path, ModeEdit+"&_pragma=journal_mode(off)&_pragma=synchronous(off)"))
 		if err != nil {
 			return err
@@ -67,7 +67,7 @@ func CopyPaced(ctx context.Context, c *sql.Conn, path string, paced func(done, t
 }
 
 // leaveWAL makes a database without a write-ahead log one with a rollback journal, which is read
-// without files beside it. These two bytes of the header are all that differs
+// without further files. These two bytes of the header are all that differs
 // (https://www.sqlite.org/fileformat.html, 1.3.3), and SQLite would sync the whole file for them.
 func leaveWAL(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)

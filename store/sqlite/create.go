@@ -6,7 +6,7 @@ import (
 )
 
 // Create creates a database at path, where no file or an empty one exists, with a schema and the
-// rows of its table setting. It builds the database beside path and then renames it, so that a
+// rows of its table setting. It builds the database next to path and then renames it, so that a
 // crash leaves no database or a complete one. It returns ErrRefused.
 func Create(ctx context.Context, path, schema string, settings map[string]string) error {
 	if left := Leftovers(path); len(left) > 0 {

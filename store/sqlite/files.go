@@ -112,8 +112,8 @@ func (f *Files) judge(path string, same bool, err error) error {
 // Changed returns the ErrFileChanged that Look found, or nil.
 func (f *Files) Changed() error { return f.changed }
 
-// Untouched reports whether nobody else has written the database since it was last in place:
-// neither the file itself nor, if the system reveals its new name, a log beside that.
+// Untouched reports whether no other process has written the database since it was last in place:
+// neither the file itself nor, if the system reveals its new name, a log next to it.
 func (f *Files) Untouched() bool {
 	now, err := f.open.Stat()
 	if err != nil || !now.ModTime().Equal(f.db.ModTime()) || now.Size() != f.db.Size() {

@@ -44,7 +44,7 @@ func TestFilesOutOfTheirPlace(t *testing.T) {
 	}
 }
 
-// A log of another database in place of ours is not removed.
+// A log of another database in place of this one's is not removed.
 func TestForeignWALIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.db")

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Reliance is what a file system is good for under a database: SQLite needs locks that hold, pages
-// of the index of the write-ahead log that all processes share, and a flush that reaches a disk.
+// Reliance is what a file system guarantees for a database: SQLite needs locks that hold, pages of
+// the index of the write-ahead log that all processes share, and a flush that reaches a disk.
 type Reliance int
 
 const (
@@ -97,7 +97,7 @@ func CheckFileSystem(path string, allowNetwork bool) (warning string, err error)
 		f, err = FileSystemOf(filepath.Dir(path))
 	}
 	if err != nil {
-		return "", nil // whoever opens the file says what is wrong with its path
+		return "", nil // opening the file reports what is wrong with its path
 	}
 	return f.judge(path, allowNetwork)
 }

@@ -56,7 +56,7 @@ func (h Header) IsSQLite() bool { return bytes.HasPrefix(h, []byte(magic)) }
 // Whole reports whether the header is complete, which the methods below require.
 func (h Header) Whole() bool { return len(h) == headerSize }
 
-// Application returns the application ID, which is ApplicationID for a database of ours.
+// Application returns the application ID, which is ApplicationID for a database of attestd.
 func (h Header) Application() uint32 { return binary.BigEndian.Uint32(h[applicationsAt:]) }
 
 // UserVersion returns the schema version. The write-ahead log may have a newer one.

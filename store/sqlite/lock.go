@@ -11,7 +11,7 @@ import (
 // Lock makes this process the only server of a database. Two servers would each trust their own
 // heads.
 //
-// It consists of two locks. The lock on a file beside the database applies to the name, and works
+// It consists of two locks. The lock on a file next to the database applies to the name, and works
 // before the database exists. The lock on the database itself applies to the inode, so that a hard
 // link, a moved file or a removed lock file does not bypass it. On systems without such a lock,
 // only the name is locked.
@@ -21,7 +21,7 @@ type Lock struct {
 	file *os.File
 }
 
-// LockName locks the name path with a file beside it, or returns ErrInUse. The lock file is never
+// LockName locks the name path with a file next to it, or returns ErrInUse. The lock file is never
 // removed, because a third process could then lock a new file while a second one waits for the
 // removed one.
 func LockName(path string) (*Lock, error) {
@@ -78,7 +78,7 @@ func openLocked(path string) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// LockAlone locks a file of ours that is still being written, so that others can see whether its
+// LockAlone locks a file that this process is still writing, so that others can see whether its
 // writer lives. It returns ErrInUse if another process has locked it. On systems without such a
 // lock, isLocked is false.
 func LockAlone(path string) (release func(), isLocked bool, err error) {

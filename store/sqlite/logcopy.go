@@ -41,8 +41,8 @@ type logCopy struct {
 	comparedAt time.Time
 }
 
-// openLogCopy returns nil if the system does not allow opening these files beside SQLite, or if
-// they do not exist.
+// openLogCopy returns nil if the system does not allow opening these files while SQLite has them
+// open, or if they do not exist.
 func openLogCopy(path string) *logCopy {
 	if runtime.GOOS == "windows" {
 		return nil

@@ -21,9 +21,9 @@ func InspectMode(path string) (Mode, error) {
 	return ReadMode(path)
 }
 
-// ReadMode returns the mode for reading the file at path, beside a server or without one. SQLite
-// needs a log and an index beside the file, and creates them. If the folder is read-only, a file at
-// rest is read without them, and one that a killed server has left is ErrRefused.
+// ReadMode returns the mode for reading the file at path, with or without a server. SQLite needs a
+// log and an index next to the file, and creates them. If the folder is read-only, a file at rest
+// is read without them, and one that a killed server has left is ErrRefused.
 func ReadMode(path string) (Mode, error) {
 	if writable(filepath.Dir(path)) {
 		return ModeRead, nil

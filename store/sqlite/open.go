@@ -30,9 +30,9 @@ const (
 	// for the only connection that writes; sets WAL again on a copied or restored file
 	ModeWriter Mode = "_journal_mode=WAL&_pragma=journal_size_limit(" + logLimit + ")"
 	ModeCreate Mode = "mode=rw&_journal_mode=DELETE"
-	ModeReader Mode = "mode=rw&_query_only=1" // beside the writer of this process
-	ModeRead   Mode = "mode=ro"               // beside a writer elsewhere, or none
-	// reads an immutable file, and creates nothing beside it
+	ModeReader Mode = "mode=rw&_query_only=1" // while this process writes
+	ModeRead   Mode = "mode=ro"               // with or without another writer
+	// reads an immutable file, and creates no other file
 	ModeRest Mode = ModeRead + "&immutable=1"
 	ModeEdit Mode = "mode=rw" // keeps the journal mode of the file
 )

@@ -8,9 +8,9 @@ import (
 	"os"
 )
 
-// Retire ensures that nobody has the database at path open, and that its journals are gone, because
-// SQLite would apply the write-ahead log of the old database to the new one. isReadable means that
-// SQLite can open the database. It returns ErrInUse.
+// Retire ensures that no process has the database at path open, and that its journals are gone,
+// because SQLite would apply the write-ahead log of the old database to the new one. isReadable
+// means that SQLite can open the database. It returns ErrInUse.
 //
 // To leave WAL mode, SQLite locks the file exclusively, checkpoints the log and deletes it. So a
 // crash before the new file is in place leaves the old database intact.

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// ProbeRoom writes size bytes beside the database at path, syncs them, and removes them.
+// ProbeRoom writes size bytes next to the database at path, syncs them, and removes them.
 func ProbeRoom(path string, size int) error {
 	// Sweep removes a file with this name if the process is killed.
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp-*")

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Temp is an unfinished database beside its destination. It is locked while its process lives, so
+// Temp is an unfinished database next to its destination. It is locked while its process lives, so
 // that those that killed processes have left can be recognized.
 type Temp struct {
 	Path string
@@ -102,7 +102,7 @@ func Abandoned(dir string) (paths []string) {
 	return paths
 }
 
-// unfinished reports whether the file at path is a database of ours, or the beginning of one,
+// unfinished reports whether the file at path is a database of attestd, or the beginning of one,
 // because SQLite writes the first page last.
 func unfinished(path string) bool {
 	header, err := ReadHeader(path)
@@ -117,7 +117,7 @@ func unfinished(path string) bool {
 	return true
 }
 
-// Leftovers lists the journals beside path. SQLite would apply the journal of an earlier database
+// Leftovers lists the journals next to path. SQLite would apply the journal of an earlier database
 // to any file that is put at path.
 func Leftovers(path string) (found []string) {
 	for _, suffix := range []string{"-wal", "-journal"} {

@@ -133,7 +133,7 @@ func Replace(t testing.TB, name, by string) {
 	}
 }
 
-// Heads returns the path of the head file of a database from New or Copy: beside a file, otherwise
+// Heads returns the path of the head file of a database from New or Copy: next to a file, otherwise
 // in the folder of its test. It returns "" for other server databases.
 func Heads(name string) string {
 	if folder, ok := folders.Load(name); ok {

@@ -23,8 +23,7 @@ type File struct {
 }
 
 // NewFile returns the file at path, which need not exist. The MAC's key derives from master, or if
-// it is nil from a key file beside, whose name is path with .key. program is the version of
-// attestd.
+// it is nil from a key file, whose name is path with .key. program is the version of attestd.
 func NewFile(path string, master *sealing.Master, database [16]byte, program string) *File {
 	return &File{path, master, database, program}
 }

@@ -1,4 +1,4 @@
-// Package verified stores, beside the head file and outside the database, what a server has
+// Package verified stores, next to the head file and outside the database, what a server has
 // verified of each log. So the first verification after a start reads and hashes every row, as each
 // one does, and checks only those signatures that were never checked. The package does not use SQL.
 //
@@ -15,7 +15,7 @@
 //
 //	magic     "attestd verified 1\n"
 //	database  16 bytes, its ID
-//	program   32 bytes, SHA-256 of the version of attestd: another one verifies everything anew
+//	program   32 bytes, SHA-256 of the version of attestd: another one verifies everything again
 //	since     8 bytes: every log has been verified since that time
 //	passes    2 times 40 bytes, the current pass and the last complete one: times of begin and end,
 //	          company reached, companies failed, companies that could not be read
@@ -129,7 +129,7 @@ func seal(b, key []byte) []byte {
 	return mac.Sum(b)
 }
 
-// open checks the MAC and returns what stands before it.
+// open checks the MAC and returns what precedes it.
 func open(b, key []byte) ([]byte, error) {
 	if len(b) < headerSize+sha256.Size || len(b) > maxSize {
 		return nil, fmt.Errorf("%w: it has %d bytes", ErrInvalid, len(b))

@@ -155,7 +155,7 @@ func TestForeignFileIsRefused(t *testing.T) {
 	}
 }
 
-// Whoever may write the folder, or read the key, may have written the file.
+// Any user who may write the folder, or read the key, may have written the file.
 func TestFileThatOthersMayHaveWrittenIsRefused(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -34,7 +34,7 @@ const (
 type BucketOptions struct {
 	Endpoint                           string // URL; "" for AWS
 	Region                             string
-	PathStyle                          bool // the bucket stands in the path, and not in the host
+	PathStyle                          bool // the bucket is in the path, and not in the host
 	AllowHTTP                          bool // also to machines other than this one
 	AccessKey, SecretKey, SessionToken string
 	Roots                              *x509.CertPool // nil for the system's
@@ -197,7 +197,7 @@ func (b *Bucket) Write(ctx context.Context, name string, r io.Reader, size int64
 		s.Lock, s.RetainUntil = strings.ToLower(string(b.lock)), b.options.Now().UTC().Add(b.options.LockFor+time.Second).Truncate(time.Second)
 		o.Mode, o.RetainUntilDate = b.lock, s.RetainUntil
 	}
-	// What is sent stands in memory, so that it can be sent again.
+	// The request body is held in memory, so that it can be sent again.
 	o.PartSize = uint64(max(partSize, size/mostParts))
 	start, err := io.ReadAll(io.LimitReader(r, partSize))
 	if err != nil {

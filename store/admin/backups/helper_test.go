@@ -149,7 +149,7 @@ func restored(t testing.TB, p backups.Place, name string, identities ...age.Iden
 	return head.Length
 }
 
-// nothingLeft fails if temporary copies are left beside the database.
+// nothingLeft fails if temporary copies are left next to the database.
 func (l *live) nothingLeft(t testing.TB) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(l.path))

@@ -160,8 +160,8 @@ func Verify(ctx context.Context, p Place, l Listed, temp string, o Options) (err
 const verifyPattern = "attestd-verify-*"
 
 // VerifyFolder returns the folder at path for the copies of Verify, or for "" a new one of its own:
-// SQLite uses a journal beside a database, whoever has put it there. It removes what killed
-// processes have left. The caller MUST call remove.
+// SQLite uses a journal next to a database, regardless of who created it. It removes files that
+// killed processes have left. The caller MUST call remove.
 func VerifyFolder(path string) (dir string, remove func(), err error) {
 	if path != "" {
 		if dir, err = db.Absolute(path); err != nil {

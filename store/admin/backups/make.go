@@ -54,8 +54,8 @@ type Made struct {
 	Left []string `json:"left,omitempty"`
 }
 
-// Make makes a backup of the database at path, beside a running server or without one. When it
-// returns an error, no backup was removed, and nothing that it has written counts as a backup.
+// Make makes a backup of the database at path, with or without a running server. When it returns an
+// error, no backup was removed, and nothing that it has written counts as a backup.
 func Make(ctx context.Context, path string, to Place, o Options) (m Made, err error) {
 	if o.Progress == nil {
 		o.Progress = func(string, int64, int64) {}
@@ -212,7 +212,7 @@ func (b *making) checkHeadFile(ctx context.Context, source *store.Store) error {
 		return nil
 	}
 	err := source.Rollback.Check(ctx, b.Heads)
-	// What a witness signs stands in its head file a moment before it is in the database.
+	// A tree that a witness signs is in its head file a moment before it is in the database.
 	for range 3 {
 		if cosigner := (*store.CosignerError)(nil); !errors.As(err, &cosigner) {
 			break

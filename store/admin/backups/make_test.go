@@ -19,8 +19,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// A backup beside a server that writes is read back, verified and restored, in every place, in
-// plaintext and encrypted, and has at least the records from before its beginning.
+// A backup of a database that a server writes is read back, verified and restored, in every place,
+// in plaintext and encrypted. It has at least the records from before its beginning.
 func TestBackupIsReadBackVerifiedAndRestored(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -67,7 +67,7 @@ func TestBackupIsReadBackVerifiedAndRestored(t *testing.T) {
 	l.nothingLeft(t)
 }
 
-// Nobody without a secret key of a recipient reads a backup or restores it.
+// Without a secret key of a recipient, a backup cannot be read or restored.
 func TestEncryptedBackupNeedsIdentity(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()

@@ -33,7 +33,7 @@ const (
 	verifiedBefore = "before-encryption"
 )
 
-// Manifest is written beside a backup when that has been verified. A backup without one is
+// Manifest is written next to a backup when that has been verified. A backup without one is
 // unfinished.
 type Manifest struct {
 	Form     string    `json:"form"`

@@ -18,7 +18,7 @@ import (
 type Name struct {
 	Database headfile.ID
 	// Number of the backup, one more than that of any before it in its place: backups are in the
-	// order of their numbers, whatever a clock said.
+	// order of their numbers, regardless of clocks.
 	Number    int
 	Time      time.Time // of its beginning, in seconds
 	Nonce     [4]byte   // tells apart what two servers make at the same moment

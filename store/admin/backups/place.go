@@ -2,10 +2,10 @@
 // there are recipients, lists and verifies them there, removes old ones, and fetches one for a
 // restore.
 //
-// A backup is a copy of the database under a name of its own (Name), and a manifest beside it,
-// which is written last. So it counts as done when it was read back from its place and verified.
-// What has no manifest is unfinished. Nothing is removed but unfinished and old backups of the same
-// database, found by their names and manifests, and nothing before a newer backup is done.
+// A backup is a copy of the database under a name of its own (Name), and a manifest next to it,
+// which is written last. So it counts as done when it was read back from its place and verified. A
+// backup without a manifest is unfinished. Only unfinished and old backups of the same database are
+// removed, found by their names and manifests, and only after a newer backup is done.
 package backups
 
 import (

@@ -49,9 +49,9 @@ func (b *making) sweep(ctx context.Context, id headfile.ID) (err error) {
 	return nil
 }
 
-// prune removes old backups of the same database beyond the newest that are to be kept. Only those
-// whose manifest and size are as they were count. It leaves a backup that is locked, or that has
-// what the database now lacks, and says why. Old is what has a lower number than this backup.
+// prune removes old backups of the same database beyond the newest that are to be retained. Only
+// those whose manifest and size are as they were count. It leaves a backup that is locked, or that
+// has what the database now lacks, and says why. Old is what has a lower number than this backup.
 func (b *making) prune(ctx context.Context) (removed, left []string) {
 	if b.Keep <= 0 {
 		return nil, nil

@@ -12,8 +12,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// Only the newest backups are kept, by their numbers: a clock that was ahead once changes nothing.
-// Backups of other databases and unfinished ones do not count.
+// Only the newest backups are retained, by their numbers: a clock that was ahead once changes
+// nothing. Backups of other databases and unfinished ones do not count.
 func TestNewestBackupsAreKept(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -104,7 +104,7 @@ func TestLockedBackupIsRemovedLater(t *testing.T) {
 	}
 }
 
-// What a killed backup has left is removed by the next one: at once where nobody writes it any
+// What a killed backup has left is removed by the next one: at once where it has no writer any
 // more, and a day later where that cannot be seen.
 func TestUnfinishedBackupsAreRemoved(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)

@@ -50,8 +50,8 @@ func (b *making) verify(ctx context.Context) error {
 	return nil
 }
 
-// verifyDatabase verifies the database at path, which nobody else writes, and returns it open, with
-// its heads.
+// verifyDatabase verifies the database at path, which has no other writer, and returns it open,
+// with its heads.
 func verifyDatabase(ctx context.Context, path, schema string, progress func(string, int64, int64)) (_ *store.Store, heads []headfile.Head, err error) {
 	s, err := store.OpenReadOnly(ctx, path)
 	if err != nil {

@@ -130,7 +130,7 @@ func TestVersityGateway(t *testing.T) {
 			t.Errorf("%s: done after the kill: %v", bucket, names)
 		}
 	}
-	// whoever exchanges an object leaves the version that was locked
+	// replacing an object leaves the version that was locked
 	place := open("locked")
 	names := done(t, place)
 	_, err = client.PutObject(t.Context(), "locked", "of/attestd/"+names[0], bytes.NewReader([]byte("exchanged")), 9,

@@ -14,7 +14,7 @@ type folder struct {
 	lock *flock.Flock
 }
 
-// newFolder creates a folder, and removes those that killed tests have left beside it.
+// newFolder creates a folder, and removes its siblings that killed tests have left.
 func newFolder() (*folder, error) {
 	parent := memory()
 	if parent == "" {
