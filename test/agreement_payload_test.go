@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// plainPayloads are values at the edges of what JSON, JavaScript and Unicode can say, each kept by
-// RFC 8785 without loss.
+// plainPayloads are values at the edges of what JSON, JavaScript and Unicode can express. RFC 8785
+// preserves each without loss.
 func plainPayloads() []string {
 	values := []string{
 		`null`, `true`, `false`, `""`, `{}`, `[]`, `[[]]`, `[{}]`, `{"":{"":{}}}`, "\t[ 1 ,\r\n 2 ]", `{ "b" : 1, "a" : 2 }`,
-		// Names that are sorted, kept or lost wrongly by one language or another.
+		// Names that one language or another sorts, retains or drops wrongly.
 		`{"9":1,"10":2,"1":3,"-1":4,"01":5,"1e1":6}`,
 		`{"__proto__":{"x":1},"constructor":null,"prototype":2,"toString":3,"hasOwnProperty":4,"length":5,"toJSON":6,"valueOf":7}`,
 		`{"\u20ac":1,"\r":2,"\ufb33":3,"1":4,"\ud83d\ude00":5,"\u0080":6,"\u00f6":7}`,

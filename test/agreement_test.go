@@ -66,8 +66,8 @@ type evidence struct {
 	Statuses []status
 }
 
-// sentRecord is an attestation as it was asked for, and as it was answered, told by the chain and
-// proved. They are texts, so that not even their spelling is lost on the way.
+// sentRecord is an attestation as it was requested, answered, read from the chain and proved. All
+// are texts, so that no difference in spelling is lost.
 type sentRecord struct {
 	AgentID, ActionType, Payload string // Payload is JSON
 	Delegation                   *token // the token that was handed in

@@ -24,8 +24,8 @@ func fill(t *testing.T, c *client, n int) {
 	}
 }
 
-// An archive that is killed at any moment leaves nothing with its name, or an archive that holds;
-// the same command makes it afterwards, beside a server that appends.
+// An archive command that is killed at any moment leaves no file with its name, or an archive that
+// verifies; the same command makes it afterwards, while a server appends.
 func TestKilledArchiveLeavesNone(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()

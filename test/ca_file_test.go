@@ -54,7 +54,7 @@ func newPrivateService(t *testing.T) *privateService {
 	return p
 }
 
-// missing returns which of the names nobody has asked for.
+// missing returns the names that were not requested.
 func (p *privateService) missing(names ...string) (list []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -203,7 +203,7 @@ func TestCheckersTakeTheKeysThatAreStored(t *testing.T) {
 				}
 				var out, log strings.Builder
 				cmd.Stdout, cmd.Stderr = &out, &log
-				_ = cmd.Run() // the status is judged
+				_ = cmd.Run() // the exit status is compared
 				says := out.String()
 				if test.status == refused {
 					if says = log.String(); out.Len() > 0 {

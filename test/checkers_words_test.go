@@ -144,7 +144,7 @@ func wordFiles(t *testing.T, dir string) (cases []wordCase) {
 	return cases
 }
 
-// said is what a checker says of a file.
+// said is the output of a checker for a file.
 type said struct {
 	status int // of the exit; -1 of the console
 	lines  []string
@@ -280,8 +280,8 @@ func TestCheckersSpeakTheSameWords(t *testing.T) {
 	}
 }
 
-// compare writes what the checkers say of a file, each verdict beside the others, and demands that
-// those that have a verdict agree.
+// compare writes the verdicts of the checkers on a file next to one another, and demands that those
+// that have a verdict agree.
 func (c *wordCase) compare(t *testing.T, table *strings.Builder, all map[string]said) {
 	t.Helper()
 	statuses := map[string]int{"": 2, "holds": 0, "holds, key not confirmed": 5, "pruned": 5}
@@ -420,7 +420,7 @@ func TestCheckPyNamesMissingPackage(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	python := testenv.Path(t, "python3")
-	dir := t.TempDir() // a package of this name that cannot be imported stands before any other
+	dir := t.TempDir() // a broken package of this name comes before any other
 	must(t, os.WriteFile(filepath.Join(dir, "cryptography.py"), []byte(`raise ImportError("No module named 'cryptography'")`), 0o600))
 	cmd := exec.CommandContext(t.Context(), python, "../sdk/python/attestd/check.py", "../chain/evidence/testdata/small.json", "--key", sampleKey)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+dir)

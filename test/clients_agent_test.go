@@ -126,7 +126,7 @@ func TestGoClientIsAnAgent(t *testing.T) {
 	}
 }
 
-// What the Go client signs beside a delegation token is what the service makes of the token, so
+// The Go client signs the same members for a delegation token that the service derives from it, so
 // that the record is accepted, whether the token was issued or exchanged.
 func TestGoClientSignsDelegations(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)

@@ -27,7 +27,7 @@ type liar struct {
 	server atomic.Pointer[url.URL]
 }
 
-// stands puts the liar in front of a server, whose address it is from then on.
+// stands puts the liar in front of a server, whose address it has from then on.
 func (l *liar) stands(t *testing.T, s *service) {
 	t.Helper()
 	at, err := url.Parse(s.URL)

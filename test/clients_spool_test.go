@@ -14,8 +14,8 @@ import (
 // kills returns how often a spool's process is killed.
 func kills() int { return testenv.Rounds(8, 130) }
 
-// A process that fills a spool and sends it is killed at random moments, by SIGKILL: what it was
-// told to be safe on disk is in the chain at the end, and nothing is there twice.
+// A process that fills a spool and sends it is killed at random moments, by SIGKILL: what the
+// client called safe on disk is in the chain at the end, and nothing is there twice.
 func TestClientSpoolsSurviveKills(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	othersRun(t)

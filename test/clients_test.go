@@ -24,7 +24,7 @@ import (
 
 const typescript = "../sdk/typescript"
 
-// builtClient demands that the TypeScript client is built of what stands there now.
+// builtClient demands that the TypeScript client is built from the current sources.
 func builtClient(t *testing.T) {
 	t.Helper()
 	built, err := os.Stat(typescript + "/dist/index.js")

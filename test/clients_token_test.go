@@ -8,10 +8,10 @@ import (
 	"attestd/store/storetest"
 )
 
-// The TypeScript and Python clients repeat the nonce that the service demands, at sign-in and
-// beside each token, for reads and long answers too. Every request that is refused for its nonce is
-// sent once more, and an answer that brings the next one spares that. A service that is never
-// content is given up on.
+// The TypeScript and Python clients repeat the nonce that the service demands, at sign-in and with
+// each token, for reads and long answers too. Every request that is refused for its nonce is sent
+// once more, and an answer with the next nonce saves that. A client gives up on a service that
+// accepts no nonce.
 func TestOtherClientsRepeatNonces(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	othersRun(t)

@@ -9,7 +9,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// On PostgreSQL the doctor reads the database beside servers, asks one whether it is ready, and
+// On PostgreSQL the doctor reads the database while servers run, asks one whether it is ready, and
 // says what it cannot check. Each fault turns its line.
 func TestDoctorOnPostgres(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)

@@ -12,8 +12,8 @@ import (
 	"attestd/server/local"
 )
 
-// What takes a witness that lies, a log that the export cannot read, or an older program is said by
-// a server of the test's own, over the same socket: each turns the line of its check.
+// For a witness that lies, a log that the export cannot read, or an older program, the test has its
+// own server, over the same socket: each turns the line of its check.
 func TestDoctorShowsWhatAServerSays(t *testing.T) {
 	t.Parallel()
 	for _, said := range []struct {

@@ -115,7 +115,7 @@ func TestDoctorAsksForTheServersOwnLimits(t *testing.T) {
 	d.finds(t, "tls", "ok", "the server says: the certificate in use ends at ")
 }
 
-// A doctor beside a server under writes disturbs nothing: no write fails or is lost, the server
+// A doctor that runs while a server writes disturbs nothing: no write fails or is lost, the server
 // goes on making its checkpoints, and its files are those that it would have without a doctor.
 func TestDoctorLeavesTheServersFiles(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)

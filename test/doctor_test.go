@@ -16,7 +16,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// Where nothing is wrong, the doctor has no warning, without a server and beside one.
+// Where nothing is wrong, the doctor has no warning, with and without a running server.
 func TestDoctorFindsNothingWrong(t *testing.T) {
 	t.Parallel()
 	i := install(t)
@@ -128,7 +128,7 @@ func TestDoctorPrintsNoSecretAndNoEscapes(t *testing.T) {
 	}
 }
 
-// A socket behind which somebody else is, or nobody who answers, is said, and nothing waits for it.
+// A socket of another program, or one without an answer, is reported, and no check waits for it.
 func TestDoctorFindsAServerThatDoesNotSay(t *testing.T) {
 	t.Parallel()
 	i := install(t)

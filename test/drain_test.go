@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// From SIGTERM on a server with --drain-delay tells load balancers that it is stopping, and serves
-// whoever comes all the same. A second signal ends it at once.
+// From SIGTERM on a server with --drain-delay tells load balancers that it is stopping, and still
+// serves every request. A second signal ends it at once.
 func TestServesWhileDraining(t *testing.T) {
 	t.Parallel()
 	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--drain-delay", "10m")

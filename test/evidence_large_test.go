@@ -131,8 +131,9 @@ func largest(t *testing.T, s *signer, payload func(n int) string) int {
 	}) - 1
 }
 
-// A file of up to 64 MiB is judged within a bound on memory, whatever it is made of, and by all
-// with one verdict: files as long or as heavy as they may be, and others by a little more.
+// A file of up to 64 MiB is checked within a limit on memory, whatever it contains, and all
+// checkers give the same verdict: files as long or as heavy as they may be, and others by a little
+// more.
 func TestLargeEvidence(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	t.Parallel()
@@ -142,7 +143,7 @@ func TestLargeEvidence(t *testing.T) {
 	members := func(n int) string {
 		var list strings.Builder
 		list.WriteString(`{"":0`)
-		for i := range n { // no two stand in order
+		for i := range n { // no two are in order
 			fmt.Fprintf(&list, `,"%07x":1`, i*7919%(1<<24-3))
 		}
 		return list.String() + "}"
@@ -186,7 +187,7 @@ func TestLargeEvidence(t *testing.T) {
 	}
 }
 
-// largeChecker is a command that judges a file, and the memory that it may take, in MiB.
+// largeChecker is a command that checks a file, and the memory that it may use, in MiB.
 type largeChecker struct {
 	most int64
 	args []string

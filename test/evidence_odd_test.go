@@ -60,7 +60,7 @@ type oddFile struct{ file, fingerprint string }
 
 // oddKey is a file whose key is the identity of the group: R the identity and S zero is a signature
 // by it of whatever there is. Go and OpenSSL take it; browsers need not, and noble does not.
-// Whoever publishes such a key has published a private key, and no more.
+// Publishing such a key is publishing a private key, and no more.
 func oddKey(t *testing.T) oddFile {
 	t.Helper()
 	identity := append([]byte{1}, make([]byte, 31)...)

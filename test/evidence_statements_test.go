@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// The agent's keys of the samples: each follows from the one before it. The last one is nobody's.
+// The agent's keys of the samples: each follows from the one before it. The last one belongs to no
+// agent.
 var agentKeys = [...]string{
 	"rmqQfGdG6AHIBRiK_myuURlwB-jCJkJqP1hdDDXhgag", "TPyGtlHQixXw3XXNcox5ype3veqUv0hVTe3auh_FhQs", "WhlIT0HTwF6yZDONyo6NMnrstKfPhO74Xg-5inZ6raA",
 	"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",

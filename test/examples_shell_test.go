@@ -75,7 +75,7 @@ func (w *workshop) must(t *testing.T, name string, args ...string) string {
 	return out
 }
 
-// closedPort is an address where nobody listens.
+// closedPort is an address without a listener.
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

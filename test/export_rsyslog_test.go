@@ -55,7 +55,7 @@ func TestExportToRsyslog(t *testing.T) {
 	if len(blocks) != 1 {
 		t.Fatalf("docs/operate/exports.md shows %d configurations of rsyslog", len(blocks))
 	}
-	// as it stands there, in the places of this test
+	// as it is there, with the paths of this test
 	text := strings.NewReplacer("/var/spool/rsyslog", folder, "/etc/rsyslog/ca.pem", cert, "/etc/rsyslog", folder,
 		"/var/log", folder, `port="6514"`, `address="127.0.0.1" port="`+port+`"`).Replace(blocks[0])
 	must(t, os.WriteFile(configuration, []byte(text), 0o600))

@@ -63,7 +63,7 @@ var gatewayPages = []gatewayPage{
 // of the service can tell them from an answer.
 var emptyAnswers = []gatewayPage{page("an empty 200", 200, ""), page("an empty 204", 204, ""), page("an empty 201", 201, "")}
 
-// gateway stands between clients and a server, and answers some of the requests itself.
+// gateway is between clients and a server, and answers some of the requests itself.
 type gateway struct {
 	*httptest.Server
 	proxy *httputil.ReverseProxy
@@ -73,7 +73,7 @@ type gateway struct {
 	answers  func(request int) *gatewayPage // nil hands the request on
 }
 
-// newGateway returns a gateway, which is told later what it stands before.
+// newGateway returns a gateway, whose server is set later.
 func newGateway(t *testing.T) *gateway {
 	t.Helper()
 	g := &gateway{}
@@ -296,7 +296,7 @@ func TestGatewayDecidesNothingForOtherClients(t *testing.T) {
 	}
 }
 
-// Nor does it for what runs beside an agent: hooks, commands, and the proxies of MCP servers over
+// Nor does it for what runs next to an agent: hooks, commands, and the proxies of MCP servers over
 // standard input and over HTTP, with a key of the agent and without.
 func TestGatewayDecidesNothingBesideTheAgent(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
@@ -452,7 +452,7 @@ func TestGatewayAcknowledgesNothingForReceivers(t *testing.T) {
 						t.Fatal("the endpoint is sent nothing")
 					}
 				}
-				// so that nobody waits for the next attempt
+				// so that the test does not wait for the next attempt
 				for _, step := range []string{"disable", "enable"} {
 					c.call(t, 200, "POST", "/v1/webhooks/"+hook.WebhookID+"/"+step, "", nil)
 				}

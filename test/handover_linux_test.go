@@ -136,7 +136,7 @@ type received struct {
 	t    *testing.T
 
 	mu    sync.Mutex
-	armed func() // halts who sends the next batch; nil for nobody
+	armed func() // halts the sender of the next batch; nil for none
 }
 
 func newReceived(t *testing.T) *received {
@@ -273,7 +273,7 @@ func (r *received) check(t *testing.T, key string) []lines.Part {
 	return v.Logs
 }
 
-// load appends batches of five records, one of which a webhook is told.
+// load appends batches of five records, of which a webhook gets one.
 type load struct {
 	to      atomic.Pointer[client]
 	batches atomic.Int64

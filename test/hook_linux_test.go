@@ -68,7 +68,7 @@ func reported(name, call string) []byte {
 
 // Agents wait five seconds for a hook, and most go on with the call when it has not answered. So it
 // answers before that, as --fail says, whatever it waits for: its input, a pipe at the place of a
-// file, a lock that nobody gives back, or a server that is silent.
+// file, a lock that is never released, or a server that is silent.
 func TestHookAnswersBeforeTheAgentGoesOn(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
@@ -134,7 +134,7 @@ func TestHookAnswersBeforeTheAgentGoesOn(t *testing.T) {
 }
 
 // On a full disk events of hooks are recorded while the server is up, with and without a key of the
-// agent: each once, and the user is told. With room again the session goes on where it was.
+// agent: each once, and the user gets a message. With room again the session goes on where it was.
 func TestHookOnAFullDisk(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()

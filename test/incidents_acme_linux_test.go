@@ -32,7 +32,7 @@ func (h *host) records(n int) {
 // standbyIs has the page's standby mean that of the cluster.
 func (h *host) standbyIs() { h.also["postgres://postgres@db2/postgres"] = h.cluster.Standby() }
 
-// clear removes the database and all that is beside it.
+// clear removes the database and all files next to it.
 func (h *host) clear() {
 	h.Helper()
 	must(h.T, os.RemoveAll(h.path("/var/lib/attestd")))

@@ -20,7 +20,7 @@ import (
 // calls systemd starts and stops one server as packaging/systemd does.
 type host struct {
 	*testing.T
-	root   string // stands for /
+	root   string // replaces /
 	shell  *exec.Cmd
 	in     io.Writer
 	out    *bufio.Reader
@@ -33,7 +33,7 @@ type host struct {
 	cluster *pgtest.Cluster // of the server, or nil
 	client  *client
 	reader  string            // a key that may only read, or ""
-	also    map[string]string // further names on the page and what they stand for here
+	also    map[string]string // further names on the page and what replaces them here
 }
 
 // newHost is a machine on which the package is installed, and nothing is started.
@@ -55,7 +55,7 @@ func newHost(t *testing.T) *host {
 	return h
 }
 
-// path is what a path of the page stands for.
+// path is what replaces a path of the page.
 func (h *host) path(name string) string { return filepath.Join(h.root, filepath.FromSlash(name)) }
 
 // openShell starts the shell into which everything is typed.
@@ -112,7 +112,7 @@ func (h *host) run(command string) string {
 
 const pageURL = "http://127.0.0.1:8080"
 
-// here replaces what the page names by what stands for it here.
+// here replaces what the page names by its counterpart in the test.
 func (h *host) here(text string) string {
 	if h.server != nil {
 		text = strings.ReplaceAll(text, pageURL, h.server.URL)
@@ -209,7 +209,7 @@ func (h *host) systemctl(where string, args []string) {
 	}
 }
 
-// systemdRun stands in for systemd-run: it runs the command, with the credentials beside it.
+// systemdRun replaces systemd-run: it runs the command, with its credentials.
 const systemdRun = `#!/bin/bash
 CREDENTIALS_DIRECTORY=$(mktemp -d -p ROOT/run)
 while :; do

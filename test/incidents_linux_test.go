@@ -7,8 +7,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// Each recipe of the pages of incidents is typed as it stands there, after its fault was made for
-// real, and prints what the page says.
+// Each recipe of the pages of incidents is typed as printed, after its fault was really caused, and
+// prints what the page says.
 func TestIncidentRecipes(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.Curl)
 	storetest.AboutFile(t)

@@ -24,7 +24,7 @@ func incidentsPages(t *testing.T) []string {
 //     for any lines. A command that fails is followed by "echo $?";
 //   - a block of the language log: lines that must be in the server's log;
 //   - a comment "<!-- test: NAME ARG… -->", which readers do not see: the fault that the recipe is
-//     about, or what else happens while nobody types. See faults.
+//     about, or what else happens between commands. See faults.
 type recipe struct {
 	page  string
 	title string
@@ -57,7 +57,7 @@ func recipes(t *testing.T) (list []recipe) {
 	return list
 }
 
-// recipesOf reads a page: what stands above its first section, and each section.
+// recipesOf reads a page: what is above its first section, and each section.
 func recipesOf(t *testing.T, page string) (list []recipe) {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -91,7 +91,7 @@ func recipesOf(t *testing.T, page string) (list []recipe) {
 	return list
 }
 
-// pattern is a regular expression of what the lines of the page stand for.
+// pattern is a regular expression for the lines of the page.
 func pattern(lines ...string) string {
 	var b strings.Builder
 	for _, line := range lines {

@@ -20,7 +20,7 @@ import (
 )
 
 // Ctrl-C in the midst of a backup or a restore leaves no part of a copy behind: it would hold
-// private keys that nobody looks after.
+// private keys that no operator protects.
 func TestInterruptedCopyLeavesNoFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -10,9 +10,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// The package jose, which is none of ours, verifies the tokens of old and new keys with its remote
-// JWK set: over three rotations each until it expires, where a client that holds the old set finds
-// the new key by itself, and none of before a key was declared compromised.
+// The third-party package jose verifies the tokens of old and new keys with its remote JWK set.
+// Over three rotations it verifies each until it expires, and a client that holds the old set finds
+// the new key by itself. It verifies none from before a key was declared compromised.
 func TestJoseFollowsRotations(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()

@@ -89,7 +89,7 @@ func startAndKill(t *testing.T, db, stream string, after time.Duration) {
 	killer.Stop()
 }
 
-// writers make changes of each kind beside a load of records, until the server is gone.
+// writers make changes of each kind during a load of records, until the server is gone.
 type writers struct {
 	*attack
 	round     int
@@ -225,8 +225,8 @@ func (w *writers) company(n int) bool {
 	return ok && n < 1
 }
 
-// acknowledged returns what acme's control log must contain: the noted changes, and the keys and
-// passports of the ledger.
+// acknowledged returns what acme's control log must contain: the acknowledged changes, and the keys
+// and passports of the ledger.
 func (w *writers) acknowledged() map[string]bool {
 	known := map[string]bool{}
 	for what := range w.changed {

@@ -37,7 +37,7 @@ func exportedLines(t *testing.T, key string, records int64, files ...string) {
 }
 
 // An exporter that is killed at any moment loses nothing and writes nothing wrong: the one inside
-// the server, and one beside it.
+// the server, and one in its own process.
 func TestKilledExporterLosesNothing(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()

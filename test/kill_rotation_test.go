@@ -25,8 +25,8 @@ func signingKeys(t *testing.T, c *client) []signingKey {
 	return list.Keys
 }
 
-// A rotation at the command line that is killed at any moment is whole or absent, and whole when it
-// has said so.
+// A rotation at the command line that is killed at any moment is complete or absent, and complete
+// once it has reported success.
 func TestKilledRotationIsAtomic(t *testing.T) {
 	t.Parallel()
 	rounds := testenv.Rounds(2, 50)

@@ -347,7 +347,7 @@ func foreignDelegation() string {
 
 // sessioner is a program that signs in one session as fast as it can, from several goroutines, or
 // sends all that is left and ends that session. Each tenth attestation is one that the service
-// refuses. It is told the file of the key, and a folder.
+// refuses. Its arguments are the file of the key, and a folder.
 func sessioner() {
 	fail := func(err error) {
 		if err != nil && !errors.As(err, new(*spool.ApartError)) && !errors.As(err, new(*spool.RefusedError)) {

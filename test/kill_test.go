@@ -14,7 +14,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// A server that is killed at any moment has kept all that it has acknowledged: records, byte for
+// A server that is killed at any moment has stored all that it has acknowledged: records, byte for
 // byte, revocations, deletions of keys, and new signing keys. Every round kills the next server on
 // the same file.
 func TestKilledServerLosesNothing(t *testing.T) {
@@ -57,13 +57,13 @@ func moments(onFile, onPostgres int64) int64 {
 	return onFile
 }
 
-// ledger is what the clients have been told.
+// ledger is what the server has acknowledged to the clients.
 type ledger struct {
 	mu       sync.Mutex
 	records  map[int64]string // by index, as they were answered
-	revoked  map[string]bool  // by jti; false where nobody has asked for it
+	revoked  map[string]bool  // by jti; false where it was not requested
 	deleted  map[string]bool  // keys
-	kept     map[string]bool  // keys that nobody has asked to delete
+	kept     map[string]bool  // keys without a request to delete
 	signing  map[string]int64 // kid of each new signing key, and the first record that it signs
 	newKeys  []string         // of the latest round, those of deleted
 	newState []string         // of the latest round, the jti of those of revoked
@@ -154,7 +154,7 @@ func (a *attack) do(status int, method, path, body string, dest any) (answer []b
 	return answer, err == nil
 }
 
-// acknowledged notes what the server has said.
+// acknowledged records what the server has answered.
 func (a *attack) acknowledged(note func(*ledger)) {
 	a.mu.Lock()
 	note(a.ledger)

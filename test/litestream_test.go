@@ -15,9 +15,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// Litestream beside a server replicates while agents write, through its own checkpoints. When both
-// are killed, every record that had been replicated is in the restored database, which verifies and
-// goes on. Litestream's settings are those of docs/operate/backup.md.
+// Litestream replicates the database of a server while agents write, through its own checkpoints.
+// When both are killed, every record that had been replicated is in the restored database, which
+// verifies and goes on. Litestream's settings are those of docs/operate/backup.md.
 func TestLitestreamRestoresReplicatedRecords(t *testing.T) {
 	testenv.Needs(t, testenv.Hours, testenv.NotRaced)
 	storetest.AboutFile(t)

@@ -15,8 +15,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// Standard error is a pipe that nobody reads, and soon full: every request is answered all the
-// same, and a stop is prompt.
+// Standard error is a pipe without a reader, and soon full: every request is still answered, and a
+// stop is prompt.
 func TestUnreadLogDoesNotBlockServer(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
@@ -76,8 +76,7 @@ func askOften(t *testing.T, s *service) {
 	acme.call(t, http.StatusCreated, "POST", "/v1/attest", `{"agentId":"bot","actionType":"deploy","payload":{}}`, nil)
 }
 
-// A refused start ends with its exit status, although standard error is full and nobody reads
-// it.
+// A refused start ends with its exit status, although standard error is full and has no reader.
 func TestUnreadRefusalDoesNotBlock(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

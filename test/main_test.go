@@ -20,8 +20,8 @@ import (
 // scratch is a folder that lasts as long as all tests.
 var scratch string
 
-// TestMain makes this test binary stand in for attestd in the scripts, so that -race and -cover
-// reach it there. The other tests build the real one.
+// TestMain makes this test binary replace attestd in the scripts, so that -race and -cover reach it
+// there. The other tests build the real one.
 func TestMain(m *testing.M) {
 	testscript.Main(inScratch{m}, map[string]func(){"attestd": program, "spooler": spooler, "sessioner": sessioner})
 }
@@ -49,8 +49,8 @@ func (m inScratch) Run() int {
 	return pgtest.Run(m.M)
 }
 
-// The command line, told by the scripts in testdata/script. See script_test.go for the commands
-// that they add to testscript's.
+// The command line, described by the scripts in testdata/script. See script_test.go for the
+// commands that they add to testscript's.
 func TestCommandLine(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",

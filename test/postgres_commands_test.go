@@ -228,8 +228,8 @@ func TestCommandsOnPostgres(t *testing.T) {
 	exits(t, 3, `no API key for company "nobody" in postgres://`, "recover-key", "--company", "nobody", "--db", db)
 	exits(t, 0, "acme: valid", "verify", "--db", db)
 
-	// A key is changed beside two servers that write: both sign with the new one from then on,
-	// every record was signed by the key of its place, and all verify.
+	// A key is changed while two servers write: both sign with the new one from then on, every
+	// record was signed by the key of its place, and all verify.
 	stop := make(chan struct{})
 	var writers sync.WaitGroup
 	for _, c := range []*client{a, b} {

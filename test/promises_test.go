@@ -55,8 +55,8 @@ func promises(t *testing.T) (text []byte) {
 	return text
 }
 
-// Each promise of docs/security has a number of its own, over all of its pages, and names what
-// shows it: tests in the folder that stands behind them, and scripts. All of these exist.
+// Each promise of docs/security has its own number, over all of its pages, and names what shows it:
+// tests, followed by their folder, and scripts. All of these exist.
 func TestPromisesNameWhatShowsThem(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()

@@ -50,8 +50,8 @@ func (p *proxied) from(t *testing.T, address, url string) *client {
 	return &client{http: &http.Client{Transport: transport, Timeout: patience}, url: url}
 }
 
-// behind starts a server as docs/operate/tls-and-proxies.md says, and a proxy with the
-// configuration that stands there in a language, its names and ports changed to those of this test.
+// behind starts a server as docs/operate/tls-and-proxies.md says, and a proxy with that page's
+// configuration in a language, its names and ports changed to those of this test.
 func behind(t *testing.T, language string, places func(folder, proxy, server, configuration string) string, command func(folder, file string) *exec.Cmd) *proxied {
 	t.Helper()
 	blocks := blocksOf(t, "../docs/operate/tls-and-proxies.md", language)

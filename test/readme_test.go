@@ -16,9 +16,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// The README as it stands there, all of it and twice, on the history of this very project, and then
-// what it says of a lost key, of the end and of a new beginning. In between, the checkers that it
-// names check what it left.
+// The whole README is typed twice, on the history of this very project, and then what it says of a
+// lost key, of the end and of a new beginning. In between, the checkers that it names check what it
+// left.
 func TestReadme(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced, testenv.Node)
 	storetest.AboutFile(t)
@@ -53,8 +53,8 @@ func TestLicenceIsSaidAlike(t *testing.T) {
 	}
 }
 
-// checkIgnored checks that what a server has beside its database, some of it secret, is nothing
-// that git would add to a clone in which the session was typed.
+// checkIgnored checks that git ignores the files next to a server's database, some of them secret,
+// in a clone in which the session was typed.
 func (w *walkthrough) checkIgnored(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(w.dir, "attestd.db*"))
 	must(t, err)
@@ -288,8 +288,8 @@ func readmeSession(t *testing.T) (start string, list []readmeBlock) {
 	return start, list
 }
 
-// isShown reports whether an answer is the shown one, where … stands for anything within a line, a
-// line of … for any lines, and one hash for another.
+// isShown reports whether an answer is the shown one, where … matches anything within a line, a
+// line of … any lines, and one hash for another.
 func isShown(shown, answer string) bool {
 	pattern := regexp.QuoteMeta(strings.TrimSpace(shown))
 	pattern = regexp.MustCompile(`\b[0-9a-f]{64}\b`).ReplaceAllString(pattern, `[0-9a-f]{64}`)

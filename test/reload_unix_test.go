@@ -202,8 +202,8 @@ func TestHangupEndsNoServer(t *testing.T) {
 	must(t, s.interrupt())
 }
 
-// A file that SIGHUP has found does not vanish unseen either: its settings hold on, where the
-// defaults would give strangers rights.
+// A file that SIGHUP has found does not vanish undetected either: its settings stay in force, where
+// the defaults would give unauthenticated callers rights.
 func TestFileThatCameLaterCannotVanish(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

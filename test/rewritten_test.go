@@ -16,9 +16,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// An operator who has the keys writes record 5 anew, and all that depends on it: hashes,
-// signatures, both trees, heads. Inside the file nothing shows that. Found it is by the head file,
-// by an auditor who kept a checkpoint, by one who kept an evidence file, and by the witness.
+// An operator who has the keys rewrites record 5, and all that depends on it: hashes, signatures,
+// both trees, heads. Inside the file nothing shows that. The head file detects it, and so do an
+// auditor with an old checkpoint, one with an old evidence file, and the witness.
 func TestRewrittenHistoryIsDetected(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -55,7 +55,7 @@ func TestRewrittenHistoryIsDetected(t *testing.T) {
 	report := filepath.Join(folder, "report.jsonl")
 	must(t, os.WriteFile(report, acme.call(t, 200, "GET", "/v1/report", "", nil), 0o600))
 	// newer is what an auditor fetches of the present log, and checkedAgainst is the output of
-	// attestd check on the old evidence beside it.
+	// attestd check on the old evidence, compared with newer.
 	newer := func() (witness.Request, string) {
 		answer := acme.call(t, 200, "GET", fmt.Sprintf("/v1/log/%s/consistency?from=%d", log.LogID, checkpoint.Size), "", nil)
 		update, err := witness.ParseRequest(answer)

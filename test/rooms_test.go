@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "write the picture of rooms into docs/design.md, and the words of the checkers into testdata")
 
 // imports lists which rooms (top-level directories) each room may import. Imports go downward only,
-// and what runs beside an agent reaches a server by HTTP alone: only the commands import it.
+// and what runs next to an agent reaches a server by HTTP alone: only the commands import it.
 var imports = map[string]string{
 	"main":     "cmd",
 	"cmd":      "server service store agent sdk chain crypto web internal",

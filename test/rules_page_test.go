@@ -11,7 +11,7 @@ import (
 )
 
 // What docs/rules-and-people.md shows is typed from its beginning, twice, and each answer is the
-// one that stands below it.
+// one that the page shows below it.
 func TestRulesPageTyped(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()

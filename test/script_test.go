@@ -36,7 +36,7 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 		}
 	},
 	// serve FLAG…: start `attestd serve` on a free port. $URL and $ADDRESS say where it is, stderr
-	// what it said.
+	// has its output.
 	"serve": func(ts *testscript.TestScript, neg bool, args []string) {
 		arguments(ts, neg, true, "serve FLAG…")
 		slot := running(ts)

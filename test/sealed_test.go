@@ -72,7 +72,7 @@ func (c canaries) seeds(t *testing.T, when, db string, key seal.Master) {
 	must(t, rows.Err())
 }
 
-// found lists the canaries that stand in a text: as they are, in hex, or in base64 at any place of
+// found lists the canaries that a text contains: as they are, in hex, or in base64 at any place of
 // a longer text.
 func (c canaries) found(text []byte) (found []string) {
 	for what, secret := range c {
@@ -91,7 +91,7 @@ func (c canaries) found(text []byte) (found []string) {
 	return found
 }
 
-// in looks through all that stands in a database, and beside one that is a file.
+// in searches all that is in a database, and the files next to one that is a file.
 func (c canaries) in(t *testing.T, db string) (found []string) {
 	t.Helper()
 	for part, text := range storetest.Content(t, db) {
@@ -134,8 +134,8 @@ func (c canaries) use(t *testing.T, s *service) {
 	admin.call(t, 200, "POST", "/v1/recover-key", `{"companyId":"acme"}`, nil)
 }
 
-// With sealing on, no private key, API key, secret or token stands in the file, its write-ahead
-// log, a backup, or what the server prints.
+// With sealing on, no private key, API key, secret or token is in the file, its write-ahead log, a
+// backup, or what the server prints.
 func TestSealedDatabaseHasNoSecrets(t *testing.T) {
 	t.Parallel()
 	path, master := newMasterKey(t)

@@ -32,7 +32,7 @@ type service struct {
 	cmd   *exec.Cmd
 	out   bytes.Buffer // standard output; read it after the end
 	log   lineLog      // standard error
-	end   chan error   // what Wait said
+	end   chan error   // the result of Wait
 }
 
 // launch starts cmd, an `attestd serve --listen 127.0.0.1:0 …`, and returns when it answers. An
@@ -141,7 +141,7 @@ var built = sync.OnceValues(func() (string, error) {
 	return path, harness.Build(context.Background(), path)
 })
 
-// serve starts the built binary on a free port and ends it with the test, if nobody has before.
+// serve starts the built binary on a free port and ends it with the test, if it still runs.
 func serve(t *testing.T, db string, flags ...string) *service {
 	t.Helper()
 	path, err := binary(t)

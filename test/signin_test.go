@@ -10,7 +10,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// Packages that are none of ours sign in and prove as they are, with both kinds of keys: jose makes
+// Unmodified third-party packages sign in and make proofs, with both kinds of keys: jose makes
 // keys, statements and endorsements, dpop makes proofs, oauth4webapi and openid-client sign in and
 // call with bound tokens.
 func TestStrangersSignInAsAgents(t *testing.T) {
@@ -46,8 +46,8 @@ func nodeWith(t *testing.T, names ...string) string {
 	return node
 }
 
-// OAuth clients by packages that are none of ours, as they are: metadata, tokens with a scope and
-// for a resource, by a secret and by a key, bound with a nonce, introspection and revocation.
+// OAuth clients by unmodified third-party packages: metadata, tokens with a scope and for a
+// resource, by a secret and by a key, bound with a nonce, introspection and revocation.
 func TestStrangersAreOAuthClients(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()

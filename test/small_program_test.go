@@ -64,8 +64,9 @@ func (m machine) hook() string {
 	return settings.Hooks.PreToolUse[0].Hooks[0].Command
 }
 
-// Where attestd-agent stands beside attestd, the hooks that init writes run it. It records with the
-// agent's key, and both programs check the hooks. An other's program of that name is left alone.
+// Where attestd-agent is next to attestd, the hooks that init writes run it. It records with the
+// agent's key, and both programs check the hooks. Another vendor's program of that name is not
+// used.
 func TestInitWritesTheSmallProgram(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
@@ -91,7 +92,7 @@ func TestInitWritesTheSmallProgram(t *testing.T) {
 			t.Errorf("%s has found no record:\n%s", program, out)
 		}
 	}
-	// without a server its own name stands in what it says
+	// without a server its messages have its own name
 	if out, err := m.run("attestd-agent", "", "records", "--url", "http://127.0.0.1:1"); err == nil || !strings.HasPrefix(out, "attestd-agent: ") {
 		t.Errorf("%v: %s", err, out)
 	}

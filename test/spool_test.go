@@ -21,8 +21,8 @@ import (
 )
 
 // A program that queues and flushes is killed at 100 random moments, while the server runs on. What
-// it was told is queued is in the chain at the end, and nothing is there twice: neither what was
-// half written, nor what was sent and not yet removed.
+// the client reported as queued is in the chain at the end, and nothing is there twice: neither
+// what was half written, nor what was sent and not yet removed.
 func TestSpoolSurvivesKills(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
@@ -71,8 +71,8 @@ func TestSpoolSurvivesKills(t *testing.T) {
 	t.Logf("%d queued, %d recorded, %d of them at the end", len(queued), len(recorded), waiting)
 }
 
-// killedSpooler runs the program spooler until it has said so many times that it has queued
-// something, kills it, and returns what it said.
+// killedSpooler runs the program spooler until it has reported so many queued items, kills it, and
+// returns its output.
 func killedSpooler(t *testing.T, url, key, dir string, round, moment int) (queued []string) {
 	t.Helper()
 	cmd := exec.Command("spooler", url, dir, fmt.Sprint(round))
@@ -84,7 +84,7 @@ func killedSpooler(t *testing.T, url, key, dir string, round, moment int) (queue
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if queued = append(queued, strings.TrimPrefix(lines.Text(), "queued ")); len(queued) > moment {
-			_ = cmd.Process.Kill() // what it has said before is read on
+			_ = cmd.Process.Kill() // its earlier output is still read
 		}
 	}
 	var exit *exec.ExitError
@@ -95,7 +95,7 @@ func killedSpooler(t *testing.T, url, key, dir string, round, moment int) (queue
 }
 
 // spooler is a program that queues as fast as it can, from several goroutines, and flushes all the
-// while. It is told the server, a folder, and a name for what it queues.
+// while. Its arguments are the server, a folder, and a name for what it queues.
 func spooler() {
 	fail := func(err error) {
 		if err != nil {

@@ -120,7 +120,7 @@ func TestCertificateFromACME(t *testing.T) {
 			port, plain := freePort(t), freePort(t)
 			tlsPort := port
 			if challenge == "HTTP-01" {
-				tlsPort = freePort(t) // where nobody answers
+				tlsPort = freePort(t) // without a listener
 			}
 			ca, dir := startPebble(t, tlsPort, plain), t.TempDir()
 			must(t, os.WriteFile(filepath.Join(dir, "ca.pem"), ca.ca.PEM(), 0o600))

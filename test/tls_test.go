@@ -29,7 +29,7 @@ type secureServer struct {
 	rest     chan string
 }
 
-// serveTLS starts the built binary with a certificate of its own in files, and flags beside.
+// serveTLS starts the built binary with its own certificate in files, and further flags.
 func serveTLS(t *testing.T, flags ...string) *secureServer {
 	t.Helper()
 	program, err := binary(t)

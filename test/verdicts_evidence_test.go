@@ -58,7 +58,7 @@ func (c *evidenceCase) check(trust bundle.Trust) bundle.Verdict {
 	return bundle.Check(c.File, trust)
 }
 
-// heard says whether what c.Says was said; "" where nothing is asked.
+// heard reports whether the output has c.Says; "" where the case has none.
 func (c *evidenceCase) heard(checked string) string {
 	switch {
 	case len(c.Says) == 0:
@@ -70,9 +70,9 @@ func (c *evidenceCase) heard(checked string) string {
 }
 
 // The five that check evidence files are package evidence, attestd check, verifier.html in a
-// browser and from disk, check.py and check.mjs. They judge the same files, genuine and changed in
+// browser and from disk, check.py and check.mjs. They check the same files, genuine and changed in
 // every field, with a key, with a policy and with nothing, and come to the same verdict and code.
-// Package evidence judges all; see shared and commandVerdicts for the others.
+// Package evidence checks all; see shared and commandVerdicts for the others.
 func TestEvidenceCheckersAgree(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
@@ -136,8 +136,8 @@ func TestEvidenceCheckersAgree(t *testing.T) {
 	})
 }
 
-// shared returns the numbers of the cases that a checker judges: all with -night. Otherwise the
-// checkers share every other changed field, which one of the four judges; each judges all genuine
+// shared returns the numbers of the cases that a checker checks: all with -night. Otherwise the
+// checkers share every other changed field, which one of the four checks; each checks all genuine
 // files and all named changes, with nothing trusted, every eighth with a key or a policy, and at
 // least one case of each verdict.
 func shared(cases []evidenceCase, want []string, checker int) (shown []int) {
@@ -162,7 +162,7 @@ func script(t *testing.T, dir, program string, args ...string) (verdicts []strin
 	return verdicts
 }
 
-// pageVerdicts lets verifier.html judge, from disk in a browser that finds no host.
+// pageVerdicts runs verifier.html from disk, in a browser that finds no host.
 func pageVerdicts(t *testing.T, cases []byte) []string {
 	t.Helper()
 	page := filepath.Join(t.TempDir(), "verifier.html")
@@ -185,7 +185,7 @@ func pageVerdicts(t *testing.T, cases []byte) []string {
 
 // commandVerdicts compares the exit status of attestd check, and the code that it prints, for
 // genuine files and named changes. Its verdict is that of package evidence: without -night it
-// judges some of each verdict with each kind of trust, for each takes a process.
+// checks some of each verdict with each kind of trust, because each needs a process.
 func commandVerdicts(t *testing.T, cases []evidenceCase, want []string) {
 	t.Helper()
 	dir := t.TempDir()

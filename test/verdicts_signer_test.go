@@ -94,7 +94,7 @@ func (s *signer) at(index string) *signer {
 	return s
 }
 
-// record returns a record of these texts, hashed and signed as they stand. delegation "" is none.
+// record returns a record of these texts, hashed and signed unchanged. delegation "" is none.
 func (s *signer) record(t *testing.T, index, timestamp, payload, delegation string) string {
 	t.Helper()
 	parts := []string{index, strings.ReplaceAll(timestamp, `\n`, "\n"), s.canonical(t, payload)}

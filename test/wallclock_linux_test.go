@@ -117,9 +117,9 @@ func (a *actor) send(t *testing.T, keys ...string) {
 }
 
 // A running server notices that its wall clock leaps, in both directions: by its log, metrics and
-// CLOCK_LEAP. No retry becomes a second record, whoever else appends; times of a log never go back;
-// no token that is valid is refused; and no payload is pruned by such a clock. Ten years ahead
-// nothing is written.
+// CLOCK_LEAP. No retry becomes a second record, whichever other servers append; times of a log
+// never go back; no token that is valid is refused; and no payload is pruned by such a clock. Ten
+// years ahead nothing is written.
 func TestClockOfARunningServerIsSet(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

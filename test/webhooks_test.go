@@ -149,7 +149,7 @@ func TestKilledServerDeliversAllWebhooks(t *testing.T) {
 	broken.mu.Lock()
 	broken.down = false
 	broken.mu.Unlock()
-	// so that nobody waits for the next attempt
+	// so that the test does not wait for the next attempt
 	for _, step := range []string{"disable", "enable"} {
 		c.call(t, 200, "POST", "/v1/webhooks/"+hook.WebhookID+"/"+step, "", nil)
 	}

@@ -9,8 +9,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// boundAtTheStream opens the stream with an access token that is bound to a key, as whoever has
-// found the token alone: in each of the ways in which a token opens it.
+// boundAtTheStream opens the stream with an access token that is bound to a key, as a client that
+// has found only the token: in each of the ways in which a token opens it.
 func (p *plot) boundAtTheStream() error {
 	var client struct{ ClientID, ClientSecret string }
 	if err := p.Call(201, harness.Request{Method: "POST", Path: "/v1/oauth/clients", Key: p.admin, Body: `{"role":"reader"}`}, &client); err != nil {

@@ -25,7 +25,7 @@ func TestNobodySpeaksForAnotherAgent(t *testing.T) { attack(t, agentKeys) }
 // where --base-url is not set.
 func TestOtherServersNames(t *testing.T) { attack(t, foreignHost) }
 
-// An issuer exchanges its key under one kid, while strangers sign under it.
+// An issuer exchanges its key under one kid, while other parties sign under it.
 func TestIssuerExchangesItsKey(t *testing.T) { attack(t, exchangedKey) }
 
 // An operator with every key of a company makes files that speak for an agent: none passes one of
@@ -50,7 +50,7 @@ func TestLongBodies(t *testing.T) { besieged(t, longBodies) }
 // Bodies cost many times their bytes when they are decoded, many at once.
 func TestCostlyBodies(t *testing.T) { besieged(t, manyMembers) }
 
-// 300 connections have 40 pipelined requests each, whose answers nobody reads.
+// 300 connections have 40 pipelined requests each, whose answers are not read.
 func TestUnreadAnswers(t *testing.T) { besieged(t, unreadAnswers) }
 
 // Each call has a fresh key.

@@ -110,8 +110,8 @@ func foreignHost(ctx context.Context, r *run) (err error) {
 	return nil
 }
 
-// exchangedKey is an issuer that exchanges its key under one kid, beside strangers who sign with
-// keys of their own.
+// exchangedKey is an issuer that exchanges its key under one kid, while other parties sign with
+// their own keys.
 func exchangedKey(ctx context.Context, r *run) (err error) {
 	var keys atomic.Pointer[string]
 	var asked atomic.Int64

@@ -35,7 +35,7 @@ var frames = []struct{ kind, form string }{
 	{"text/event-stream", "\ufeffdata: TOLD\n\n"},
 }
 
-// hostile is an MCP server over HTTP that answers as told and keeps what it has received.
+// hostile is an MCP server over HTTP that answers as configured and stores what it has received.
 type hostile struct {
 	mu         sync.Mutex
 	kind, text string

@@ -16,7 +16,7 @@ import (
 	"attestd/internal/harness"
 )
 
-// judged is a file and what is trusted, as the checkers are given it.
+// judged is a file and the trusted keys, as the checkers get them.
 type judged struct {
 	File []byte `json:"file"`
 	Key  string `json:"key"` // fingerprint of the company's key

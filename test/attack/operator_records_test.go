@@ -137,7 +137,7 @@ func claimSubstitutions() (all []substitution) {
 	return all
 }
 
-// controlSubstitutions are control records of keys that the operator writes and signs anew.
+// controlSubstitutions are control records of keys that the operator rewrites and signs again.
 func controlSubstitutions() []substitution {
 	last := func(s *writing) *keyEnrolment { return &s.enrolled[len(s.enrolled)-1] }
 	details := func(e *keyEnrolment, more map[string]any) {

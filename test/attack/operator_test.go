@@ -33,9 +33,9 @@ type operatorsFile struct {
 	says    []string // what a checker must say, where it holds
 }
 
-// operator makes files as one who has every key of a company, in which an agent's own key seems to
-// have signed what it did not, or a session seems to be complete that is not. Every checker judges
-// each with the agent's key pinned and without, and all must be of one opinion.
+// operator makes files with every key of a company, in which an agent's own key seems to have
+// signed what it did not, or a session seems to be complete that is not. Every checker checks each
+// with the agent's key pinned and without, and all must give the same verdict.
 func operator(ctx context.Context, r *run) error {
 	honest, err := newHonest(ctx)
 	if err != nil {
@@ -106,7 +106,7 @@ func (f *operatorsFile) through(pinned, open opinion) string {
 	return ""
 }
 
-// saysAll reports whether each text is a part of what was said. The console begins its sentences in
+// saysAll reports whether each text is a part of the output. The console begins its sentences in
 // upper case.
 func saysAll(texts, said []string) bool {
 	all := strings.ToLower(strings.Join(said, "\n"))

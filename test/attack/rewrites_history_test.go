@@ -13,8 +13,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// history is a stopped service with three companies and a witness, with what an auditor has kept of
-// it. acme has a row in every table, globex has a compromised key, and zoo has registered last.
+// history is a stopped service with three companies and a witness, with what an auditor has stored
+// of it. acme has a row in every table, globex has a compromised key, and zoo has registered last.
 type history struct {
 	*run
 	schema string

@@ -53,7 +53,7 @@ func (h *history) fillIssuers(c *harness.Client) (err error) {
 	}
 	do(201, "POST", "/v1/oauth/clients", `{"role":"reader"}`)
 	do(201, "POST", "/v1/oauth/clients", `{"role":"reader","jwks":{"keys":[{"crv":"P-256","kty":"EC","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}}`)
-	// nobody asks there
+	// no server asks there
 	do(201, "POST", "/v1/oauth/clients", `{"role":"reader","jwksUri":"https://client.invalid/jwks"}`)
 	do(201, "POST", "/v1/federation", fmt.Sprintf(aFederation, "ci"))
 	do(201, "POST", "/v1/federation", fmt.Sprintf(aFederation, "gone"))

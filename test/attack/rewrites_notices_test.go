@@ -168,7 +168,7 @@ func (s *scene) asked(ctx context.Context, wait time.Duration) (found string, er
 	return found, err
 }
 
-// compareEvidence compares each kept evidence file with a server's current state, with `attestd
+// compareEvidence compares each stored evidence file with a server's current state, with `attestd
 // check --newer`. A log that is shorter or missing is found too.
 func (s *scene) compareEvidence(ctx context.Context, addr string) (found string, err error) {
 	c := &harness.Client{Addr: addr}

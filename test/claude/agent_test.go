@@ -176,7 +176,7 @@ func (d *desk) shell(line string, m *model) {
 	}
 }
 
-// quiet is what Claude Code needs in its environment to ask the mock and nobody else.
+// quiet is what Claude Code needs in its environment to ask only the mock.
 func quiet(m *model) []string {
 	return []string{"ANTHROPIC_BASE_URL=" + m.URL, "ANTHROPIC_API_KEY=sk-ant-test", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"}
 }

@@ -15,7 +15,7 @@ import (
 const rules = `{"permissions":{"allow":["Bash(echo:*)","Bash(exit:*)","Bash(touch:*)","Bash(printenv:*)","Read"],"deny":["Bash(curl:*)"]},"env":{"FROM_SETTINGS":"1"}}`
 
 // all is a turn or two with every fate of a call: done, failed, denied by a rule, denied in two
-// ways because nobody could be asked, never possible, and two at once.
+// ways because no user could be asked, never possible, and two at once.
 var all = [][]call{
 	{bash("printenv FROM_SETTINGS")},
 	{bash("exit 3")},

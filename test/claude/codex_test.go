@@ -62,7 +62,7 @@ func codexAnswer(request string) map[string]any {
 		"content": []any{map[string]any{"type": "output_text", "text": "done"}}}
 }
 
-// codexConfig has Codex ask the mock, and nobody else.
+// codexConfig has Codex ask only the mock.
 const codexConfig = `model = "mock"
 model_provider = "mock"
 approval_policy = "never"

@@ -54,7 +54,7 @@ func (d *desk) faults() map[string]func() (repair func()) {
 }
 
 // refuses runs the agent with each fault, and demands that its call is not made. goesOn names the
-// faults with which the agent goes on, as init has said.
+// faults with which the agent goes on, as init has reported.
 func (d *desk) refuses(run func(), goesOn ...string) {
 	d.t.Helper()
 	mark := filepath.Join(d.project, "mark")
@@ -77,7 +77,7 @@ func (d *desk) refuses(run func(), goesOn ...string) {
 
 // The real Claude Code refuses a call that must be recorded when the program of its hook is gone,
 // cannot be run, is killed or hangs. With hooks switched off in its settings it makes the call, as
-// --check has said.
+// --check has reported.
 func TestGuardOfClaudeCode(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	d := newDesk(t, rules)

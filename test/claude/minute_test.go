@@ -89,8 +89,8 @@ func TestReadmeMinute(t *testing.T) {
 	}
 }
 
-// readme returns the command with which the clone's README starts a server, and all that is typed
-// beside it, but for the chapter on its end.
+// readme returns the command with which the clone's README starts a server, and everything else
+// that is typed, except the chapter on its end.
 func (d *desk) readme() (start, session string) {
 	d.t.Helper()
 	text, err := os.ReadFile(filepath.Join(d.project, "README.md"))

@@ -37,7 +37,7 @@ type model struct {
 	results map[string]result // of the calls, by their IDs
 }
 
-// result is what the model is told of a call.
+// result is what the model learns about a call.
 type result struct {
 	failed bool
 	text   string
@@ -54,7 +54,7 @@ func newModel(t *testing.T, turns ...[]call) *model {
 // id names call n of a turn.
 func id(turn, n int) string { return fmt.Sprintf("toolu_%d_%d", turn, n) }
 
-// of is what the model was told of a call.
+// of is what the model learned about a call.
 func (m *model) of(turn, n int) result {
 	m.mu.Lock()
 	defer m.mu.Unlock()

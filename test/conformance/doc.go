@@ -21,20 +21,19 @@
 //	expect    {"result":…} or {"error":…}; absent: any result, and no error
 //	save      {"name":"/json/pointer"}: keeps a part of the result as ${name}
 //
-// A transport may send a request again by itself when a connection that it had kept is cut, so a
-// step with such a fault for all its requests counts none.
+// A transport may send a request again by itself when an idle connection is cut, so a step with
+// such a fault for all its requests counts none.
 //
-// In args and expect, ${name} stands for what was saved, and for what the test knows: ${url} of the
-// proxy, ${company}, ${key} (of an admin), ${writer} and ${reader} (keys of these roles),
+// In args and expect, ${name} is replaced by what was saved, or by what the test knows: ${url} of
+// the proxy, ${company}, ${key} (of an admin), ${writer} and ${reader} (keys of these roles),
 // ${clientId} and ${clientSecret} (of an OAuth client), ${pem}, ${jwk} (its x) and ${fingerprint}
 // of the company's key, ${dir}, a folder that does not exist yet, and ${medium} and ${large}, texts
 // of 300 KiB and 16 MiB: all of what the service takes in one request, and more than that and the
-// buffers of a connection. Where client has agent, there
-// are also ${agentFile}, the path of a key file of the agent bot, ${agentFileOfBefore}, the same
-// without the member log, ${log}, which is that member, ${thumbprint} of the key, and ${delegation}
-// and ${exchanged}, tokens under which bot acts for the company globex: by itself, and by way of
-// the agent planner. A string that is nothing but one ${name} becomes the value that was saved, an
-// object too.
+// buffers of a connection. Where client has agent, there are also ${agentFile}, the path of a key
+// file of the agent bot, ${agentFileOfBefore}, the same without the member log, ${log}, which is
+// that member, ${thumbprint} of the key, and ${delegation} and ${exchanged}, tokens under which bot
+// acts for the company globex: by itself, and by way of the agent planner. A string that is nothing
+// but one ${name} becomes the value that was saved, an object too.
 //
 // What is expected matches what has at least its members; arrays have the same length.
 // {"$matches":"regexp"} matches a string.
@@ -65,7 +64,7 @@
 //
 // The test does edit, claims and restart itself. edit {"of":…,"at":"/json/pointer","to":…} results
 // in a copy of a value with another part. claims {"of":statement} results in what a statement says,
-// {"header","claims"}, and its "hash". restart ends the runner, and starts it anew: what is not on
+// {"header","claims"}, and its "hash". restart ends the runner, and starts it again: what is not on
 // disk is gone. After it, new is called once more.
 //
 // # The runner
@@ -88,7 +87,7 @@
 //
 // What a runner writes on standard error fails the test when the runner has ended.
 //
-// Results are what the API answers, member for member, where nothing else is said. The calls:
+// Results are what the API answers, member for member, unless this page says otherwise. The calls:
 //
 //	new            {"url","key" or "oauth":{"clientId","secret"} or "agent":file,"timeoutMs",
 //	               "retry":{"times","minMs","maxMs"},"spool":dir,"spoolLimit"} → {}

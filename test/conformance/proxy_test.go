@@ -36,7 +36,7 @@ type fault struct {
 	Bytes      int
 }
 
-// proxy stands between a client and the server, and breaks what the step says.
+// proxy is between a client and the server, and causes the faults of the step.
 type proxy struct {
 	URL    string
 	server string // address of the server behind

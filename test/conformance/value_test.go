@@ -128,7 +128,7 @@ func claimsOf(args []byte) (json.RawMessage, error) {
 	return json.Marshal(said)
 }
 
-// variables are what ${name} stands for, as JSON.
+// variables are the values of ${name}, as JSON.
 type variables map[string]json.RawMessage
 
 func (vars variables) set(name string, value any) error {

@@ -91,7 +91,7 @@ func exampleServer(t *testing.T, command func() *exec.Cmd) {
 	_ = session.Close()
 	s.refusals(p)
 
-	// one that is told to accept who acts for another says who that is
+	// a server that is set to accept a delegated caller names the delegator
 	q := behindTLS(t, "/mcp", func(url string) string {
 		cmd := command()
 		cmd.Env = append(cmd.Environ(), "ISSUER="+s.issuer(), "RESOURCE="+url, "LISTEN=127.0.0.1:0", "ACCEPT_ACT=true")
@@ -167,7 +167,7 @@ func (s *service) exchanged(resource string) string {
 	return got.Token
 }
 
-// refusals tries what is no access token of the company for this resource, whoever issued it.
+// refusals tries what is no access token of the company for this resource, from any issuer.
 func (s *service) refusals(p *protected) {
 	t := s.t
 	t.Helper()

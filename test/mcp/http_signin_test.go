@@ -198,7 +198,7 @@ func (s *service) signIn(folder string, upstream *authServer, calls int, flags .
 }
 
 // An upstream that asks for OAuth has the user sign in once, for many calls at a time. The tokens
-// are private, outlive the proxy, are renewed, and stand nowhere else.
+// are private, outlive the proxy, are renewed, and are stored nowhere else.
 func TestHTTPSignIn(t *testing.T) {
 	t.Parallel()
 	s, upstream, folder := serve(t), newAuthServer(t), t.TempDir()
@@ -251,7 +251,7 @@ func TestHTTPSignIn(t *testing.T) {
 }
 
 // Where clients cannot register themselves, the proxy signs in as one that was registered: a public
-// one, one with a secret, or one that a document describes. The secret stands in no other file.
+// one, one with a secret, or one that a document describes. The secret is in no other file.
 func TestHTTPSignInAsRegisteredClient(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

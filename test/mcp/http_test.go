@@ -220,7 +220,7 @@ func TestHTTPByStdio(t *testing.T) {
 }
 
 // The settings that attestd init mcp writes run: a client that starts the command in them calls the
-// tools, with the headers of before, and --remove makes the file what it was.
+// tools, with the earlier headers, and --remove restores the file.
 func TestHTTPInit(t *testing.T) {
 	t.Parallel()
 	s := serve(t)

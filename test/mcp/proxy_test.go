@@ -18,7 +18,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// events counts what a client was asked and told.
+// events counts the requests and notifications that a client received.
 type events struct{ progress, changed, asked, sampled atomic.Int64 }
 
 func (e *events) client() *mcp.Client {
@@ -36,7 +36,8 @@ func (e *events) client() *mcp.Client {
 	})
 }
 
-// await waits for what comes beside answers: notices of progress and, if it should, of a change.
+// await waits for what comes in addition to answers: notices of progress and, if it should, of a
+// change.
 func (e *events) await(t *testing.T, progress int64, change bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); e.progress.Load() < progress || change && e.changed.Load() == 0; time.Sleep(time.Millisecond) {

@@ -70,7 +70,7 @@ func toolServer() *mcp.Server {
 		return text(name), nil
 	})
 	add("die", func(context.Context, *mcp.CallToolRequest, textInput) (*mcp.CallToolResult, error) {
-		time.Sleep(100 * time.Millisecond) // for the calls beside it to arrive
+		time.Sleep(100 * time.Millisecond) // for the concurrent calls to arrive
 		os.Exit(3)
 		return nil, nil
 	})

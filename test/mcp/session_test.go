@@ -80,7 +80,8 @@ func (s *service) verified() (list []call) {
 	return list
 }
 
-// besideCalls counts what the chain has of messages beside calls, by their senders and methods.
+// besideCalls counts the chain's records of messages other than calls, by their senders and
+// methods.
 func (s *service) besideCalls() map[string]int {
 	s.t.Helper()
 	n := map[string]int{}
@@ -123,7 +124,7 @@ type proxied struct {
 }
 
 // proxy is the command of a proxy in front of a server, with the tees; further flags of attestd mcp
-// stand in flags.
+// are in flags.
 func (s *service) proxy(folder, state string, server []string, flags ...string) *exec.Cmd {
 	self, err := os.Executable()
 	must(s.t, err)

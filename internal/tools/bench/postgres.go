@@ -185,7 +185,7 @@ func (b *bench) openStores(ctx context.Context, name string, n, tenants int) (_ 
 			o.Others = func(number, _, to int64) {
 				select {
 				case s.heard <- [2]int64{number, to}:
-				default: // nobody measures
+				default: // no measurement runs
 				}
 			}
 		}

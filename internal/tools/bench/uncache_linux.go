@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// uncache has the system forget the contents of a file that nobody has open, and reports whether it
-// could.
+// uncache has the system drop the cached contents of a file that no process has open, and reports
+// whether it could.
 func uncache(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {

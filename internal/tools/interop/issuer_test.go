@@ -40,7 +40,7 @@ func (c *company) token(t *testing.T, audience, algorithm string) string {
 }
 
 // go-oidc discovers the issuer and verifies its tokens, through rotations, and none of a
-// compromised key once it has read the key set anew.
+// compromised key once it has read the key set again.
 func TestOIDCVerifiesTokens(t *testing.T) {
 	t.Parallel()
 	c := issuing(t)

@@ -279,9 +279,9 @@ func claimsOf(t *testing.T, token string, part int) (claims struct {
 }
 
 // For whatever audience an agent asks, and whatever tokens of others it holds, those who verify its
-// tokens take it for nobody but itself. Where an admin has named the audiences for exchanges,
-// they take it for the other one: then each such token says who acts by its typ, act and agent_id,
-// on which the conditions of docs/identity/tokens-for-others.md rest.
+// tokens identify it only as itself. Where an admin has named the audiences for exchanges, they
+// identify it as the other one: then each such token says who acts by its typ, act and agent_id, on
+// which the conditions of docs/identity/tokens-for-others.md rest.
 func TestVerifiersTakeAgentsForThemselves(t *testing.T) {
 	t.Parallel()
 	audiences := relying(t)

@@ -28,7 +28,7 @@ func TestNoticesAreCurrent(t *testing.T) {
 	}
 }
 
-// What has no license is refused; one license of several parts stands there once.
+// What has no license is refused; one license of several parts is listed once.
 func TestPartsWithoutLicenseAreRefused(t *testing.T) {
 	t.Parallel()
 	parts := map[string]*part{"a 1": {"a 1", map[string]bool{"MIT": true}}, "b 1": {"b 1", map[string]bool{"MIT": true, "BSD": true}}}
