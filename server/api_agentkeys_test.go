@@ -120,8 +120,8 @@ func TestEnrolmentTokenIsSpentOnce(t *testing.T) {
 	}
 }
 
-// An agent enrols its next key with the one that it has: it signs for it, and the control record
-// keeps that.
+// An agent enrols its next key with the one that it has: the present key signs for the next one,
+// and the control record has that signature.
 func TestAgentEndorsesItsNextKey(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")

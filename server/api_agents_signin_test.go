@@ -61,7 +61,7 @@ func TestAgentTokenEndsWithItsKey(t *testing.T) {
 	a.with("").do(t, tokenCall, signInBody(a.assertion(t)), "Content-Type: application/json").gets(401, `{"error":"invalid_client","error_description":"…"}`)
 }
 
-// A key that expires takes its token with it.
+// When a key expires, its token ends with it.
 func TestAgentTokenEndsNoLaterThanItsKey(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")

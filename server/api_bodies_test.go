@@ -100,7 +100,7 @@ func TestCostlyBodiesTakeTurns(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) {
 		c.MaxBody = 512 << 10
-		// 2 MiB for each, because 20,000 members take 9 MiB
+		// 2 MiB for each, because 20,000 members need 9 MiB
 		c.Budgets.Bodies = limit.Bodies(8<<20, c.MaxBody)
 	})
 	acme := s.company(t, "acme")

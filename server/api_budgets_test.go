@@ -74,7 +74,7 @@ func TestBodiesHaveABudget(t *testing.T) {
 	}
 }
 
-// Bodies without a credential never take the room that is reserved for requests with one.
+// Bodies without a credential never use the room that is reserved for requests with one.
 func TestBodiesOfStrangersLeaveRoom(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()

@@ -34,7 +34,7 @@ func TestAnswersAreNotForSharedCaches(t *testing.T) {
 	acme.do(t, "GET /v1/ocsp/"+id, "").status(200).sets("Cache-Control: public, max-age=300", "Vary: Authorization")
 }
 
-// pieces is the connection of a client that notes the size of each read.
+// pieces is the connection of a client that records the size of each read.
 type pieces struct {
 	*httptest.ResponseRecorder
 	largest, total int

@@ -25,8 +25,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// callersOfRoutes says who may call each route. Every other caller is refused. The kinds of callers
-// are those of callers.go, and what they are called there:
+// callersOfRoutes says who may call each route. Every other caller is refused. The kinds of
+// callers, and their names, are those of httpapi/callers.go:
 //
 //	nobody     a caller without a credential; if it is the only kind, no credential is read
 //	reader, writer, admin   an API key of the role, or an OAuth client's token that allows it
@@ -300,8 +300,8 @@ func (r *asked) proof(c held, token string) string {
 	return proof
 }
 
-// bodies are those of requests whose success would take from the other rows what they need, and of
-// which an empty object would succeed: they are refused when they are read.
+// bodies are those of requests whose success would remove what the other rows need, and for which
+// an empty object would succeed: they are refused when they are read.
 var bodies = map[string]string{"/v1/companies/rotate-keys": "x", "/v1/agents/{agentId}/disable": "x"}
 
 // ask makes the request of a row with a credential at a place.

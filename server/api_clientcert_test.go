@@ -45,7 +45,7 @@ func TestClientCertificateSignsInAgent(t *testing.T) {
 			bot.do(t, "POST /v1/keys", "").status(403)
 			bot.do(t, "GET /v1/chain", "").status(403)
 			bot.do(t, "GET /v1/ws", "", handshake...).status(403)
-			// a route of others goes on as for everybody
+			// a route of other kinds of callers is unaffected
 			bot.do(t, "GET /v1/ca/public-key?companyId=acme", "").status(200)
 		}
 	}
@@ -172,7 +172,7 @@ func TestClientCertificateOnKeptConnection(t *testing.T) {
 	}
 	soon.do(t, "POST /v1/attest", attest).status(401)
 
-	// another CA takes the place of the one before
+	// another CA replaces the one before
 	must(t, os.WriteFile(s.clientFile, testenv.NewCA(t).PEM(), 0o600))
 	for bot.do(t, "POST /v1/attest", attest).code == 201 && t.Context().Err() == nil {
 	}

@@ -195,7 +195,8 @@ func (s *service) nonce(t testing.TB) string {
 }
 
 // A refusal hands out the nonce that the next proof has to repeat, and so does each answer to a
-// proof; two servers of one database take each other's. It is refused when two windows have passed.
+// proof; two servers of one database accept each other's. It is refused when two windows have
+// passed.
 func TestNonceIsHandedOut(t *testing.T) {
 	t.Parallel()
 	s := start(t, demandsNonces)

@@ -29,8 +29,8 @@ func TestEnrolmentTokenNamesItsAgent(t *testing.T) {
 	holder.do(t, "GET /v1/enrolment", "").gets(401, `{"error":"Unauthorized"}`)
 }
 
-// An enrolment token enrols a key of its agent, and does nothing else: no OAuth endpoint takes it,
-// and no stream. That of a disabled agent does nothing at all.
+// An enrolment token enrols a key of its agent, and does nothing else: no OAuth endpoint accepts
+// it, and no stream. That of a disabled agent does nothing at all.
 func TestEnrolmentTokenDoesNothingElse(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -418,8 +418,8 @@ func TestWorkloadExchangesItsToken(t *testing.T) {
 	}
 }
 
-// What an issuer's users can make the company record has an end: a rule lets in so many subjects on
-// a day, and refuses others without a trace. Those that are in go on.
+// What an issuer's users can make the company record is limited: a rule admits a number of subjects
+// on a day, and refuses others without a record. Admitted subjects continue.
 func TestRuleLetsInSoManySubjects(t *testing.T) {
 	t.Parallel()
 	s := start(t, privateFederation, func(c *server.Config) { c.Bounds.Subjects = 3 })

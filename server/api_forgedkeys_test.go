@@ -103,8 +103,8 @@ func TestForgedRetryKeyAnswersNothing(t *testing.T) {
 	}
 }
 
-// An event of a tool call is recorded or refused where somebody has written that it is recorded:
-// no row makes a late report keep silent about it.
+// An event of a tool call is recorded or refused even if an attacker has written a row that calls
+// it recorded: no row suppresses a late report.
 func TestForgedKeyHidesNoEvent(t *testing.T) {
 	t.Parallel()
 	s := start(t, func(c *server.Config) { c.VerifyEvery = 0 })

@@ -11,8 +11,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// A header that says who asks, or for what, comes once: of two, different readers take different
-// ones.
+// A header that identifies the caller or the request comes once: of two, different readers use
+// different ones.
 func TestHeadersThatComeTwice(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
@@ -42,7 +42,7 @@ func TestHeadersThatComeTwice(t *testing.T) {
 }
 
 // After a request that says its length in two ways the connection is closed: what follows may begin
-// elsewhere for somebody in front.
+// elsewhere for a proxy.
 func TestTwoLengthsEndTheConnection(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()

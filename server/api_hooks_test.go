@@ -320,7 +320,7 @@ func TestHookNeedsPassport(t *testing.T) {
 }
 
 // A call that needs a passport is refused even if the refusal cannot be recorded, because an agent
-// goes on when its hook fails.
+// continues when its hook fails.
 func TestHookFailsClosed(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

@@ -34,7 +34,7 @@ func (j *journal) says(what string) int {
 	return strings.Count(j.text.String(), what)
 }
 
-// remember notes a secret. Very short ones are left out.
+// remember adds a secret. Very short ones are omitted.
 func (j *journal) remember(secret string) {
 	if len(secret) < 12 {
 		return
@@ -55,7 +55,7 @@ func (j *journal) remember(secret string) {
 	}
 }
 
-// secretsOf notes the secrets in a body.
+// secretsOf adds the secrets in a body.
 func (j *journal) secretsOf(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -72,7 +72,7 @@ func (j *journal) secretsOf(v any) {
 	}
 }
 
-// secretsOfRequest notes the secrets in all parts of a request.
+// secretsOfRequest adds the secrets in all parts of a request.
 func (j *journal) secretsOfRequest(req *http.Request, body string) {
 	for name, values := range req.Header {
 		if name == "Authorization" || strings.HasSuffix(name, "-Passport") {

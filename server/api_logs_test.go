@@ -248,7 +248,7 @@ func TestAttestNeverWritesToControl(t *testing.T) {
 	equal(t, "actions", acme.actions(t).Size, 1)
 }
 
-// A client that keeps a checkpoint can verify, with the answer alone, that the log has only grown
+// A client that has a checkpoint can verify, with the answer alone, that the log has only grown
 // since, from every size.
 func TestConsistencyWithTheNewestCheckpoint(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)

@@ -23,7 +23,7 @@ func decoded(t testing.TB, jwt string, part int) map[string]any {
 }
 
 // With a resource the access token is a JWT of the company's issuer for that resource (RFC 8707,
-// RFC 9068), which introspection knows and revocation ends, and this API does not take.
+// RFC 9068), which introspection knows and revocation ends, and which this API does not accept.
 func TestResourceGivesJWT(t *testing.T) {
 	t.Parallel()
 	s := start(t)

@@ -409,7 +409,7 @@ func (c caller) events(t testing.TB, call string) (events []sentEvent) {
 	return events
 }
 
-// A spreadsheet takes no cell for a formula, and a reader who removes the apostrophes has the
+// A spreadsheet reads no cell as a formula, and a reader who removes the apostrophes has the
 // original text.
 func TestRecordsAsATable(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
@@ -656,7 +656,7 @@ func TestSearchesAreBounded(t *testing.T) {
 		acme.do(t, "HEAD /v1/records", "", "Accept: "+form).status(200)
 		acme.do(t, "GET /v1/records?limit=2", "", "Accept: "+form).status(200)
 	}
-	for range 9 { // room that was taken is given back
+	for range 9 { // room that was used is released
 		acme.do(t, "GET /v1/records", "").status(200)
 		acme.do(t, "GET /v1/records/histogram", "").status(200)
 	}

@@ -146,7 +146,7 @@ func (r *reply) str(path ...any) string {
 	return s
 }
 
-// into decodes the body; json.RawMessage keeps its bytes.
+// into decodes the body; json.RawMessage preserves its bytes.
 func (r *reply) into(v any) {
 	r.t.Helper()
 	if err := json.Unmarshal(r.raw, v); err != nil {

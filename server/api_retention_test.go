@@ -78,8 +78,8 @@ func TestPassportThatHasGone(t *testing.T) {
 	})
 }
 
-// A server that was away for a month deletes what has ended meanwhile, of each kind, and keeps what
-// must stay: whatever is younger, signed sessions, and all records with what proves them.
+// A server that was away for a month deletes what has ended meanwhile, of each kind, and retains
+// what must stay: whatever is younger, signed sessions, and all records with what proves them.
 func TestServerDeletesWhatHasEndedAlone(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()

@@ -151,7 +151,8 @@ func TestSocketInALongPath(t *testing.T) {
 	}
 }
 
-// A process of another user is refused by the kernel's word, even where the mode would let it in.
+// A process of another user is refused by what the kernel reports, even where the mode would admit
+// it.
 func TestSocketRefusesOtherUsers(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

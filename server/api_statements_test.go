@@ -13,7 +13,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// A record keeps the statement of its action, and a statement is its own idempotency key.
+// A record contains the statement of its action, and a statement is its own idempotency key.
 func TestStatementIsRecordedOnce(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")

@@ -48,8 +48,8 @@ func (a signer) olderClaims(t testing.TB, payload string) statement.Claims {
 	return c
 }
 
-// A key that was enrolled before there was log goes on with the session that it has begun, and may
-// make either form. The next key of the same agent makes statements with log alone.
+// A key that was enrolled before the member log existed continues the session that it has begun,
+// and may make either form. The next key of the same agent makes statements with log alone.
 func TestOlderKeyMakesEitherForm(t *testing.T) {
 	t.Parallel()
 	acme, a := olderDatabase(t)
@@ -172,7 +172,7 @@ func TestSIDIsOfOneKey(t *testing.T) {
 	a.attests(t, "0", first).status(201).sets("Idempotent-Replayed: true")
 	other.attests(t, "0", begins(other, "run")).status(201)
 
-	// the next key goes on in a session of its own, and says from which
+	// the next key continues in its own session, and names the former one
 	c := b.claims(t, "note", "1")
 	c.Session, c.Continues = "run-2", &statement.Continues{Session: "run", KeyID: a.thumbprint(), Hash: statement.Hash(first)}
 	b.attests(t, "1", b.states(t, c).Compact).status(201)
@@ -198,7 +198,7 @@ func TestSIDIsOfOneKey(t *testing.T) {
 	}
 }
 
-// A revocation says since when the key was in other hands, at once or later, and is not taken back.
+// A revocation says since when the key was in other hands, at once or later, and cannot be undone.
 func TestRevocationSaysSince(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")

@@ -151,7 +151,7 @@ func TestStreamAfterDatabaseRollback(t *testing.T) {
 }
 
 // A server with a head file writes nothing more to a database that has gone back, and reports it,
-// even if other records have taken the indices of the lost ones.
+// even if other records have the indices of the lost ones.
 func TestNotReadyAfterRollback(t *testing.T) {
 	t.Parallel()
 	s := startOn(t, storetest.NewOnPostgres(t), cred.Domain{})

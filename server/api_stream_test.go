@@ -214,7 +214,7 @@ func TestStreamAfterTampering(t *testing.T) {
 
 	s.file(t, `UPDATE record SET payload = replace(payload, 'cheat', 'count') WHERE id = 1 << 40 | 1`)
 	acme.attestMany(t, 1)
-	l.valid("acme", 6) // the change was taken back
+	l.valid("acme", 6) // the change was undone
 }
 
 // A removed record is detected at the next append. Afterwards all writes stop as soon as the head

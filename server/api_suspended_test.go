@@ -62,7 +62,7 @@ func TestEveryRouteOfASuspendedCompany(t *testing.T) {
 			answer := p.do(t, call, body, headers...)
 			writes := method != "GET" && op.OperationID != "verifyPassport" && op.OperationID != "introspectToken" || op.OperationID == "getAgentSVID"
 			switch {
-			case op.OperationID == "introspectToken": // which takes a form
+			case op.OperationID == "introspectToken": // which expects a form
 			case writes && op.OperationID != "getEnrolment":
 				refused++
 				answer.gets(403, isSuspended)
@@ -217,7 +217,7 @@ func TestLocalOperationsAreNotServedOverTCP(t *testing.T) {
 	}
 }
 
-// The socket goes with the server, and the next one takes away that of a server that was killed.
+// The socket is removed with the server, and the next server removes that of a killed one.
 func TestSocketOfAKilledServer(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

@@ -184,8 +184,8 @@ func TestPlainHTTP(t *testing.T) {
 	}
 }
 
-// While a new certificate is taken into use, no request fails; new connections get it and open ones
-// go on. A pair that does not fit is logged, and the former one stays.
+// While a new certificate is installed, no request fails; new connections get it and open ones go
+// on. A pair that does not fit is logged, and the former one stays.
 func TestCertificateIsReloadedUnderLoad(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	testenv.Concurrent(t)

@@ -20,7 +20,7 @@ import (
 	"attestd/server/trace"
 )
 
-// collector takes spans.
+// collector receives spans.
 type collector struct {
 	*httptest.Server
 	mu    sync.Mutex

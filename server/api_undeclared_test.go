@@ -43,8 +43,7 @@ func TestMisspeltMembers(t *testing.T) {
 	acme.do(t, "GET /v1/records?foo=1", "").gets(400, `{"error":"Unknown query parameter \"foo\""}`)
 	acme.do(t, "GET /v1/records?ordr=newest", "").gets(400, `{"error":"Unknown query parameter \"ordr\"; did you mean order?"}`)
 	acme.do(t, "GET /v1/records?Agent_ID=bot", "").gets(400, `{"error":"Unknown query parameter \"Agent_ID\"; did you mean agent?"}`)
-	// A member without effect on rights is ignored, and a declared member is never taken for a
-	// misspelt one.
+	// A member without effect on rights is ignored, and a declared member never counts as misspelt.
 	acme.do(t, "POST /v1/keys?x=1&x=2&%zz&a;b", `{"label":"a","name":"b","":1,"x":{"role":"reader"}}`).status(201)
 	acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"a","payload":{"delegations":1},"companyId":"other","foo":1}`).status(201)
 	acme.do(t, "POST /v1/token-exchange", `{"agentId":"bot","actingOn":"acme","scope":"a","foo":1}`).status(201)

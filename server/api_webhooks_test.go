@@ -314,8 +314,8 @@ func TestWebhookThatFails(t *testing.T) {
 		return r.at("failedAttempts") != 0.0 && r.at("nextIndex") == 0.0 && r.str("nextAttemptAt") != ""
 	})
 
-	// A restart keeps both states: a failed webhook waits for its next attempt, and a disabled one
-	// stays disabled. When it is enabled again it continues with the same message.
+	// A restart changes neither state: a failed webhook waits for its next attempt, and a disabled
+	// one stays disabled. When it is enabled again it continues with the same message.
 	s.stop()
 	again := startOn(t, s.path, cred.Domain{}, private)
 	acme = caller{again, "acme", acme.credential}

@@ -33,7 +33,7 @@ import (
 	"attestd/store/storetest"
 )
 
-// watchedLog is a log of somebody else, in memory. Of two with another name, the leaves differ.
+// watchedLog is a log of another operator, in memory. Of two with another name, the leaves differ.
 type watchedLog []tlog.Hash
 
 const watchedOrigin = "log.example/watched"
@@ -348,8 +348,8 @@ func TestProofPrefersAWitnessedCheckpoint(t *testing.T) {
 	})
 }
 
-// An older copy of a database that was put in place, and its head file taken away: the witness
-// knows better, and nothing is written any more; reads go on.
+// An older copy of a database was put in place, and its head file removed: the witness knows a
+// larger tree, and nothing is written any more; reads continue.
 func TestWitnessKnowsThatWeWereRolledBack(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
@@ -383,7 +383,7 @@ func TestWitnessKnowsThatWeWereRolledBack(t *testing.T) {
 	}
 	acme.stop()
 
-	// So it stays without the witness, until somebody accepts it; then the witness refuses and
+	// So it stays without the witness, until an operator accepts it; then the witness refuses and
 	// stops nothing.
 	acme.service = startOn(t, acme.path, cred.Domain{})
 	acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"build","payload":1}`).status(503)

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// Whose request it is, a handler asks Call.By, with the kinds of callers that it is for. Nothing
-// else of these packages looks a credential up, or goes by who presumably calls but limits, the log
-// and refusals.
+// A handler gets its caller from Call.By, with the kinds of callers that it allows. Nothing else of
+// these packages looks a credential up, and only limits, the log and refusals use the presumed
+// caller.
 func TestHandlersAskByForTheirCaller(t *testing.T) {
 	t.Parallel()
 	only := map[string][]string{ // where a field or a method of this name may be used

@@ -39,7 +39,7 @@ type Config struct {
 	MaxBody        int64 // bytes
 	// whether POST /v1/recover-key exists for callers on this machine
 	RecoverEndpoint bool
-	// how long the server goes on after it was asked to stop, while it is not ready
+	// how long the server still serves after it was asked to stop, while it is not ready
 	DrainDelay time.Duration
 	// where the metrics are served, or nil for none; Run closes it
 	MetricsListener net.Listener
@@ -81,7 +81,7 @@ type Config struct {
 // Bounds are how much of each kind one company may have.
 type Bounds struct {
 	Keys, Clients, Agents, Webhooks int
-	Subjects                        int // that a rule of a federation lets in on a day
+	Subjects                        int // that a rule of a federation admits on a day
 }
 
 // String is in the form of the flags.
@@ -130,7 +130,7 @@ const leastMemory = 256 << 20
 func (c Config) Needs() local.Limits {
 	memory, _ := limit.Memory()
 	return local.Limits{OpenFiles: limit.OpenFiles(), Connections: c.Budgets.Connections.Most, WantConnections: c.MaxConnections,
-		// bodies take up to twice their budget while they are decoded
+		// bodies use up to twice their budget while they are decoded
 		Memory: memory, NeedMemory: max(leastMemory, 2*c.Budgets.Bodies.Most)}
 }
 

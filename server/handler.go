@@ -23,7 +23,7 @@ func (s *Server) Handler() http.Handler {
 	}
 	// which is in the metadata of an issuer and gives nothing: no operation of the reference
 	mux.HandleFunc("GET /o/{companyId}/authorize", s.api.Handle(httpapi.Route{Needs: anyPage, Undeclared: httpapi.Lenient, Tier: limit.Standard, Handler: httpapi.Endpoint(http.StatusBadRequest, s.resources.issuers.Authorize)}))
-	// Patterns without a method, so that they take what no route does, whatever its method.
+	// Patterns without a method match what no route matches, whatever its method.
 	elsewhere := s.api.Handle(httpapi.Route{Needs: public, Handler: httpapi.Handler{Serve: func(c *httpapi.Call) error { return notFound(mux, c) }}})
 	// ServeMux has no empty wildcard
 	revoke := s.api.Handle(httpapi.Route{Needs: admin, Undeclared: httpapi.Lenient, Tier: limit.Standard, Handler: httpapi.Endpoint(http.StatusOK, s.resources.passports.Revoke)})
@@ -51,8 +51,8 @@ func (s *Server) Handler() http.Handler {
 
 func clean(p string) bool { return p == path.Clean(p) || p == "/v1/" }
 
-// notFound answers for what no route takes: a wrong method with the right ones, anything else with
-// 404.
+// notFound answers for what no route matches: a wrong method with the right ones, anything else
+// with 404.
 func notFound(mux *http.ServeMux, c *httpapi.Call) error {
 	if !clean(c.URL.Path) {
 		return httpapi.Fail(http.StatusNotFound, "Not Found")

@@ -13,7 +13,7 @@ import (
 )
 
 // hosts are all places where code that serves requests reads a Host or a forwarding header, by file
-// and expression, with what they do with it. None of them tells who we are; ownname.go alone does.
+// and expression, with what they do with it. Only httpapi/ownname.go derives the server's identity.
 var hosts = map[string]string{
 	"server/httpapi/ownname.go r.Host":                 "the rule",
 	"server/httpapi/clientip.go \"X-Forwarded-For\"":   "whose address counts, from trusted proxies",

@@ -14,7 +14,7 @@ import (
 const metricsConnections, metricsShare = 256, 16
 
 // serveMetrics is a worker. It serves the metrics until the last request has ended. Without it the
-// service goes on.
+// service continues.
 func (s *Server) serveMetrics(ctx context.Context) error {
 	srv := &http.Server{Handler: s.metrics.Handler(), ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readHeaderTimeout,
 		WriteTimeout: time.Minute, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes}

@@ -66,7 +66,7 @@ type readiness struct {
 	CallsDisobeyed int `json:"callsDisobeyed,omitempty"`
 }
 
-// ready reports whether a write is possible now: the server is not stopping, the database takes a
+// ready reports whether a write is possible now: the server is not stopping, the database accepts a
 // write, and its disk has room. Where writes are possible it says what else is wrong. It is an
 // addition to the specification.
 func (s *status) ready(ctx context.Context, _ store.Caller, _ httpapi.None) (readiness, error) {

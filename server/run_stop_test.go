@@ -14,7 +14,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// A stop in the middle of appends answers what it has taken, closes the stream with 1001, and what
+// A stop in the middle of appends answers what was queued, closes the stream with 1001, and what
 // was answered is there afterwards.
 func TestStopWhileAppending(t *testing.T) {
 	testenv.Concurrent(t)

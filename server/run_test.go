@@ -16,7 +16,7 @@ import (
 	"attestd/server/internal/pipes"
 )
 
-// diary notes what happens in which order.
+// diary records what happens in which order.
 type diary struct {
 	mu    sync.Mutex
 	lines []string
@@ -85,7 +85,7 @@ func runDelayed(t *testing.T, delay time.Duration, handler http.HandlerFunc, wor
 	return s
 }
 
-// get makes a request in the background and notes its outcome.
+// get makes a request in the background and records its outcome.
 func (s *started) get() {
 	go func() {
 		res, err := s.client.Get("http://attestd/")
@@ -113,7 +113,7 @@ func TestStopInOrder(t *testing.T) {
 		})
 		s.get()
 		s.stop()
-		s.want(t, "streams closed") // the worker goes on, for the request may need it
+		s.want(t, "streams closed") // the worker continues, because the request may need it
 		s.get()
 		s.want(t, "streams closed", "request failed")
 		time.Sleep(drainTimeout / 2)

@@ -1,5 +1,8 @@
-// Package server is the HTTP API: routes, identity, limits, the stream, and the one place where an
-// error becomes a response.
+// Package server puts the service together: its configuration, the table of routes with their
+// policies, the listeners, and the start and stop of everything that runs. The resources are in
+// package api, what their routes share in package httpapi, and the background work in package jobs.
+// It may import all of these, service and store; only the commands import it. A newcomer begins
+// with the table in routes.go, and with New and Server.Run.
 package server
 
 import (

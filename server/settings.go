@@ -53,8 +53,8 @@ func (s *Server) trustSettings() map[string]string {
 	return trust
 }
 
-// Reload takes other settings into use, for requests that come after it, and then records them in
-// the control logs. It MUST be called while Run runs, and not concurrently.
+// Reload applies other settings to requests that come after it, and then records them in the
+// control logs. It MUST be called while Run runs, and not concurrently.
 func (s *Server) Reload(ctx context.Context, to Live) {
 	s.live.Store(&to)
 	s.api.Set(to.AllowedOrigins, to.AccessLog)

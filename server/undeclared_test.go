@@ -84,7 +84,7 @@ func TestUndeclaredMembersOfEveryRoute(t *testing.T) {
 }
 
 // Wherever a member bears on rights, another spelling of it is refused by a text that names it, in
-// the body and in the query; and no member that a route declares is taken for another.
+// the body and in the query; and no member that a route declares counts as another's misspelling.
 func TestMisspeltRights(t *testing.T) {
 	t.Parallel()
 	spellings := map[string][]string{

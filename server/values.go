@@ -14,8 +14,8 @@ import (
 	"attestd/store"
 )
 
-// values are the metrics that are read when somebody scrapes. A new part of the server adds a line
-// that reads its Status.
+// values are the metrics that are read at each scrape. A new part of the server adds a line that
+// reads its Status.
 func (s *status) values() []metrics.Value {
 	var exported []metrics.Value
 	if s.exporter != nil {

@@ -1,5 +1,7 @@
-// Package api has the resources of the HTTP API. Each is a type that holds what it needs and no
-// more; its methods are the work of its routes, which package server puts into one table.
+// Package api has the resources of the HTTP API. Each is a small type with the fields that it
+// needs. Its methods do the work of its routes, which package server lists in one table. It may
+// import service, store, jobs and httpapi, and never package server. A newcomer begins with Agents
+// in this file.
 package api
 
 import (

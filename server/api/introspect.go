@@ -108,7 +108,7 @@ func (s *Tokens) revokeToken(c *httpapi.Call) error {
 	if err := s.Tokens.Revoke(c.Context(), by, token); err != nil {
 		return c.OAuthError(err)
 	}
-	// its holder may have others, whose streams go on
+	// its holder may have others, whose streams continue
 	_ = s.Hub.Recheck(by.Company.Chain) // those that could not be looked up are again, in time
 	return c.JSON(http.StatusOK, struct{}{})
 }

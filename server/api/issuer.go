@@ -218,7 +218,7 @@ type agentSVIDRequest struct {
 }
 
 // AgentSVID issues the SVID of the specification, or for an audience one that SPIFFE software
-// takes.
+// accepts.
 func (s *Issuers) AgentSVID(ctx context.Context, by store.Caller, r agentSVIDRequest) (service.AgentSVID, error) {
 	query := r.URL.Query()
 	switch {

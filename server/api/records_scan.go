@@ -65,7 +65,7 @@ func (p *page) each(c *httpapi.Call, add func(r *chain.Record), send func() (goO
 // isLong reports whether a search reads every payload, or returns everything that it finds.
 func (p *page) isLong() bool { return p.filter.NeedsRecords() || p.limit == 0 }
 
-// beginSearch takes parts of the budget until done is called. A company's first search may use the
+// beginSearch holds parts of the budget until done is called. A company's first search may use the
 // reserve, so that slow readers of other companies cannot block it.
 func (s *Searches) beginSearch(company, parts int64) (done func(), err error) {
 	holder := limit.Holder{Company: company, Known: s.Pool.Holds(company) == 0}

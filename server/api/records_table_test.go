@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A cell that a spreadsheet may take for a formula has an apostrophe before it, and one apostrophe
-// less is always the text itself.
+// A cell that a spreadsheet may read as a formula has an apostrophe before it, and without that one
+// apostrophe it is always the text itself.
 func TestCells(t *testing.T) {
 	t.Parallel()
 	for text, marked := range map[string]bool{
@@ -17,7 +17,7 @@ func TestCells(t *testing.T) {
 		"'": true, "'=1": true, "a\r\n=1": false, `=HYPERLINK("x","y")`: true, "\"": false,
 	} {
 		line := string(appendCell(nil, text)) + ",end\r\n"
-		// that reader takes \r\n for \n in a cell too
+		// that reader reads \r\n as \n in a cell too
 		cells, err := csv.NewReader(strings.NewReader(strings.ReplaceAll(line, "\r", "␍"))).Read()
 		if err != nil || len(cells) != 2 {
 			t.Fatalf("%q: %q, %v", text, cells, err)

@@ -14,7 +14,7 @@ import (
 	"attestd/server/limit"
 )
 
-// slow is a Reader of which every read takes a while and finds as much.
+// slow is a Reader whose reads each take some time and find an equal amount.
 type slow struct{ bytes int }
 
 const readTakes = 3 * time.Millisecond

@@ -19,8 +19,8 @@ import (
 // queueSize is the default.
 var queueSize = limit.Defaults(0).Verifications
 
-// slowVerifications take a second of the bubble's clock each. They note when they began, by chain,
-// and answer with that time.
+// slowVerifications take a second of the bubble's clock each. They record when they began, by
+// chain, and answer with that time.
 type slowVerifications struct {
 	*Verifications
 	start time.Time

@@ -121,7 +121,7 @@ func (e *Exporter) round(ctx context.Context, last bool) (done bool, err error) 
 			return false, ctx.Err()
 		}
 		e.stop(s, err)
-		if err != nil { // the other logs go on
+		if err != nil { // the other logs continue
 			b.Lines, b.records, b.bytes = b.Lines[:lines], records, bytes
 			s.queued, s.failedAt = false, time.Now()
 			delete(keys, s.CompanyID)

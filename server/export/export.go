@@ -216,7 +216,7 @@ func (e *Exporter) end(ctx context.Context, err error) error {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
 	if e.May != nil && e.May(last) != nil {
-		return err // who goes on writes them
+		return err // the next exporter writes them
 	}
 	if _, failed := e.round(last, true); failed != nil {
 		e.Log.Warn("the last checkpoint lines were not exported; the next start writes them", "error", failed)
@@ -257,7 +257,7 @@ func (e *Exporter) look(ctx context.Context) error {
 		switch {
 		case err != nil && (ctx.Err() != nil || !e.Follow):
 			return err
-		case err != nil: // the other companies go on
+		case err != nil: // the other companies continue
 			e.stop(&state{Log: l}, err)
 			if !slices.Contains(e.unread, l) {
 				e.unread = append(e.unread, l)
@@ -319,7 +319,7 @@ func (e *Exporter) nextDue() (next time.Time) {
 	return next
 }
 
-// wait lets others go first, and lines gather.
+// wait lets other work go first, and lines accumulate.
 func (e *Exporter) wait(ctx context.Context) error {
 	if e.Pace != nil {
 		if err := e.Pace(ctx, e.took); err != nil {

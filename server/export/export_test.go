@@ -323,8 +323,8 @@ func TestDamagedPositionStopsOneCompanyAlone(t *testing.T) {
 	})
 }
 
-// An export does not write into a file of something else, nor into one that others may write: they
-// could take lines away, and put others in.
+// An export does not write into a file of another program, nor into one that other users may write:
+// they could remove lines, and insert others.
 func TestFileOfSomethingElseIsRefused(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "lines.ndjson")

@@ -125,7 +125,7 @@ func TestExportToHTTPS(t *testing.T) {
 	}
 }
 
-// events returns what the HTTP Event Collector has taken as lines.
+// events returns what the HTTP Event Collector has received, as lines.
 func events(t *testing.T, bodies []string) string {
 	t.Helper()
 	var text strings.Builder

@@ -35,7 +35,7 @@ func (e *Exporter) Status() Status {
 	return s
 }
 
-// failed notes a failed delivery. It is logged first, then every sayEvery.
+// failed records a failed delivery. It is logged first, then every sayEvery.
 func (e *Exporter) failed(err error) {
 	e.failures++
 	e.session++ // what came before is not known to be there
@@ -51,7 +51,7 @@ func (e *Exporter) failed(err error) {
 	}
 }
 
-// acknowledged notes a delivery.
+// acknowledged records a delivery.
 func (e *Exporter) acknowledged(lines int) {
 	if e.failures > 0 && !e.said.IsZero() {
 		e.Log.Info("the export is accepted again", "destination", e.Destination.String())
@@ -90,7 +90,7 @@ func (e *Exporter) count() {
 	}
 }
 
-// stop notes that a log cannot be exported, or with nil that it can.
+// stop records that a log cannot be exported, or with nil that it can.
 func (e *Exporter) stop(s *state, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -123,7 +123,8 @@ var (
 )
 
 // checkOpen requires that the other side has not ended. It waits for as long as the handshake took,
-// which is at least a round trip: until then an end that was sent before ours may be on its way.
+// which is at least a round trip: until then an end that the receiver sent before this side's may
+// be in flight.
 func (s *Syslog) checkOpen(ctx context.Context, conn *tls.Conn, roundTrip time.Duration) error {
 	if err := conn.SetReadDeadline(time.Now().Add(roundTrip)); err != nil {
 		return err

@@ -1,6 +1,8 @@
-// Package httpapi is what all routes of the HTTP API share: it counts a request, finds out who
-// calls, reads the request by the form of its route, and turns the outcome or an error into an
-// answer. It knows no resource.
+// Package httpapi has what all routes of the HTTP API share. It counts a request against the
+// limits, identifies the caller, reads the request by the form of its route, and turns the outcome
+// or an error into an answer; Classify is the one place where an error gets its status. It knows no
+// resource: packages api and server import it, and it imports neither. A newcomer begins with
+// Handle in handle.go and EndpointOf in endpoint.go.
 package httpapi
 
 import (
@@ -47,8 +49,8 @@ type API struct {
 	sampled   sampler                  // of the lines of requests
 }
 
-// Set takes settings into use that may change while requests are served: the pages elsewhere that
-// may use the API from a browser, and which requests have a line in the log.
+// Set applies settings that may change while requests are served: the pages elsewhere that may use
+// the API from a browser, and which requests have a line in the log.
 func (a *API) Set(allowedOrigins []string, lines AccessLog) {
 	var origins []string
 	for _, page := range append(slices.Clip(allowedOrigins), a.BaseURL) {

@@ -100,7 +100,7 @@ func (c *Call) Release() {
 	}
 }
 
-// ChargeDecoding charges the call for bytes of memory that decoding its body takes.
+// ChargeDecoding charges the call for the bytes of memory that decoding its body needs.
 func (c *Call) ChargeDecoding(cost int64) (err error) {
 	c.decoded, err = c.api.Decoding.Take(c.Context(), cost, c.Holder())
 	return err

@@ -67,9 +67,10 @@ func (who Kinds) Role() store.Role {
 }
 
 // By returns the caller, who is of one of the kinds, and of one that the route names. It is the
-// only way from a request to its caller. It takes the time of the request, so it is called when
-// that is whole: the body may have taken a minute, in which a key is deleted and a token expires.
-// The check of the presumed caller only avoids reading an unauthenticated body; this check decides.
+// only way from a request to its caller. It reads the time of the request, so it is called when the
+// request is complete: the body may have taken a minute, in which a key is deleted and a token
+// expires. The check of the presumed caller only avoids reading an unauthenticated body; this check
+// decides.
 //
 // If Nobody is the only kind, no credential is read, and the Caller has only a time.
 func (c *Call) By(who Kinds) (store.Caller, error) {

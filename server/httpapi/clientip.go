@@ -64,8 +64,9 @@ func trustedHop(ip netip.Addr, trusted []netip.Prefix) bool {
 }
 
 // forwardedProto returns X-Forwarded-Proto if it is exactly http or https, otherwise the scheme of
-// the connection. The header is the peer's word: ownScheme takes it from trusted proxies alone, and
-// the discovery document of the specification, which says nothing of us, from everybody.
+// the connection. The peer chooses the header: ownScheme accepts it only from trusted proxies. The
+// discovery document of the specification, which does not identify the server, accepts it from
+// every peer.
 func forwardedProto(r *http.Request) string {
 	if v := r.Header["X-Forwarded-Proto"]; len(v) == 1 && (v[0] == "http" || v[0] == "https") {
 		return v[0]

@@ -26,7 +26,7 @@ func newAPI(maxBody int64) *API {
 }
 
 // An answer that was begun and cannot be finished breaks the connection off: its reader must not
-// take the part for the whole. One that was not begun is a 500.
+// mistake the part for the complete answer. One that was not begun is a 500.
 func TestAnswerThatBreaksOff(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func() error{
@@ -61,7 +61,7 @@ func TestAnswerThatBreaksOff(t *testing.T) {
 	}
 }
 
-// slowly is a body that takes its time.
+// slowly is a body that arrives slowly.
 type slowly struct {
 	io.Reader
 	time.Duration

@@ -2,8 +2,8 @@ package httpapi
 
 import "net/http"
 
-// singular are the headers of which a request has one at most, for two readers may take different
-// ones of two: what they decide is who asks, and for what.
+// singular are the headers of which a request has at most one. They decide who calls and what is
+// requested, and of two such headers, two readers may use different ones.
 var singular = []string{"Authorization", "Idempotency-Key", "Content-Type", "Content-Encoding", "Origin", "Dpop"}
 
 // checkHeaders refuses a request that has one of them twice.

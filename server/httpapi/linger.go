@@ -30,8 +30,8 @@ func (s *sent) Read(p []byte) (int, error) {
 }
 
 // isEarly reports whether a response that begins now comes before the end of its request, so that
-// the connection must end with it. Of a caller whom it knows the server lets net/http read a small
-// body first. Over HTTP/2, net/http ends the stream instead, and the connection is for others too.
+// the connection must end with it. For a known caller the server lets net/http read a small body
+// first. Over HTTP/2, net/http ends the stream instead, and the connection is for others too.
 func (c *Call) isEarly() bool {
 	unread := c.ContentLength != 0 && !c.sent.ended
 	return unread && c.ProtoMajor < 2 && (c.closes || c.presumed.Company == nil || c.ContentLength < 0 || c.ContentLength > readsItself)

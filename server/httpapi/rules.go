@@ -74,7 +74,7 @@ func Invalid(name, what string) error {
 	return Fail(http.StatusBadRequest, "Invalid field: "+name+" "+what)
 }
 
-// plain takes a text as it is, and of the body any value.
+// plain accepts any text, and in the body any value.
 func plain(v value, into reflect.Value) error {
 	if v.From == "json" {
 		into.SetBytes(v.json)

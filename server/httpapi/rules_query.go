@@ -15,7 +15,7 @@ import (
 	"attestd/store"
 )
 
-// notEmpty is for what bears on rights: an empty value is not taken for an absent one.
+// notEmpty is for parameters that bear on rights: an empty value does not count as an absent one.
 func notEmpty(v value, into reflect.Value) error {
 	text, ok := v.text, v.text != ""
 	if v.From == "json" {

@@ -128,7 +128,7 @@ func (c *ClientCAs) Fingerprint() string { return c.roots.value.Load().fingerpri
 
 // Identify verifies the certificate of a connection at a time, and returns whose it is; nil without
 // a certificate. An error is a *Refused. Connections live long, so each request asks: a certificate
-// that has expired meanwhile counts no more, nor one of a CA that was taken out of the file.
+// that has expired meanwhile counts no more, nor one of a CA that was removed from the file.
 func (c *ClientCAs) Identify(state *tls.ConnectionState, now time.Time) (*SVID, error) {
 	if state == nil || len(state.PeerCertificates) == 0 {
 		return nil, nil

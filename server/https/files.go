@@ -73,7 +73,7 @@ func readFile(path string) ([]byte, error) {
 	return text, err
 }
 
-// GetCertificate is for tls.Config. Connections that are open keep the certificate with which they
+// GetCertificate is for tls.Config. Open connections continue with the certificate with which they
 // began.
 func (f *Files) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return f.pair.value.Load(), nil

@@ -15,7 +15,7 @@ import (
 type Status struct {
 	Names               []string  // for which it is: the DNS names of the first certificate
 	NotBefore, NotAfter time.Time // of the one that ends first; zero while there is none
-	Loaded              time.Time // when it was taken into use
+	Loaded              time.Time // when it was installed
 	LastError           string    // why a newer one was not; "" where nothing is wrong
 	LastErrorAt         time.Time
 }

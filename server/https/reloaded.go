@@ -28,7 +28,7 @@ type reloaded[T any] struct {
 	taken, seen, refused [sha256.Size]byte
 
 	mu      sync.Mutex
-	at      time.Time // when the value was taken into use
+	at      time.Time // when the value was installed
 	lastErr error
 	lastAt  time.Time
 }
@@ -64,8 +64,8 @@ func (r *reloaded[T]) run(ctx context.Context, each func(now time.Time, changed 
 	}
 }
 
-// again reads the files and takes what they hold into use, if it is new and good. It reports
-// whether it was.
+// again reads the files and installs their content, if it is new and valid. It reports whether it
+// did.
 func (r *reloaded[T]) again() (changed bool) {
 	raw, value, err := r.read()
 	content := sha256.Sum256(raw)
@@ -98,8 +98,7 @@ func (r *reloaded[T]) note(err error) {
 	}
 }
 
-// state returns when the value was taken into use, and what is wrong with the files since, if
-// anything.
+// state returns when the value was installed, and what is wrong with the files since, if anything.
 func (r *reloaded[T]) state() (at, lastAt time.Time, lastErr error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

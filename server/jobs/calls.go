@@ -51,7 +51,7 @@ type CallWatch struct {
 	grown map[int64]bool // companies with new records of calls
 
 	// owned by watch
-	next    map[int64]int64 // where to go on, by company
+	next    map[int64]int64 // where to continue, by company
 	failing map[int64]string
 }
 
@@ -60,8 +60,8 @@ func NewCallWatch(s *store.Store, log *slog.Logger) *CallWatch {
 		log: log, wake: wake.NewSignal(), grown: make(map[int64]bool), next: make(map[int64]int64), failing: make(map[int64]string)}
 }
 
-// Published notes the companies for which this server has appended records of calls. The log calls
-// it after each commit.
+// Published records the companies for which this server has appended records of calls. The log
+// calls it after each commit.
 func (w *CallWatch) Published(batch []chain.Extension) {
 	if !w.onDuty.Load() {
 		return
@@ -110,7 +110,7 @@ func afterText(payload []byte, member string) (rest []byte, ok bool) {
 	return rest[end+1:], true
 }
 
-// Elsewhere notes a chain for which another server has appended records.
+// Elsewhere records a chain for which another server has appended records.
 func (w *CallWatch) Elsewhere(number int64) {
 	if number > 0 && w.onDuty.Load() {
 		w.note(number)

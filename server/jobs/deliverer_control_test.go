@@ -170,7 +170,7 @@ func TestFailingWebhookHasOneScheduleForBothLogs(t *testing.T) {
 	})
 }
 
-// A webhook that is beyond the end of the control log, as only a changed file makes it, goes on
+// A webhook that is beyond the end of the control log, as only a changed file makes it, continues
 // with what is appended from then on, and with the other log at once.
 func TestWebhookBeyondTheControlLog(t *testing.T) {
 	testenv.Concurrent(t)

@@ -10,8 +10,8 @@ import (
 	"attestd/server/webhook"
 )
 
-// A server that has not the duty to deliver, and so runs no webhook, takes no more of them than the
-// bound either.
+// A server without the duty to deliver, which so runs no webhook, accepts no more of them than the
+// limit either.
 func TestWebhooksAreBoundedWithoutTheDuty(t *testing.T) {
 	testenv.Concurrent(t)
 	deliver(t, func(t *testing.T, d *delivering) {

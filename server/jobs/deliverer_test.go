@@ -24,12 +24,12 @@ import (
 	"attestd/store/storetest"
 )
 
-// attempts is a network to endpoints, and notes what is sent.
+// attempts is a network to endpoints, and records what is sent.
 type attempts struct {
 	mu      sync.Mutex
 	made    []attempted
 	outcome func(url string, m webhook.Message) webhook.Outcome
-	hangs   bool // endpoints take no more than the connection
+	hangs   bool // endpoints accept no more than the connection
 }
 
 type attempted struct {
@@ -226,8 +226,8 @@ func TestRetrySchedule(t *testing.T) {
 	})
 }
 
-// An endpoint that asks to be left alone for a while is, for a day at most; and no answer at all is
-// a failure like others.
+// An endpoint that asks for a pause gets one, of at most a day. A missing answer is a failure like
+// others.
 func TestRetryAfterIsHonoured(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	deliver(t, func(t *testing.T, d *delivering) {
@@ -399,8 +399,8 @@ func TestWebhookDisablingRequiresControlRecord(t *testing.T) {
 	})
 }
 
-// A webhook that has come further than the chain goes, as only a changed file makes it, goes on
-// with what is appended from then on.
+// A webhook whose position is beyond the end of the chain, as only a changed file makes it,
+// continues with what is appended from then on.
 func TestWebhookBeyondTheChain(t *testing.T) {
 	testenv.Concurrent(t)
 	deliver(t, func(t *testing.T, d *delivering) {

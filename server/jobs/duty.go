@@ -1,7 +1,8 @@
 // Package jobs has what a server does in the background: it delivers webhooks, exports the logs,
 // asks witnesses, verifies, deletes expired rows, and watches its clock and its database. Each job
 // is a type whose Run works until its context is done, and whose Status may be called at any time.
-// None of them knows a request.
+// None of them knows a request, so this package imports neither httpapi nor api. A newcomer begins
+// with Retention, a short job, and with whileOnDuty, which runs a job on one of several servers.
 package jobs
 
 import (
@@ -33,7 +34,7 @@ func whileOnDuty(ctx context.Context, s *store.Store, duty string, work func(con
 }
 
 // progress saves positions in the name of the duty that this server holds, or held last: the
-// database refuses those that come after another server has taken over.
+// database refuses those that come after another server has the duty.
 type progress[K comparable, P any] struct {
 	*feed.Keeper[K, P]
 	held atomic.Pointer[db.Held]
@@ -45,7 +46,7 @@ func newProgress[K comparable, P any](
 	p := new(progress[K, P])
 	p.Keeper = feed.NewKeeper(progressEvery, func(ctx context.Context, moved map[K]P) error {
 		err := save(ctx, p.held.Load(), moved)
-		if errors.Is(err, db.ErrDutyLost) { // who has taken over repeats that work
+		if errors.Is(err, db.ErrDutyLost) { // the next holder repeats that work
 			err = nil
 		}
 		return err

@@ -93,7 +93,7 @@ func NewExporter(x *Export, s *store.Store, checkpoints *service.Checkpoints, ap
 	return e
 }
 
-// Grown notes that a chain has grown. It never blocks.
+// Grown records that a chain has grown. It never blocks.
 func (e *Exporter) Grown(number int64) {
 	e.mu.Lock()
 	e.changed[number] = true

@@ -31,7 +31,7 @@ var examineAgain = []time.Duration{time.Second, 10 * time.Second, time.Minute}
 
 // Integrity verifies both logs of every company and compares the tables with them, in passes at the
 // lowest priority. It saves how far a pass has come and what any verification of this server has
-// verified, so that the next start goes on from there. Of the servers on a database one makes the
+// verified, so that the next start continues from there. Of the servers on a database one makes the
 // passes; each saves for itself.
 type Integrity struct {
 	Store      *store.Store
@@ -146,7 +146,7 @@ func (w *Integrity) passes(ctx context.Context, held *db.Held) {
 	}
 }
 
-// untilDue returns the time until the next pass, 0 while one is to go on.
+// untilDue returns the time until the next pass, 0 while one is to continue.
 func (w *Integrity) untilDue(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -157,9 +157,9 @@ func (w *Integrity) untilDue(now time.Time) time.Duration {
 	return max(0, began.Add(w.Every).Sub(now))
 }
 
-// pass begins a pass, or goes on with the one that a stop has interrupted. It returns an error if
-// the companies cannot be listed. A pass writes nothing that another server reads. It ends at a
-// company where another server has the duty.
+// pass begins a pass, or continues the one that a stop has interrupted. It returns an error if the
+// companies cannot be listed. A pass writes nothing that another server reads. It ends at a company
+// where another server has the duty.
 func (w *Integrity) pass(ctx context.Context, held *db.Held) error {
 	total, err := w.Store.Companies.Count(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // IntegrityStatus is how far the background verification has come.
 type IntegrityStatus struct {
 	On bool // whether this server makes passes, alone or when it has the duty
-	// the pass that goes on, zero between two, and the last complete one
+	// the running pass, zero between two, and the last complete one
 	Current, Last verified.Pass
 	Pending       int64 // companies that the current pass has not reached yet
 	// every log that was there at this time has been verified since; zero for never

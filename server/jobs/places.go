@@ -44,7 +44,7 @@ func newPlaces() *places {
 		waiting: make(map[int64]*queues)}
 }
 
-// take waits for a place, and returns a function that gives it back. ok is false if ctx is done.
+// take waits for a place, and returns a function that releases it. ok is false if ctx is done.
 func (p *places) take(ctx context.Context, company int64, isFast bool) (give func(), ok bool) {
 	t := &turn{isFast: isFast, ready: make(chan struct{})}
 	p.mu.Lock()

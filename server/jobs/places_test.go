@@ -10,8 +10,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// besiege takes places for attempts of companies from..to at as many endpoints each, which answer
-// after 14 s, again and again until ctx is done.
+// besiege occupies places for attempts of companies from..to at as many endpoints each, which
+// answer after 14 s, again and again until ctx is done.
 func besiege(ctx context.Context, p *places, from, to int64, endpoints int) {
 	for company := from; company < to; company++ {
 		for range endpoints {

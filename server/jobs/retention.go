@@ -111,7 +111,7 @@ func (r *Retention) pass(ctx context.Context, held *db.Held, all bool) bool {
 	}
 	ended := err == nil
 	if ctx.Err() != nil || errors.Is(err, db.ErrDutyLost) {
-		err = nil // the next server, or start, goes on
+		err = nil // the next server, or start, continues
 	}
 	r.tell(gone, all && ended && ctx.Err() == nil, err)
 	return err == nil

@@ -203,8 +203,8 @@ type attempt struct {
 }
 
 // agree records which settings the database has, in the logs of companies that a server of an older
-// version has registered. Where that cannot be, because somebody has changed the settings, it takes
-// no more than a tenth of a core.
+// version has registered. Where that cannot be, because the settings were tampered with, it uses no
+// more than a tenth of a core.
 func (w *TableWatch) agree(ctx context.Context, last *attempt) error {
 	if time.Since(last.ended) < 9*last.took {
 		return nil
@@ -234,7 +234,7 @@ func (w *TableWatch) compareRecorded(ctx context.Context, recorded map[int64]int
 	}
 }
 
-// note logs what could not be looked at. What differs is remembered by the store, and logged once.
+// note logs what could not be compared. The store remembers differences, and logs each once.
 func (w *TableWatch) note(ctx context.Context, err error) {
 	switch {
 	case err == nil:
@@ -246,7 +246,7 @@ func (w *TableWatch) note(ctx context.Context, err error) {
 	}
 }
 
-// compareAll compares all companies after a write of somebody else.
+// compareAll compares all companies after an external write.
 func (w *TableWatch) compareAll(ctx context.Context) {
 	for _, by := range []func(context.Context, int64) error{w.store.Tables.CheckRights, w.store.Tables.CheckNames} {
 		if isThere, err := w.store.Companies.HasLog(ctx); err == nil && isThere {

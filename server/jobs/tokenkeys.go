@@ -12,7 +12,7 @@ import (
 // tokenKeysEvery is the interval of looking for token keys that sign no more.
 const tokenKeysEvery = time.Minute
 
-// WipeTokenKeys takes the private parts of token keys out of the database when they have ended.
+// WipeTokenKeys deletes the private parts of token keys from the database when they have ended.
 func WipeTokenKeys(ctx context.Context, s *store.Store, log *slog.Logger) error {
 	for {
 		if err := sleep.For(ctx, tokenKeysEvery); err != nil {

@@ -14,7 +14,7 @@ type Body struct {
 }
 
 // ReadBody reads r to its end into a buffer that grows as bytes arrive, so an announced length
-// reserves nothing. The buffer is taken from pool before it is allocated. ErrFull and ErrShare mean
+// reserves nothing. The buffer is charged to pool before it is allocated. ErrFull and ErrShare mean
 // that there was no room for the next bytes; any other error is from r. promised is the announced
 // length, or -1. After an error nothing is held; otherwise the caller MUST call Release.
 func ReadBody(pool *Pool, h Holder, r io.Reader, promised int64) (*Body, error) {

@@ -8,7 +8,7 @@ import (
 	"testing/iotest"
 )
 
-// What a body promises takes nothing: 1,800 promises of a mebibyte hold the first small buffer
+// A promised length reserves nothing: 1,800 promises of a mebibyte hold the first small buffer
 // each, and no more before bytes come.
 func TestContentLengthReservesNothing(t *testing.T) {
 	t.Parallel()

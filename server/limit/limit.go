@@ -65,7 +65,7 @@ func Verifications(most int64) Size {
 }
 
 // LongSearch is the number of parts of a search that reads every payload, or returns everything
-// that it finds; others take one part.
+// that it finds; others use one part.
 const LongSearch = 6
 
 // Searches returns the budget of searches of records, in parts of about 300 KB. A company may have
@@ -103,8 +103,8 @@ func Shared(ip netip.Addr, proxies []netip.Prefix) bool {
 // with its readers, the log, a copy in progress.
 const otherFiles = 64
 
-// FitFiles returns how many of most connections the process can open while it keeps some files for
-// itself.
+// FitFiles returns how many of most connections the process can open while it reserves some files
+// for itself.
 func FitFiles(most int64) int64 { return fit(most, OpenFiles()) }
 
 func fit(most, files int64) int64 {

@@ -146,8 +146,8 @@ func TestLimitsChange(t *testing.T) {
 	}
 }
 
-// A fresh key for each call is of no use: the company has one budget over all of them, and keeps to
-// it for as long as it tries.
+// A fresh key for each call is of no use: the company has one budget over all of them, and cannot
+// exceed it, however long it tries.
 func TestCompanyBudget(t *testing.T) {
 	t.Parallel()
 	l := NewLimiter(Limits{Attest: 100, Company: 10})
@@ -375,7 +375,7 @@ func TestLimiterMemoryIsBounded(t *testing.T) {
 		t.Parallel()
 		l := NewLimiter(Limits{Standard: maxLimit})
 		for i := range maxSlots/maxLimit + 2 {
-			for range maxLimit/2 + 1 { // the last doubling takes the ring to its full size
+			for range maxLimit/2 + 1 { // the last doubling gives the ring its full size
 				l.Take(from(Standard, 2+i), noon)
 			}
 			if l.slots > maxSlots {

@@ -55,8 +55,8 @@ func (l *Listener) Beside(ln net.Listener) *Listener {
 	return &Listener{Listener: ln, pool: l.pool, proxies: l.proxies, log: l.log}
 }
 
-// Seat takes a place among the connections for a request that shares its connection with others, as
-// in HTTP/2. It returns a function to give it back, or ErrFull or ErrShare.
+// Seat occupies a place among the connections for a request that shares its connection with others,
+// as in HTTP/2. It returns a function to release it, or ErrFull or ErrShare.
 func (l *Listener) Seat(peer string) (give func(), err error) {
 	h := l.holder(peer)
 	if err := l.pool.Take(1, h); err != nil {

@@ -69,8 +69,8 @@ func TestUnreadAnswersEndTheConnection(t *testing.T) {
 	})
 }
 
-// A peer that reads slowly, but reads, gets a large answer whole, though it is one write and takes
-// it many minutes.
+// A peer that reads slowly, but reads, gets a large answer completely, although it is one write and
+// lasts many minutes.
 func TestSlowReaderGetsAll(t *testing.T) {
 	const size = 1 << 20
 	answer := func(w http.ResponseWriter, _ *http.Request) {
@@ -99,7 +99,7 @@ func (s slowReader) Read(p []byte) (int, error) {
 	return s.r.Read(p)
 }
 
-// Who sets a deadline for itself, as the stream does, has that one; and once it is taken back each
+// A user that sets its own deadline, as the stream does, has that one; once that is cleared, each
 // write has its own again.
 func TestCustomDeadlineReplacesDefault(t *testing.T) {
 	t.Parallel()

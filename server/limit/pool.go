@@ -28,8 +28,8 @@ type Holder struct {
 	Known   bool       // may use what is reserved
 }
 
-// Pool is a limited quantity, parts of which callers hold for a while: connections, places,
-// bytes. What is taken MUST be given back for the same holder.
+// Pool is a limited quantity, parts of which callers hold for a while: connections, places, bytes.
+// What is taken MUST be released for the same holder.
 type Pool struct {
 	size Size
 

@@ -57,7 +57,7 @@ func TestPoolRefuses(t *testing.T) {
 		if _, refused := p.Use(); (refused == 1) != (tt.want != nil) {
 			t.Errorf("%s: %d refusals are counted", name, refused)
 		}
-		p.wantUse(t, int64(len(tt.holds))) // a refusal takes nothing
+		p.wantUse(t, int64(len(tt.holds))) // a refusal uses nothing
 		for _, h := range tt.holds {
 			p.Give(1, h)
 		}
@@ -76,7 +76,7 @@ func TestPoolWithoutBound(t *testing.T) {
 	p.wantUse(t, 1000<<40)
 }
 
-// However many take and give at once, the bounds hold, and in the end nothing is held.
+// However many acquire and release at once, the limits hold, and in the end nothing is held.
 func TestPoolBoundsHoldConcurrently(t *testing.T) {
 	t.Parallel()
 	p := NewPool(Size{Most: 100, Share: 40, Reserved: 20})

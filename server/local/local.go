@@ -24,7 +24,7 @@ import (
 // suffix is appended to the path of a database.
 const suffix = ".sock"
 
-// maxPath is the longest path that all systems take for a socket.
+// maxPath is the longest path that all systems accept for a socket.
 const maxPath = 103
 
 var errPath = errors.New("the path of the socket is too long")
@@ -38,7 +38,7 @@ func place(database string) (string, error) {
 	return path + suffix, err
 }
 
-// reachable calls fn with a path of a socket that the system takes.
+// reachable calls fn with a path of a socket that the system accepts.
 func reachable(path string, fn func(path string) error) error {
 	if len(path) <= maxPath {
 		return fn(path)

@@ -7,7 +7,7 @@ import "net"
 // privately leaves it to the folder, whose rights the socket has, as the database does.
 func privately(listen func() (net.Listener, error)) (net.Listener, error) { return listen() }
 
-// nobodyServes takes every failure for that: opening the file then shows whether a server has it
+// nobodyServes counts every failure as that: opening the file then shows whether a server has it
 // open.
 func nobodyServes(err error) bool { return err != nil }
 

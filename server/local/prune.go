@@ -29,13 +29,13 @@ type Pruned struct {
 	Archive string `json:"archive"` // its SHA-256, in lower-case hex
 }
 
-// prunedAtOnce is how many payloads one call takes away, so that who asks sees progress.
+// prunedAtOnce is how many payloads one call deletes, so that its caller sees progress.
 const prunedAtOnce = 4096
 
 // BeginPrune reads an archive of the company to its end, and records in the control log that the
 // payloads of its actions go. So the control record names no archive that this process has not
 // read: the archive must hold, begin no later than the payloads that are still there, and have the
-// very records of the log. Prune then takes the payloads away.
+// very records of the log. Prune then deletes the payloads.
 func (o *Operations) BeginPrune(ctx context.Context, p Prune, archive io.Reader) error {
 	by, err := o.ofCompany(ctx, p.CompanyID)
 	if err != nil {
@@ -99,8 +99,7 @@ func (o *Operations) mayPruneBesideExports(ctx context.Context, c *store.Company
 	return err
 }
 
-// Prune takes away some thousands of the payloads that may go. The caller calls it until none is
-// left.
+// Prune deletes some thousands of the payloads that may go. The caller calls it until none is left.
 func (o *Operations) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	by, err := o.ofCompany(ctx, p.CompanyID)
 	if err != nil {

@@ -55,8 +55,8 @@ func (s *Server) Status() Status {
 	return Status{s.path, s.served.Load(), s.refused.Load(), s.busy.Load()}
 }
 
-// Listen opens the socket of a database file, which this process has locked. It takes away the
-// socket of a server that was killed, and nothing else.
+// Listen opens the socket of a database file, which this process has locked. It removes the socket
+// of a server that was killed, and nothing else.
 func (s *Server) Listen(db string) error {
 	path, err := place(db)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Server) Listen(db string) error {
 	return err
 }
 
-// Close takes the socket away, unless another one is there by now.
+// Close removes the socket, unless another one is there by now.
 func (s *Server) Close() {
 	if s.listener != nil {
 		_ = s.listener.Close()

@@ -70,7 +70,7 @@ type Witness struct {
 // Limits are what the process may have, and what its settings need of that. Zero is unknown.
 type Limits struct {
 	OpenFiles       int64 `json:"openFiles"`
-	Connections     int64 `json:"connections"`     // as the limit of open files lets it
+	Connections     int64 `json:"connections"`     // as the limit of open files allows
 	WantConnections int64 `json:"wantConnections"` // as set
 	Memory          int64 `json:"memory"`          // bytes of the machine or control group
 	NeedMemory      int64 `json:"needMemory"`      // bytes

@@ -2,7 +2,7 @@
 // client library of Prometheus.
 //
 // Requests and transactions are measured where they happen: a counter and a histogram each, which
-// take no lock. Everything else is a Value, which is read from memory when somebody scrapes.
+// take no lock. Everything else is a Value, which is read from memory at each scrape.
 //
 // Labels have few values, all of the program or of its operator's settings: patterns of routes,
 // statuses, codes, names of limits, files, duties and witnesses. No label has anything of a

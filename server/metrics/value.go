@@ -2,8 +2,8 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Value is a metric that is read when somebody scrapes. Reading it MUST use memory or the file
-// system alone, and be safe for concurrent use.
+// Value is a metric that is read at each scrape. Reading it MUST use memory or the file system
+// alone, and be safe for concurrent use.
 type Value struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType

@@ -44,7 +44,7 @@ func BenchmarkBroadcast(b *testing.B) {
 }
 
 // BenchmarkFanOut is one message to 1,000 sockets, from broadcast to the last reader, as fast as
-// they all take it.
+// all of them read.
 func BenchmarkFanOut(b *testing.B) {
 	const clients = 1000
 	h := NewHub(limit.Size{}, func(bool) {}, slog.New(slog.DiscardHandler))

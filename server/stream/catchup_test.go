@@ -116,7 +116,7 @@ func TestSlowClientCatchesUp(t *testing.T) {
 	d.mu.Lock()
 	reads := d.reads
 	d.mu.Unlock()
-	// its queue, and what the system has taken for it
+	// its queue, and what the system has buffered for it
 	if read := reads * 32 * d.size; read > 10<<20 {
 		t.Errorf("%d bytes were read for a client that reads nothing", read)
 	}

@@ -114,9 +114,9 @@ func TestCredentialThatCannotBeChecked(t *testing.T) {
 	wantClose(t, err, websocket.CloseTryAgainLater)
 }
 
-// A client never gets a record in a place of its chain that it has had a record of: the connection
-// ends before. So do those of everybody who gets a chain that is known to have gone back; others go
-// on.
+// A client never gets a second record for an index of its chain: the connection ends before. So do
+// the connections of all clients that get a chain which is known to have gone back; others
+// continue.
 func TestStreamEndsAfterRollback(t *testing.T) {
 	t.Parallel()
 	h, url := startHub(t, func(bool) {})

@@ -50,7 +50,7 @@ func TestSilentClientIsDisconnected(t *testing.T) {
 	streamed(t, func(t *testing.T, h *Hub, join func(query ...string) *websocket.Conn) {
 		conn := join()
 		joined := time.Now()
-		_, _ = io.Copy(io.Discard, conn.NetConn()) // takes the ping, answers nothing
+		_, _ = io.Copy(io.Discard, conn.NetConn()) // reads the ping, answers nothing
 		if after := time.Since(joined); after != 2*pingEvery {
 			t.Errorf("cut after %v, want two pings (%v)", after, 2*pingEvery)
 		}
@@ -139,7 +139,7 @@ func TestPingLeavesWriteAlone(t *testing.T) {
 		conn := join()
 		h.Broadcast(event(1, 0, 0)) // is written alone, and waited with
 		synctest.Wait()
-		for i := range int64(2) { // are written together, and are more than a read takes
+		for i := range int64(2) { // are written together, and are more than one read returns
 			h.Broadcast(event(1, 1+i, 6000))
 		}
 		if i := next(t, conn); i != 0 {

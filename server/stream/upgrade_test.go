@@ -19,7 +19,7 @@ func TestHandshake(t *testing.T) {
 	host := strings.TrimPrefix(url, "ws://")
 	for _, tt := range []struct {
 		name    string
-		change  http.Header // "" takes away
+		change  http.Header // "" removes
 		status  int
 		message string
 	}{

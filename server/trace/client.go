@@ -48,7 +48,7 @@ func newClient(to Collector) *client {
 	transport.TLSClientConfig = &tls.Config{RootCAs: to.Roots, MinVersion: tls.VersionTLS12}
 	ended, abandon := context.WithCancel(context.Background())
 	return &client{to: to, ended: ended, abandon: abandon, http: &http.Client{Transport: transport, Timeout: to.Timeout,
-		// a redirect would take the headers elsewhere
+		// a redirect would send the headers elsewhere
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 

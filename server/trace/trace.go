@@ -84,7 +84,7 @@ func (t *Tracer) Run(ctx context.Context) error {
 	<-ctx.Done()
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	// what a collector that hangs does not take is lost, and the server ends all the same
+	// what a hanging collector does not accept is lost, and the server still ends
 	_ = t.provider.Shutdown(last)
 	t.client.abandon()
 	t.client.http.CloseIdleConnections()

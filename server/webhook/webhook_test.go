@@ -176,7 +176,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	if o := c.Send(t.Context(), url, Message{ID: "msg_1"}, NewKeys()); !o.Delivered() {
 		t.Errorf("%+v", o)
 	}
-	if n := <-written; n > 32<<20 { // what the buffers of the system take
+	if n := <-written; n > 32<<20 { // what the buffers of the system hold
 		t.Errorf("the endpoint could write %d bytes", n)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -189,7 +189,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// An endpoint that takes a connection and says nothing has 15 seconds.
+// An endpoint that accepts a connection and sends nothing has 15 seconds.
 func TestDeliveryAttemptTimesOut(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
