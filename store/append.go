@@ -16,8 +16,8 @@ func (s *Store) Append(ctx context.Context, d chain.Draft) (chain.Record, error)
 }
 
 // AppendAll returns the records of drafts once all of them are durable. Its errors are those of
-// Append, and chain.DraftError. A *TablesChangedError within one means that somebody has written
-// the entry of a key of that draft, or its record.
+// Append, and chain.DraftError. A *TablesChangedError within one means that an external write
+// changed the entry of a key of that draft, or its record.
 func (s *Store) AppendAll(ctx context.Context, drafts []chain.Draft) ([]chain.Appended, error) {
 	if len(drafts) == 0 {
 		return nil, nil

@@ -206,8 +206,8 @@ func (s Credentials) check(ctx context.Context, company *Company, clientID sql.N
 	})
 }
 
-// find reads a credential from the database, and notes its use. An access token has the fingerprint
-// and role of its client.
+// find reads a credential from the database, and records its use. An access token has the
+// fingerprint and role of its client.
 func (s Credentials) find(ctx context.Context, hash [32]byte, now time.Time) (credential, error) {
 	found, use, err := s.read(ctx, hash, credentialQuery)
 	if errors.Is(err, db.ErrNotFound) {

@@ -54,7 +54,7 @@ func expiry(stored sql.NullInt64) time.Time {
 type Caller struct {
 	Company *Company
 	// fingerprint of the API key or OAuth client that was presented, never a secret; "" where none
-	// took part
+	// was used
 	Credential string
 	Role       Role   // of that credential
 	Client     string // ID of the OAuth client that it is, or whose token was presented, or ""

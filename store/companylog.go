@@ -87,7 +87,7 @@ func (s Companies) listed(w *db.Conn, company int64, now time.Time) ([]chain.Dra
 }
 
 // listOlder creates the log of the companies in a database from before that log. It logs a warning:
-// on a database that had the log, it means that somebody removed it.
+// on a database that had the log, it means that the log was removed.
 func (s Companies) listOlder(w *db.Conn, now time.Time) ([]chain.Draft, error) {
 	var unlisted bool
 	if err := drainSetting(w, unlistedSetting, &unlisted); err != nil || !unlisted {

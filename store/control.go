@@ -106,9 +106,9 @@ func (e controlEvent) takesAway() bool {
 	return false
 }
 
-// gives says whether the change gives somebody something, and so is refused beyond a quota. What
-// ends a right is always possible, and so are rotations, with the token keys that they bring: the
-// rate limits bound those.
+// gives reports whether the change gives a right, and so is refused beyond a quota. What ends a
+// right is always possible, and so are rotations, with the token keys that they bring: the rate
+// limits bound those.
 func (e controlEvent) gives() bool {
 	switch e.action {
 	case CompanyRegistered, CompanyListed, APIKeyCreated, OAuthClientCreated, AgentRegistered, AgentEnabled, PassportIssued, WebhookCreated,
@@ -125,10 +125,10 @@ func (e controlEvent) gives() bool {
 type narrower struct{ json.RawMessage }
 
 // controlled makes a change durable together with the control records of the company that it
-// concerns: both, or neither. by is asked for after the rows are written: a company that is being
-// made has its number from then on. Rows that change nothing return no events. What takes something
-// away is so everywhere when controlled returns, and so is what was so already: another server may
-// have made it so just now.
+// concerns: both, or neither. by is read after the rows are written, because a company that is
+// being made has its number from then on. Rows that change nothing return no events. A change that
+// removes a right is visible on all servers when controlled returns. So is one that was already
+// made, because another server may just have made it.
 func (s *Store) controlled(ctx context.Context, by Caller, rows func(*db.Conn) ([]controlEvent, error)) error {
 	if err := s.Tables.intact(by.Company.Chain); err != nil {
 		return err
@@ -136,8 +136,8 @@ func (s *Store) controlled(ctx context.Context, by Caller, rows func(*db.Conn) (
 	return s.recorded(ctx, by, s.Change, rows)
 }
 
-// recorded is controlled by a way of its own to write, for what must work also where nothing else
-// of the company may be changed; see Changeable.
+// recorded is controlled with its own way to write, for changes that must work even where nothing
+// else of the company may be changed; see Changeable.
 func (s *Store) recorded(ctx context.Context, by Caller, write ledger.WriteFunc, rows func(*db.Conn) ([]controlEvent, error)) error {
 	c := rightsChange{store: s, by: by, rows: rows}
 	_, err := write(ctx, c.drafts)

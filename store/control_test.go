@@ -202,7 +202,7 @@ func TestRotationsInBothLogs(t *testing.T) {
 	}
 }
 
-// A restore reports what it takes back of a control log in the same way as for the actions.
+// A restore reports what it undoes of a control log in the same way as for the actions.
 func TestRestoreComparesControlLogs(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)

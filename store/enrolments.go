@@ -124,8 +124,8 @@ func (s AgentKeys) spend(w *db.Conn, by Caller, k AgentKey, hash chain.Hash) (fi
 }
 
 // checkUnspent requires that no key of the agent was enrolled with an enrolment, by the control
-// records of the keys: the row may have been changed. A key whose row was taken away is found by
-// the replay.
+// records of the keys: the row may have been changed. A key whose row was deleted is found by the
+// replay.
 func (s AgentKeys) checkUnspent(w *db.Conn, company *Company, e Enrolment) error {
 	var enrolled []sql.NullInt64
 	err := w.Each(func(rows *sql.Rows) error {

@@ -13,8 +13,8 @@ import (
 	"attestd/store/storetest"
 )
 
-// An enrolment that was spent is not spent again, even if somebody has written into the table that
-// it was not. If the key that it was spent on is hidden too, a verification finds both records.
+// An enrolment that was spent is not spent again, even if an external write has reset it in the
+// table. If the key that it was spent on is hidden too, a verification finds both records.
 func TestSpentEnrolmentStaysSpent(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)

@@ -41,7 +41,7 @@ var datedTables = []datedTable{
 	{KindRefusedCall, "refused_call", "call", func(Retention) time.Duration { return 0 }},
 }
 
-// Tokens deletes access tokens, notes of revoked ones, and used proofs.
+// Tokens deletes access tokens, revocations, and used proofs.
 func (s Expired) Tokens(ctx context.Context, w Sweep) error {
 	return s.sweep(ctx, "tokens", w, func(now time.Time) error {
 		for _, t := range datedTables {

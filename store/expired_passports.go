@@ -12,7 +12,7 @@ import (
 )
 
 // Passports deletes passports that expired long ago, revoked ones too. A row that the control log
-// tells of may be missing only where a later record of its company shows that it had expired (see
+// describes may be missing only where a later record of its company shows that it had expired (see
 // projection.PassportsGone), so a company that writes nothing keeps its last ones. A company that
 // was rolled back, or whose tables differ, keeps all.
 func (s Expired) Passports(ctx context.Context, w Sweep) error {

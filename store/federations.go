@@ -91,7 +91,7 @@ func (s Federations) Get(ctx context.Context, by Caller, name string) (f Federat
 }
 
 // Delete deletes a federation with the access tokens that its workloads have; ErrNotFound. No
-// server of the database takes one of them when Delete returns.
+// server of the database accepts one of them when Delete returns.
 func (s Federations) Delete(ctx context.Context, by Caller, name string) error {
 	forget := func() {
 		s.byIssuer.Forget()

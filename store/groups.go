@@ -123,7 +123,7 @@ type (
 	// Settings has the settings that affect trust, which the control logs repeat, and the changes
 	// that await a record there.
 	Settings struct{ db *Store }
-	// Pruning takes away the payloads of old actions.
+	// Pruning deletes the payloads of old actions.
 	Pruning struct {
 		db *Store
 

@@ -15,8 +15,8 @@ import (
 
 // Recorded returns the record that was appended to a company's actions under one of a draft's keys.
 // It returns ErrNotFound if there is none, and chain.ErrKeyReused if the key belongs to a different
-// request. A record that is not the one of the draft is a *TablesChangedError: somebody has written
-// the entry of the key.
+// request. A record that is not the one of the draft is a *TablesChangedError: an external write
+// changed the entry of the key.
 func (s Retries) Recorded(ctx context.Context, by Caller, key *chain.Key, d *chain.Draft) (r *chain.Record, err error) {
 	err = s.db.Read(ctx, func(c *db.Conn) error {
 		now, err := s.db.KeyTime(c, by.At)
@@ -75,8 +75,8 @@ func (s Retries) RecordedUnder(ctx context.Context, by Caller, name chain.Hash, 
 	return r, s.db.Tables.forged(ctx, by.Company.Chain, err)
 }
 
-// CheckTaken returns nil if the name of a statement that a chain.ReusedError in err calls taken is
-// one of the record that the entry leads to, as far as its payload is there. Otherwise the entry is
+// CheckTaken returns nil if the record that the entry leads to has the name of a statement that a
+// chain.ReusedError in err calls taken, as far as its payload is there. Otherwise the entry is
 // forged, and the error a *TablesChangedError.
 func (s Retries) CheckTaken(ctx context.Context, by Caller, err error) error {
 	var taken *chain.ReusedError

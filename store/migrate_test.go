@@ -262,7 +262,7 @@ func TestUpgradeIsAtomic(t *testing.T) {
 	}
 }
 
-// A file that does not match its version is refused and keeps its schema.
+// A file that does not match its version is refused, and its schema does not change.
 func TestUpgradeOfMalformedFileIsRefused(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
@@ -282,7 +282,7 @@ func TestUpgradeOfMalformedFileIsRefused(t *testing.T) {
 	}
 }
 
-// The file itself keeps the number of agents, whichever program writes.
+// The file itself counts the agents, whichever program writes.
 func TestAgentsAreCounted(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

@@ -85,7 +85,7 @@ func rowsOf(t testing.TB, path string) map[string]string {
 	all := map[string]string{}
 	for _, table := range tablesOf(t, db) {
 		where := ""
-		// A move notes in its copy what the next start must record; see
+		// A move writes into its copy what the next start must record; see
 		// TestRekeysAndMovesAreRecorded.
 		if table == "setting" {
 			where = " WHERE name <> 'unrecorded'"

@@ -1,9 +1,11 @@
-// Package store keeps everything in one SQLite file, or in a database of PostgreSQL that other
-// servers write too.
+// Package store stores everything in one SQLite file, or in a PostgreSQL database that other
+// servers write too. This package has the rows of companies and of their rights, with their caches.
+// Each method has its SQL, written once for both engines; schema.sql says what the tables mean.
 //
-// Package db has the connections and the schema, and package ledger the logs, with one connection
-// that writes. Here are the rows of companies and of their rights, each method with its SQL beside
-// it, once for both engines. What the tables mean is said in schema.sql.
+// Package db below it has the connections and the schema. Package ledger, between the two, has the
+// logs and the one connection that writes. Store joins them, and imports nothing of service or
+// server. A newcomer begins with the groups of methods in groups.go, and with controlled in
+// control.go, which writes a change with its control record.
 package store
 
 import (
@@ -20,7 +22,7 @@ import (
 	"attestd/store/sqlite"
 )
 
-// Store is an open database. It implements chain.Reader, and writes while somebody runs it.
+// Store is an open database. It implements chain.Reader, and writes while Run runs.
 type Store struct {
 	View // of now, at each call
 	*ledger.Ledger
@@ -213,7 +215,8 @@ func readAgain(ctx context.Context, path string, open func() (*Store, error)) (*
 	return s, err
 }
 
-// openKnown compares the database with what is known of it elsewhere, and goes on doing so.
+// openKnown compares the database with what is known of it elsewhere, at the start and from then
+// on.
 func (s *Store) openKnown(ctx context.Context, heads string) error {
 	err := s.Rollback.openKnown(ctx, heads)
 	if s.heads != nil {

@@ -133,7 +133,7 @@ func barred(t *testing.T, name string, fn func(admin *sql.DB, of string)) {
 
 // The primary ends, and the promoted standby lags behind, so acknowledged records are lost. Every
 // server that has written or seen them stops all writes, and its head file keeps the reason until
-// the rollback is accepted, even if another server has written on at once.
+// the rollback is accepted, even if another server has continued to write at once.
 func TestFailoverToAStandbyThatLags(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
@@ -158,7 +158,7 @@ func TestFailoverToAStandbyThatLags(t *testing.T) {
 }
 
 // The served database is replaced by another copy, in several states: no server that knows more of
-// any log goes on writing.
+// any log continues to write.
 func TestReplacedPostgreSQLDatabaseStopsWrites(t *testing.T) {
 	testenv.Concurrent(t)
 	testenv.Needs(t, testenv.Plain)

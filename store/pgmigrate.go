@@ -25,7 +25,7 @@ type Migrated struct {
 // upgrades them to this program's schema. Its role MUST own the tables. Of two concurrent calls,
 // only one does the work. ErrForeign, ErrNewer, ErrRefused and ErrUnavailable leave the database
 // unchanged, or in an upgrade at the last completed step. If an upgrade ends before the bytes of
-// all logs are counted again, the next call goes on with that.
+// all logs are counted again, the next call continues that.
 func Migrate(ctx context.Context, address string, o Options) (m Migrated, err error) {
 	d, _, err := db.DialPostgres(address)
 	if err != nil {
@@ -126,6 +126,6 @@ func recountUnsigned(ctx context.Context, s *Store, own *sql.Conn, w *db.Conn, n
 	return n, err
 }
 
-// Grants returns the SQL that lets a role of PostgreSQL serve from the tables in a namespace,
+// Grants returns the SQL that allows a role of PostgreSQL to serve from the tables in a namespace,
 // without rights to change immutable rows. The owner of the tables runs it.
 func Grants(namespace, role string) string { return postgres.Grants(namespace, role) }

@@ -14,7 +14,7 @@ import (
 	"attestd/store/projection"
 )
 
-// What a policy lets be recorded in an agent's name.
+// What a policy allows to be recorded in an agent's name.
 const (
 	AttestAny = "any" // whatever a credential of the company says
 	AttestKey = "key" // what one of the agent's keys has signed

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// proofs use one part in proofShare of their goroutine's time, so that appends keep theirs
+	// proofs use one part in proofShare of their goroutine's time, so that appends have theirs
 	proofShare   = 50
 	proofRest    = time.Second
 	maxProofRest = time.Minute

@@ -14,7 +14,7 @@ import (
 	"attestd/store/db"
 )
 
-// ErrNotPrunable means that payloads stay, because somebody may still need them or an argument is
+// ErrNotPrunable means that payloads stay, because they may still be needed or an argument is
 // wrong. The error says what to do. It is an ErrRefused.
 var ErrNotPrunable = fmt.Errorf("%w: the payloads stay", db.ErrRefused)
 
@@ -32,8 +32,8 @@ const (
 // BeginPrune records in the control log of the caller's company that the payloads of its first
 // actions may be missing from then on: those of a number of records, the root of whose log tree is
 // given, and which are in an archive with this SHA-256 in hex. The caller MUST have read and
-// checked that archive. PruneNext then takes them away. It returns ErrNotPrunable, and the errors
-// of other changes of a company.
+// checked that archive. PruneNext then deletes them. It returns ErrNotPrunable, and the errors of
+// other changes of a company.
 func (s Pruning) BeginPrune(
 	ctx context.Context, by Caller, records int64, root tlog.Hash, archive string,
 ) (p PrunedRecords, err error) {
@@ -111,8 +111,8 @@ func (s Pruning) beginPrune(
 	return s.db.PrunedRecords(ctx, number)
 }
 
-// mayPrune refuses to prune payloads that somebody may still need at a time that is trusted. What
-// it reads changes in favour of pruning alone, webhooks aside: a record of which an idempotency key
+// mayPrune refuses to prune payloads that may still be needed at a trusted time. Except for
+// webhooks, what it reads changes only in favour of pruning: a record of which an idempotency key
 // is made is the last one.
 func mayPrune(c *db.Conn, by Caller, now time.Time, records int64) error {
 	number := by.Company.Chain
@@ -133,7 +133,8 @@ func mayPrune(c *db.Conn, by Caller, now time.Time, records int64) error {
 			"where it is right, start a server with --accept-clock, and prune beside it",
 			ErrNotPrunable, records-1, by.At.Round(0).Sub(now).Round(time.Second))
 	}
-	// A retry under a name that is taken for good, as statements have, is answered without payload.
+	// A retry under a name that stays taken for ever, as those of statements do, is answered
+	// without payload.
 	var index, expires int64
 	err = c.One([]any{&index, &expires}, `SELECT idx, expires_at FROM idempotency_key
 		WHERE chain = ? AND idx < ? AND expires_at > ? AND expires_at < ? LIMIT 1`,

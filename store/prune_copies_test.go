@@ -26,8 +26,8 @@ func (p *pruner) reopenAt(t testing.TB, path string) {
 	p.c = got(p.Companies.Get(ctx, "acme"))(t)
 }
 
-// A backup of a half pruned database has what is left, verifies, and its restored copy goes on
-// where that stopped.
+// A backup of a half pruned database has what is left, verifies, and pruning its restored copy
+// continues where it stopped.
 func TestPrunedDatabaseIsBackedUp(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -113,8 +113,8 @@ func TestPrunedDatabaseIsRekeyed(t *testing.T) {
 	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// A half pruned database moves to the other engine and back with the same digests, and each copy
-// can go on.
+// A half pruned database moves to the other engine and back with the same digests, and pruning each
+// copy can continue.
 func TestPrunedDatabaseMoves(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	bothEngines(t)

@@ -10,9 +10,9 @@ import (
 	"attestd/store/db"
 )
 
-// PruneNext takes away payloads of the caller's company that may go since BeginPrune, those of at
-// most so many records, in small transactions. left is the number of records that it has not come
-// to. After a process was killed, the next call goes on.
+// PruneNext deletes payloads of the caller's company that may go since BeginPrune, those of at most
+// so many records, in small transactions. left is the number of records that it has not come to.
+// After a process was killed, the next call continues.
 func (s Pruning) PruneNext(ctx context.Context, by Caller, most int64) (left int64, err error) {
 	p, err := s.db.PrunedRecords(ctx, by.Company.Chain)
 	if err == nil && p.Records > 0 {

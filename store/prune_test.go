@@ -83,7 +83,7 @@ func (p *pruner) begin(t testing.TB, records int64) store.PrunedRecords {
 	return got(p.Pruning.BeginPrune(ctx, p.by(), records, root(t, p.Store, p.c.Chain, records), archiveSum))(t)
 }
 
-// prune takes all payloads of the first records away.
+// prune deletes all payloads of the first records.
 func (p *pruner) prune(t testing.TB, records int64) {
 	t.Helper()
 	p.begin(t, records)
@@ -170,8 +170,8 @@ func TestPruneByAWrongClock(t *testing.T) {
 	p.prune(t, 20)
 }
 
-// Pruning takes the payloads of the first actions away, a few at a time, also over kills, and
-// leaves everything else as it is. At each moment the database verifies.
+// Pruning deletes the payloads of the first actions, a few at a time, also across kills, and
+// changes nothing else. At each moment the database verifies.
 func TestPruneTakesPayloadsAlone(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -215,7 +215,7 @@ func TestPruneTakesPayloadsAlone(t *testing.T) {
 	if other := got(p.PrunedRecords(ctx, zoo.Chain))(t); other.Records != 0 {
 		t.Errorf("another company: %+v", other)
 	}
-	// more of them, half of which another program has taken away
+	// more of them, half of which another program has deleted
 	bytes := tip(t, p.Store, p.c).Bytes
 	p.append(t, 300)
 	p.at.pass(2*day, 2*day)
@@ -252,7 +252,7 @@ func (p *pruner) wantNotPrunable(t testing.TB, records int64, sum, why string) {
 	}
 }
 
-// Payloads that somebody may still need stay, and those that were pruned stay pruned.
+// Payloads that may still be needed stay, and those that were pruned stay pruned.
 func TestPruneIsRefused(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
@@ -286,7 +286,7 @@ func TestPruneIsRefused(t *testing.T) {
 	p.begin(t, 22)
 	p.wantNotPrunable(t, 23, archiveSum, "webhook "+h.ID)
 	got(p.Webhooks.Disable(ctx, p.by(), h.ID, store.WebhookRequested))(t)
-	// the names of statements are taken for good, and keep nothing
+	// the names of statements stay taken for ever, and prevent no prune
 	d := signed(t, got(jose.GenerateKey(jose.EdDSA))(t), p.c, 0, "1")
 	first := got(once(t, p.Store, d))(t)
 	p.at.pass(2*day, 2*day)
@@ -301,7 +301,7 @@ func TestPruneIsRefused(t *testing.T) {
 	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
 }
 
-// Nothing is pruned of a company whose tables somebody has changed, or whose records were altered.
+// Nothing is pruned of a company whose tables or records were altered.
 func TestPruneOfDamagedCompanyIsRefused(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()

@@ -46,7 +46,7 @@ func (s Companies) mayRegister(w *db.Conn, now time.Time) error {
 	var text string
 	err := w.One([]any{&text}, `SELECT registered_at FROM company WHERE id = ?`, has-q.CompaniesPerDay+1)
 	if errors.Is(err, db.ErrNotFound) {
-		return nil // somebody has taken it away, which verify finds
+		return nil // it was deleted externally, which verify finds
 	}
 	if err != nil {
 		return err

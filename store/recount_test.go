@@ -49,8 +49,8 @@ func wantMiscounted(t testing.TB, s *store.Store, logs int) {
 }
 
 // A head that counts its bytes wrongly is corrected, of any log, and where payloads were pruned.
-// The control log tells what it counted before, and appends go on from the right count. The log is
-// valid meanwhile, and copies of the database are.
+// The control log has the former count, and appends continue from the right one. The log is valid
+// meanwhile, and copies of the database are.
 func TestRecountCorrectsHeads(t *testing.T) {
 	t.Parallel()
 	p := old(t, 300)

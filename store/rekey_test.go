@@ -86,7 +86,7 @@ func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 	_, _, err = s.Companies.RotateKey(ctx, by(c, now), false)
 	must(t, err)
 	seeds("a private key")
-	// which has ended, and is taken out; the key after it signs later
+	// which has ended, and is deleted; the key after it signs later
 	later := now.Add(time.Hour)
 	must(t, s.TokenKeys.Wipe(ctx, later))
 	next := got(s.TokenKeys.Signer(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), later), tokenkey.ES256))(t)

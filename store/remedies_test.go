@@ -14,9 +14,9 @@ import (
 	"attestd/store/storetest"
 )
 
-// Each difference that verification names has a remedy that works. Where accept-tables takes what
-// differs, the database verifies afterwards. Where it does not, it says to put a backup in place,
-// and has accepted nothing of that company.
+// Each difference that verification names has a remedy that works. Where accept-tables accepts the
+// differences, the database verifies afterwards. Where it does not, it recommends a restore from a
+// backup, and has accepted nothing of that company.
 func TestEachDifferenceHasItsRemedy(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	t.Parallel()

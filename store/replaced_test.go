@@ -51,8 +51,8 @@ var replaced = map[string]func(t *testing.T, path, older string) (happened, stan
 }
 
 // Once the database or its log is no longer where the server opened it, no method acknowledges a
-// write, the log reports the reason once, and reads go on. At the end every acknowledged record is
-// in the database that was open, and no file of another program was changed.
+// write, the log reports the reason once, and reads continue. At the end every acknowledged record
+// is in the database that was open, and no file of another program was changed.
 func TestNothingIsAcknowledgedIntoReplacedFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()

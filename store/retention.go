@@ -12,7 +12,7 @@ import (
 // logs stay for good.
 type Retention struct {
 	Passports time.Duration // after their end
-	Tokens    time.Duration // access tokens, and notes of revoked ones, after their end
+	Tokens    time.Duration // access tokens and revocations, after their end
 	Sessions  time.Duration // those without statements, after their last record
 	RetryKeys time.Duration // lifetime of an idempotency key
 }

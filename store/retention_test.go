@@ -141,7 +141,7 @@ func TestPassportsGoAfterTheirEnd(t *testing.T) {
 	}
 }
 
-// A company that writes nothing keeps its last passports: no record shows that they have ended.
+// The last passports of a company that writes nothing stay: no record shows that they have ended.
 func TestPassportsOfIdleCompanyStay(t *testing.T) {
 	t.Parallel()
 	k := newKeeper(t, storetest.New(t), &clocks{wall: now})
@@ -158,8 +158,8 @@ func TestPassportsOfIdleCompanyStay(t *testing.T) {
 	must(t, k.Tables.Check(ctx, acme.Chain))
 }
 
-// A passport that somebody took out of the table is still missed, as long as no later record shows
-// that it has ended for a day. The company then keeps all others.
+// A passport that was deleted externally is still missed, as long as no later record shows that it
+// ended a day ago. All others of the company then stay.
 func TestDeletedPassportIsMissed(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)
@@ -217,7 +217,7 @@ func TestRevocationsAreCountedAfterTheirPassportsAreGone(t *testing.T) {
 	}
 }
 
-// Access tokens, notes of revoked ones and used proofs go after their time, and no sooner.
+// Access tokens, revocations and used proofs are deleted after their time, and no sooner.
 func TestTokensGoAfterTheirEnd(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)
@@ -375,7 +375,7 @@ func TestSessionsGoAfterTheirLastRecord(t *testing.T) {
 }
 
 // A server that is halted between finding a session that has ended and deleting it deletes nothing
-// of one that goes on meanwhile, and counts nothing that another server has deleted.
+// of one that continues meanwhile, and counts nothing that another server has deleted.
 func TestHaltedServerDeletesNoSessionThatGoesOn(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)

@@ -15,8 +15,8 @@ import (
 // JWTs that the service has signed as access tokens have no row. Those that were revoked have,
 // until they would have ended.
 
-// RevokeJWT notes that the access token with a jti of the caller's company counts no more. No
-// server of the database says otherwise when it returns.
+// RevokeJWT records that the access token with a jti of the caller's company counts no more. No
+// server of the database accepts it when RevokeJWT returns.
 func (s Credentials) RevokeJWT(ctx context.Context, by Caller, jti string, ends time.Time) error {
 	name := revokedName(by, jti)
 	defer s.revoked.Forget(name)

@@ -309,7 +309,7 @@ func TestRotationWithMismatchedSeedIsRefused(t *testing.T) {
 	}
 }
 
-// A database of an older schema keeps its key and can rotate it.
+// A database of an older schema has the same key after the upgrade and can rotate it.
 func TestOlderSchemaRotates(t *testing.T) {
 	testenv.Needs(t, testenv.NotQuick, testenv.NotRaced)
 	storetest.AboutFile(t)
@@ -330,7 +330,7 @@ func TestOlderSchemaRotates(t *testing.T) {
 	}
 }
 
-// A restore between files of any two schemas reports what it takes back of a company's keys.
+// A restore between files of any two schemas reports what it undoes of a company's keys.
 func TestRestoreReportsLostKeys(t *testing.T) {
 	testenv.Needs(t, testenv.NotQuick, testenv.NotRaced)
 	storetest.AboutFile(t)

@@ -119,8 +119,8 @@ func TestPassportSearch(t *testing.T) {
 	}
 }
 
-// A search for passports stops after 100,000 of them and returns where to go on; the parts together
-// find what a single search would. Without a filter nothing needs to be skipped.
+// A search for passports stops after 100,000 of them and returns where to continue; the parts
+// together find what a single search would. Without a filter nothing needs to be skipped.
 func TestPassportWindows(t *testing.T) {
 	testenv.Needs(t, testenv.NotQuick, testenv.NotRaced)
 	t.Parallel()

@@ -34,8 +34,8 @@ const notedFor = 24 * time.Hour
 // ErrOtherKey reports the sid of a session of statements that another key of the agent has used.
 var ErrOtherKey = errors.New("another key of the agent has used the sid")
 
-// Note makes sure that sessions are listed. A sid belongs to one key of an agent, the first one
-// that uses it: ErrOtherKey. Changes of rows are serialized, also those of several servers.
+// Note ensures that sessions are listed. A sid belongs to one key of an agent, the first one that
+// uses it: ErrOtherKey. Changes of rows are serialized, also those of several servers.
 func (s Sessions) Note(ctx context.Context, by Caller, sessions ...names.Session) error {
 	idOf := func(of names.Session) sessionID { return sessionID{by.Company.Chain, of} }
 	var unknown []names.Session
@@ -116,7 +116,7 @@ type SessionQuery struct {
 	// Key is exact. With Signed, the sessions are those of any key, and none without statements.
 	Key    string
 	Signed bool
-	Before int64 // the Number of the session after which to go on
+	Before int64 // the Number of the session after which to continue
 }
 
 // thumbprintSize is the length of a thumbprint. No kind of a session without statements has it.

@@ -119,8 +119,8 @@ func TestSuspensionHoldsOnAllServers(t *testing.T) {
 	}
 }
 
-// The log's writer obeys what the control log says of limits, whatever somebody writes into their
-// rows while a server runs.
+// The log's writer obeys the limits in the control log, despite external writes into their rows
+// while a server runs.
 func TestForgedLimitsAreNotObeyed(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)

@@ -31,8 +31,8 @@ func aboutSubject(company, subject, further, order string) string {
 			AND id >= (-{company}) * 1099511627776 AND id <= (-{company}) * 1099511627776 + 1099511627775{further} ORDER BY id {order} LIMIT 1)`)
 }
 
-// controlRecord reads a control record by ID, or returns nil for none, and checks its hash.
-// Somebody who alters a row and its record leaves a wrong hash, or a chain that does not verify.
+// controlRecord reads a control record by ID, or returns nil for none, and checks its hash. An
+// attacker who alters a row and its record leaves a wrong hash, or a chain that does not verify.
 func controlRecord(c *db.Conn, company *Company, id sql.NullInt64) (*projection.Latest, error) {
 	if !id.Valid {
 		return nil, nil

@@ -45,7 +45,7 @@ func scanNameRow(rows *sql.Rows) (r nameRow, err error) {
 	return r, err
 }
 
-// isUnique reports whether the row is of a name that is taken for good.
+// isUnique reports whether the row is of a name that stays taken for ever.
 func (r *nameRow) isUnique() bool { return r.expires >= chain.LastTime.UnixMilli() }
 
 // nameComparison compares the names of one company.

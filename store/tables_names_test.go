@@ -335,8 +335,8 @@ func TestAcceptedNamesAreWhatRecordsSay(t *testing.T) {
 	}
 }
 
-// A statement that was recorded twice, because somebody took its names away while no server ran, is
-// found: both records are named. Nothing takes a record back, so an operator can accept it.
+// A statement that was recorded twice, because its names were deleted while no server ran, is
+// found: both records are named. A record cannot be undone, so an operator can accept it.
 func TestStatementRecordedTwiceIsFound(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)

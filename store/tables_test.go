@@ -322,7 +322,7 @@ func TestVerifyFindsEveryChangedRow(t *testing.T) {
 // give no right; verification, the stream and proofs find what was changed.
 var ofLogs = []string{"record.", "node.", "head.", "summary.", "log.", "log_key."}
 
-// What somebody else changes in a row while a server runs is noticed by what the server looks at
+// An external change of a row while a server runs is detected by the checks that the server makes
 // every five seconds: see TestForeignWriteIsNoticedWithinTenSeconds of package jobs.
 func TestRunningServerFindsEveryChangedRight(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
@@ -353,7 +353,7 @@ func TestRunningServerFindsEveryChangedRight(t *testing.T) {
 	}
 }
 
-// looksAt does what a running server does every five seconds, and after a write of somebody else.
+// looksAt does what a running server does every five seconds, and after an external write.
 func looksAt(t testing.TB, s *store.Store, seen int64) []error {
 	t.Helper()
 	must(t, s.Tables.Look(ctx))

@@ -11,8 +11,8 @@ import (
 	"attestd/store/projection"
 )
 
-// Look notices that somebody else has written the file, which ExternalWrites counts, although
-// nothing is written. It does nothing on PostgreSQL, where other servers write.
+// Look detects external writes of the file, which ExternalWrites counts, although this process
+// writes nothing. It does nothing on PostgreSQL, where other servers write.
 func (s Tables) Look(ctx context.Context) error {
 	if s.db.IsReadOnly() || s.db.MultiWriter() {
 		return nil
@@ -123,11 +123,11 @@ func (s Tables) checkWebhook(ctx context.Context, name webhookName) error {
 	return err
 }
 
-// ExternalWrites returns how often somebody else has written the file, as far as this process has
-// noticed. On PostgreSQL nothing shows that.
+// ExternalWrites returns the number of external writes of the file that this process has detected.
+// On PostgreSQL nothing reveals them.
 func (s Tables) ExternalWrites() int64 { return s.db.Names().Now() }
 
-// Doubted has a token when somebody else has written the file, or a company waits for the
+// Doubted has a token after an external write of the file, or when a company waits for the
 // comparison of its names. Waiting says which companies wait.
 func (s Tables) Doubted() <-chan struct{} { return s.db.Names().Wake }
 

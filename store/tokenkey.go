@@ -17,8 +17,9 @@ import (
 
 // tokenKeySetting names the setting with the key that authenticates access tokens, and the rows of
 // rowmac.go. Tokens are too many for control records. Instead, each row has an HMAC over its
-// content, with a key in the settings that is sealed like other secrets. So somebody who can write
-// rows, but does not have that key, cannot create a token, nor change a token's client or expiry.
+// content, with a key in the settings that is sealed like other secrets. So an attacker who can
+// write rows, but does not have that key, cannot create a token, nor change a token's client or
+// expiry.
 const tokenKeySetting = "token_key"
 
 // tokenRow is the authenticated content of an access token's row.

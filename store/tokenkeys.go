@@ -24,7 +24,7 @@ const TokenLife = time.Hour
 // cache a key set.
 const tokenKeyNotice = 10 * time.Minute
 
-// tokenKeyNew is longer than it takes to commit a key.
+// tokenKeyNew is longer than the commit of a key.
 const tokenKeyNew = time.Second
 
 // TokenKey is a key with which a company signs tokens for others. Times are as in control records.

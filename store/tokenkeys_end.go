@@ -15,8 +15,8 @@ func tokenKeyEnded(kid, endedAt string, compromised bool) controlEvent {
 	return controlEvent{TokenKeyEnded, tokenKeys.about(kid), map[string]any{"kid": kid, "endedAt": endedAt, "compromised": compromised}}
 }
 
-// prepare generates the keys that a rotation probably needs, by algorithm, before its transaction:
-// one of RSA takes a while. What it does not find the transaction makes.
+// prepare generates the keys that a rotation probably needs, by algorithm, before its transaction,
+// because RSA keys are slow. The transaction makes those that are missing.
 func (s TokenKeys) prepare(ctx context.Context, by Caller) map[string]*tokenkey.Private {
 	next := map[string]*tokenkey.Private{}
 	keys, err := s.read(ctx, by)
@@ -65,8 +65,8 @@ func (s TokenKeys) rotate(w *db.Conn, company *Company, at time.Time, next map[s
 	return events, nil
 }
 
-// endCompromised declares all keys compromised whose tokens may be valid, now or later, and takes
-// their private parts out.
+// endCompromised declares all keys compromised whose tokens may be valid, now or later, and deletes
+// their private parts.
 func (s TokenKeys) endCompromised(w *db.Conn, by Caller) (events []controlEvent, err error) {
 	keys, err := db.All(w, tokenKeys.scan, "SELECT "+tokenKeys.list("token_key")+` FROM token_key
 		WHERE company = ? AND (ended_at IS NULL OR ended_at > ?) AND compromised_at IS NULL ORDER BY kid`,
@@ -106,7 +106,7 @@ func (s TokenKeys) replace(ctx context.Context, by Caller) {
 // its time from before.
 const wipeAfter = time.Minute
 
-// Wipe takes out the private parts of the keys that sign no more.
+// Wipe deletes the private parts of the keys that sign no more.
 func (s TokenKeys) Wipe(ctx context.Context, now time.Time) error {
 	const ended = ` FROM token_key WHERE private IS NOT NULL AND ended_at <= ?`
 	until := chain.FormatTime(now.Add(-wipeAfter))

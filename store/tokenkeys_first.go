@@ -31,7 +31,7 @@ const (
 	firstKeysSignedIn = time.Second / 2
 )
 
-// pace lets a burst pass, and then one in each interval.
+// pace admits a burst, and then one in each interval.
 type pace struct {
 	burst int
 	every time.Duration

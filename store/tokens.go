@@ -113,8 +113,8 @@ func (s Credentials) insertToken(w *db.Conn, by Caller, row tokenRow, mac []byte
 	return err
 }
 
-// RevokeToken ends an access token of the caller's company. No server of the database takes it when
-// RevokeToken returns.
+// RevokeToken ends an access token of the caller's company. No server of the database accepts it
+// when RevokeToken returns.
 func (s Credentials) RevokeToken(ctx context.Context, by Caller, hash [32]byte) error {
 	// whatever the outcome: the next use of the token reads the database
 	defer s.found.Forget(hash)
@@ -136,7 +136,8 @@ func (s Credentials) RevokeToken(ctx context.Context, by Caller, hash [32]byte) 
 	return nil
 }
 
-// Use notes that a proof was used; ErrUsed where it was before, on any server of the database.
+// Use records that a proof was used; ErrUsed where it was used before, on any server of the
+// database.
 func (s Credentials) Use(ctx context.Context, proof UsedProof, now time.Time) error {
 	return s.db.Write(ctx, func(w *db.Conn) error {
 		return useProofs(w, now, []UsedProof{proof})
@@ -146,7 +147,7 @@ func (s Credentials) Use(ctx context.Context, proof UsedProof, now time.Time) er
 func useProofs(w *db.Conn, now time.Time, proofs []UsedProof) error {
 	for _, p := range proofs {
 		if !now.Before(p.Ends) {
-			return &UsedError{p} // a row of it may have been taken out
+			return &UsedError{p} // a row of it may have been deleted
 		}
 		n, err := w.Exec(`INSERT INTO used_proof (name, expires_at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING`, p.Name[:], p.Ends.UnixMilli())
 		if err == nil && n == 0 {

@@ -189,8 +189,8 @@ func registeredByOlder(t testing.TB, s *store.Store, database, id string) *store
 }
 
 // During a rolling upgrade servers of an older version register companies after the last new server
-// has started. A running server unlocks them. What somebody has written into the row of the
-// settings is recorded nowhere.
+// has started. A running server unlocks them. An external write into the row of the settings is
+// recorded nowhere.
 func TestRunningServerUnlocksCompanies(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()

@@ -280,7 +280,7 @@ func TestCosignatures(t *testing.T) {
 	}
 }
 
-// After StopWrites no method writes, and reads go on.
+// After StopWrites no method writes, and reads continue.
 func TestStopWrites(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

@@ -40,7 +40,7 @@ func inBubble(t *testing.T, test func(t *testing.T, s *Store)) {
 func together(s *Store, changes ...func(*db.Conn) error) []error {
 	running, gathered := make(chan struct{}), make(chan struct{})
 	go s.Write(context.Background(), func(*db.Conn) error { close(running); <-gathered; return nil })
-	<-running // nothing else is taken until all are queued
+	<-running // the writer drains nothing else until all are queued
 	errs := make([]error, len(changes))
 	var answered sync.WaitGroup
 	for i, fn := range changes {

@@ -63,7 +63,7 @@ func checkedCopy(
 	}
 	defer copied.Close()
 	// Verify chains first, because company and index in the error say more than the name of a
-	// trigger that somebody dropped to alter a chain.
+	// trigger that an attacker dropped to alter a chain.
 	if err := copied.VerifyContents(ctx, runtime.GOMAXPROCS(0), func(done, total int64) {
 		progress("verify", done, total)
 	}); err != nil {

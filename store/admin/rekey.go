@@ -82,7 +82,7 @@ func changeSecrets(ctx context.Context, path, schema string, found atrest.Sealin
 }
 
 // forgetVerified removes the file of what was verified: its MAC is of the old master key, so the
-// next server would warn that somebody else has written it.
+// next server would warn of an external write.
 func forgetVerified(heads string) error {
 	if heads == "" {
 		return nil

@@ -23,10 +23,9 @@ type RestoreOptions struct {
 }
 
 // Restore verifies the backup at in completely (integrity, schema, every chain) and then puts it at
-// path. undone is what the restore takes back of the existing database at path, or, with
-// ErrRefused, would take back. It also returns ErrRefused if path exists and Force is not set,
-// ErrInUse, ErrForeign for a foreign file at either path, and a *VerifyError for a chain that does
-// not verify.
+// path. undone is what the restore undoes of the existing database at path, or, with ErrRefused,
+// would undo. It also returns ErrRefused if path exists and Force is not set, ErrInUse, ErrForeign
+// for a foreign file at either path, and a *VerifyError for a chain that does not verify.
 func Restore(ctx context.Context, in, path, schema string, o RestoreOptions) (undone Rollback, err error) {
 	if in, err = db.Absolute(in); err != nil {
 		return undone, err

@@ -12,7 +12,7 @@ import (
 	"attestd/store/sqlite"
 )
 
-// Rollback describes what a restore takes back, with a line for each loss, undone deletion and
+// Rollback describes what a restore undoes, with a line for each loss, undone deletion and
 // differing history. It has at most maxRollback lines; More is the number of omitted ones.
 type Rollback struct {
 	Lines []string

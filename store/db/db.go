@@ -1,10 +1,11 @@
-// Package db opens a database of either engine, and reads it.
+// Package db opens a database of either engine, and reads it. Packages store and ledger build on
+// it, and it imports neither.
 //
 // A DB has a few connections that read, the settings and the schema of the database, its clocks and
 // the caches of what was read. A Conn is one connection, with its prepared statements. All
 // statements are written once, for both engines; what differs is in dialect.go, and in packages
 // sqlite and postgres. Nothing here knows what the rows mean, or writes them, except for the steps
-// that upgrade a file.
+// that upgrade a file. A newcomer begins with DB and Conn.
 package db
 
 import (
@@ -113,7 +114,7 @@ func (d *DB) Domain() cred.Domain { return d.settings.Domain }
 // that calls a file corrupt.
 func (d *DB) Serve(by *KeyClock, onDamage func(error) error) { d.keyClock, d.onDamage = by, onDamage }
 
-// Upgraded notes that the database has the schema of this program.
+// Upgraded records that the database has the schema of this program.
 func (d *DB) Upgraded() { d.schema.Store(SchemaVersion) }
 
 // Identify checks what the database is, and reads its settings; its errors are those of the

@@ -67,7 +67,7 @@ func (h *Held) Check(ctx context.Context) error {
 	}
 	h.asking.Lock()
 	defer h.asking.Unlock()
-	if sure, err := h.isSure(); sure || err != nil { // somebody else has asked meanwhile
+	if sure, err := h.isSure(); sure || err != nil { // another caller has asked meanwhile
 		return err
 	}
 	return h.renew(ctx)
@@ -103,7 +103,7 @@ func (h *Held) renew(ctx context.Context) error {
 	return nil
 }
 
-// drop notes that the duty is lost. The caller holds h.mu.
+// drop records that the duty is lost. The caller holds h.mu.
 func (h *Held) drop() {
 	if !h.gone {
 		h.gone = true

@@ -84,8 +84,8 @@ func (d *DB) lookSchema(c *Conn) error {
 	return err
 }
 
-// Checked notes that the writer of a file has looked at a time whether someone else has written it.
-// If so, what is cached is forgotten first: what lookups under way put back was read afterwards.
+// Checked records that the writer of a file has checked for external writes at a time. After one,
+// the caches are emptied first: what running lookups then store was read afterwards.
 func (d *DB) Checked(now time.Time, external bool) {
 	if external {
 		d.Forget()

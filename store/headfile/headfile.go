@@ -1,5 +1,5 @@
 // Package headfile stores, next to a database or on another disk, the largest size and the roots of
-// every log that the database has had. Somebody who replaces the database by an older one, or by
+// every log that the database has had. An attacker who replaces the database by an older one, or by
 // another history, must also be able to write this file. The package does not use SQL.
 //
 // # Format
@@ -20,7 +20,7 @@
 // is correct without a sync: it may be behind the database, but it is never ahead of what was
 // durable before the write.
 //
-// The checksum (CRC-32C) detects torn writes after a crash. It does not protect against somebody
+// The checksum (CRC-32C) detects torn writes after a crash. It does not protect against an attacker
 // who can write the file.
 package headfile
 

@@ -120,8 +120,8 @@ func (w *fileWriter) Begin(now time.Time) (_ chain.Transaction, external bool, e
 	return tx, external, nil
 }
 
-// disableAutoCheckpoint keeps SQLite from moving the log into the database by itself, where we can
-// look at it before; see committed.
+// disableAutoCheckpoint prevents SQLite from moving the log into the database by itself, where the
+// writer can check the log before; see committed.
 func (w *fileWriter) disableAutoCheckpoint(c *db.Conn) error {
 	if !w.files.HasLogCopy() {
 		return nil

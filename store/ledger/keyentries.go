@@ -141,8 +141,7 @@ func ReadKeyEntries(c *db.Conn,
 	return nil
 }
 
-// ReadRecord reads the record of an idempotency key. A missing record means that somebody has
-// changed the file.
+// ReadRecord reads the record of an idempotency key. A missing record means an external write.
 func ReadRecord(c *db.Conn, number, index int64) (*chain.Record, error) {
 	var found *chain.Record
 	err := c.Records(number, index, index+1, "ORDER BY id", func(r *chain.Record) error {

@@ -2,8 +2,9 @@
 //
 // It implements the storage of a chain.Log for both engines. All writes go through the queue of
 // that log, which commits those of many callers together: rows, and the records about them, in one
-// transaction. The ledger knows companies by their numbers alone. What their limits are, and what
-// was known of their logs elsewhere, it asks (Obeyed, Guard).
+// transaction. The ledger knows companies only by their numbers. It gets their limits through
+// Obeyed, and what is known elsewhere of their logs through Guard; package store implements both.
+// It imports package db, and not store. A newcomer begins with Ledger.Run and chain.Storage.
 package ledger
 
 import (
@@ -22,8 +23,8 @@ import (
 // View reads the logs of a database. It implements chain.Reader.
 type View struct{ db.Source }
 
-// Ledger appends to the logs of a database, while somebody runs it, and commits rows with the
-// records that are about them.
+// Ledger appends to the logs of a database, while Run runs, and commits rows with the records that
+// are about them.
 type Ledger struct {
 	*db.DB
 
@@ -128,7 +129,7 @@ func (l *Ledger) Logger() *slog.Logger { return l.journal.Load() }
 // WriterLogger is Logger for what the writing goroutine does. It is never nil.
 func (l *Ledger) WriterLogger() *slog.Logger { return l.writer.logger }
 
-// Rekeyed notes in a transaction that it changes the key or the limits of a chain.
+// Rekeyed marks a transaction as one that changes the key or the limits of a chain.
 func (l *Ledger) Rekeyed(chain int64) { l.writer.rekeyed = append(l.writer.rekeyed, chain) }
 
 // Stopped returns why writes have stopped, or nil.

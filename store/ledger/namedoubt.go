@@ -20,8 +20,8 @@ import (
 // company are called free until they were compared with its records. Statements newer than what
 // this process remembers of its own appends are excepted: a file has one writer, so only that can
 // have recorded them. So no statement is recorded twice, and agents can go on making statements. On
-// PostgreSQL other servers write too, and nothing shows who deletes a row. There, as after a start,
-// the next comparison finds the deleted row of a record that this process has not just made.
+// PostgreSQL other servers write too, and nothing reveals who deletes a row. There, as after a
+// start, the next comparison finds the deleted row of a record that this process has not just made.
 
 // errNamesDoubted means that the names of statements are not known to be complete.
 var errNamesDoubted = fmt.Errorf("%w: somebody else has written the database, and the names of statements are being compared with the records",

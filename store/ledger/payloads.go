@@ -25,7 +25,7 @@ func (l *Ledger) PrunedSoFar(ctx context.Context, number, records int64) (at int
 	return at, err
 }
 
-// FirstPayload is PrunedSoFar where somebody else may have taken payloads away: it reads all rows,
+// FirstPayload is PrunedSoFar where an external write may have deleted payloads: it reads all rows,
 // in short reads.
 func (l *Ledger) FirstPayload(ctx context.Context, number, records int64) (int64, error) {
 	for at := int64(0); at < records; at += countStep {

@@ -98,7 +98,7 @@ func (w *pgWriter) writeLastUsed() {
 	}
 }
 
-// maxUses is of how many credentials one commit notes the use.
+// maxUses is the number of credentials whose use one commit records.
 const maxUses = 256
 
 func (w *pgWriter) probe() error { return nil } // each transaction writes
@@ -197,8 +197,8 @@ func (tx *pgTransaction) Record(number, index int64) (*chain.Record, error) {
 	return r, tx.read(err)
 }
 
-// read takes the error of a statement that reads: in a transaction that is open it has ended all of
-// it.
+// read handles the error of a statement that reads: in an open transaction it has ended the
+// transaction.
 func (tx *pgTransaction) read(err error) error {
 	if err != nil && !errors.Is(err, chain.ErrMissing) && tx.Fatal == nil && tx.w.to.Open() {
 		tx.Fatal = err

@@ -37,8 +37,8 @@ func (l *Ledger) Summaries(
 	})
 }
 
-// InsertSummaries inserts summaries. An existing row was computed from the same records, or
-// somebody has altered the database; verification compares them.
+// InsertSummaries inserts summaries. An existing row was computed from the same records, or the
+// database was altered; verification compares them.
 func InsertSummaries(w *db.Conn, ready []search.Ready) error {
 	for _, r := range ready {
 		if _, err := w.Exec(`INSERT INTO summary (id, terms) VALUES (?, ?) ON CONFLICT (id) DO NOTHING`,

@@ -58,7 +58,7 @@ func usageOf(e *chain.Extension) usage {
 
 // used is what all logs together have, as the writer has read it and has added to since. On a file
 // that is exact. Other servers that share a database add to it unseen until it is read again. So
-// each server takes its share of what is left, and reads again when it has added its share of a
+// each server uses its share of what is left, and reads again when it has added its share of a
 // tenth of the bound: all together add at most a tenth, and a transaction each, beyond it.
 type used struct {
 	usage
@@ -156,7 +156,7 @@ const countWriters = `SELECT count(*) FROM writer WHERE touched > now() - interv
 
 const CountUsed = `SELECT CAST(coalesce(sum(length), 0) AS BIGINT), CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM head`
 
-// updateQuotas takes the quotas that were set since the transaction before.
+// updateQuotas applies the quotas that were set since the previous transaction.
 func (w *writer) updateQuotas() {
 	if w.wanted == nil {
 		return

@@ -47,8 +47,8 @@ type RunOptions struct {
 	Log *slog.Logger
 }
 
-// Run commits the writes of all methods of s until ctx is done or Close is called. Then it answers
-// all waiting writes and returns nil. The server starts it, and stops it after the last request. It
+// Run commits the writes of all methods until ctx is done or Close is called. Then it answers all
+// waiting writes and returns nil. The server starts it, and stops it after the last request. It
 // MUST be called once, and no other process may write the file.
 func (l *Ledger) Run(ctx context.Context, o RunOptions) error {
 	if l.writer == nil {

@@ -70,8 +70,8 @@ func (s Session) Series() chain.Series {
 	return chain.Series(h.Sum(nil))
 }
 
-// Statement returns the names that a statement takes for good: that of its jti, and that of its
-// place in its session.
+// Statement returns the names of a statement, which stay taken for ever: that of its jti, and that
+// of its place in its session.
 func Statement(s *statement.Statement) []chain.Key {
 	// no record of it is older: a statement from further ahead is refused
 	k := chain.Key{Name: statementName(s.KeyID, s.ID), Request: sha256.Sum256([]byte(s.Signed())), Unique: true,

@@ -80,7 +80,7 @@ const (
 	summaryBits = 32
 )
 
-// add takes the rows of an extension; its keys count until keysExpire, but for those that are
+// add adds the rows of an extension; its keys count until keysExpire, except for those that are
 // unique.
 func (r *rows) add(e *chain.Extension, keysExpire time.Time) {
 	h := &e.Head

@@ -39,8 +39,8 @@ func catalog(text string) (found []object) {
 
 // Check compares the tables, columns, constraints, indices, triggers and functions of a database
 // with those that this program creates. It returns a sentence for each that is missing, changed or
-// disabled, for each setting that disables the guards, and for each object that somebody has added
-// to our tables. It ignores other objects. It also returns a sentence for each table with dangling
+// disabled, for each setting that disables the guards, and for each foreign object on attestd's
+// tables. It ignores other objects. It also returns a sentence for each table with dangling
 // references, which a temporarily disabled guard leaves behind. ErrNewer means a schema that this
 // program can use but not check; the other errors are those of Identify.
 func Check(ctx context.Context, db *sql.DB) (wrong []string, err error) {

@@ -129,7 +129,7 @@ func TestSchema9IsUpgraded(t *testing.T) {
 	}
 }
 
-// A migration takes each due step once, even if several programs migrate at the same time.
+// A migration runs each due step once, even if several programs migrate at the same time.
 func TestConcurrentMigrationsRunEachStepOnce(t *testing.T) {
 	_, address := createdAt9(t)
 	steps := []postgres.Step{ // they follow our own steps

@@ -32,7 +32,7 @@ type Head struct {
 	Suspended                            bool
 	MaxRecords, MaxBytes                 sql.NullInt64 // of the company; NULL for the server's
 	Shared                               bool          // with other servers, recently
-	// rows exist beyond the head, which only somebody else can have written
+	// rows exist beyond the head, which only an external write can have added
 	Beyond bool
 }
 

@@ -157,8 +157,8 @@ func identify(ctx context.Context, q querier) (*Database, error) {
 }
 
 // checkOwnNamed refuses an empty namespace that is first in search_path only because it has the
-// name of the role, if another one in search_path has our tables. Somebody has created it later,
-// and using it would start a new database.
+// name of the role, if another one in search_path has attestd's tables. The empty one was created
+// later, and using it would start a new database.
 func checkOwnNamed(ctx context.Context, q querier, empty string) error {
 	var other string
 	err := q.QueryRowContext(ctx, `SELECT n.nspname FROM unnest(current_schemas(false)) WITH ORDINALITY AS path (name, place)

@@ -277,7 +277,7 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT, UPDATE (max_records, max_bytes) ON company_quota TO %s', server);
   END LOOP;
 END $$`, 18},
-		// For a server of schema 18 a passport that is gone was deleted by somebody.
+		// For a server of schema 18 a missing passport was deleted by an external write.
 		{`ALTER TABLE company_usage ADD COLUMN deleted_revocations bigint NOT NULL DEFAULT 0;
 CREATE FUNCTION company_usage_passport_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

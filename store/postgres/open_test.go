@@ -130,7 +130,7 @@ func TestWarningsAreCounted(t *testing.T) {
 	}
 }
 
-// The URL's connect_timeout and target_session_attrs take precedence over our own.
+// The URL's connect_timeout and target_session_attrs take precedence over attestd's.
 func TestURLSettingsOverrideDefaults(t *testing.T) {
 	for address, want := range map[string]struct {
 		timeout  time.Duration

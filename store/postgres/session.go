@@ -27,7 +27,7 @@ func ownSettings() map[string]string {
 	}
 }
 
-// synchronous makes commits wait for the disk, and for a standby if there is one, if somebody has
+// synchronous makes commits wait for the disk, and for a standby if there is one, if a setting has
 // disabled that.
 const synchronous = `SELECT set_config('synchronous_commit', 'on', false)
 	WHERE current_setting('synchronous_commit') IN ('off', 'local')`

@@ -246,7 +246,7 @@ func (w *Watch) Publish(batch []chain.Extension, next func([]chain.Extension)) {
 	next(left)
 }
 
-// WentBack reports chains that somebody else has found to be shorter than they were.
+// WentBack reports chains that another component has found to be shorter than they were.
 func (w *Watch) WentBack(chains []int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -61,7 +61,7 @@ func (s *State) adopt(index int64, timestamp, action string, d *details) error {
 	return json.Unmarshal(d.Row, &s.Company.Row)
 }
 
-// Company takes the row of the company.
+// Company compares the row of the company.
 func (c Comparison) Company(has Company) *Difference {
 	if !c.state.Complete() {
 		return unrecorded(TableCompany, "", has)

@@ -27,15 +27,15 @@ func (d *Difference) Error() string {
 	return fmt.Sprintf("table %s, row %q: %s", d.Table, d.Row, d.What)
 }
 
-// Comparison holds the rows of a company against its log. Each method takes one row and returns nil
-// where the log says the same. Rows that were taken are forgotten, so that Missing knows what is
-// left.
+// Comparison compares the rows of a company with its log. Each method compares one row and returns
+// nil where the log says the same. Compared rows are removed, so that Missing knows what is left.
 type Comparison struct{ state *State }
 
 // Compare begins a comparison, which uses the state up.
 func (s *State) Compare() Comparison { return Comparison{s} }
 
-// Row takes a row of a table by its name: a value of the type that this package has for the table.
+// Row compares a row of a table by its name: a value of the type that this package has for the
+// table.
 func (c Comparison) Row(table, name string, has any) *Difference {
 	switch has := has.(type) {
 	case SigningKey:
@@ -51,7 +51,7 @@ func (c Comparison) Row(table, name string, has any) *Difference {
 	return unrecorded(table, name, has)
 }
 
-// Missing yields what the log tells of and no row was taken for, in the order of tables and names.
+// Missing yields what the log has and no row was compared for, in the order of tables and names.
 // newest is the time of the company's newest record. It uses the comparison up.
 func (c Comparison) Missing(newest time.Time) iter.Seq[*Difference] {
 	gone := PassportsGone(newest)

@@ -43,7 +43,7 @@ func row[R any](l *Latest) (r R, gone, is bool, err error) {
 }
 
 // against compares a row with the record: with the whole row that it holds, or with what wants says
-// of other records. gone says that the record took the row away.
+// of other records. gone says that the record ended the row.
 func against[R comparable](l *Latest, table, name string, has R, wants func(*details) (want R, gone bool, err error)) *Difference {
 	if l == nil {
 		return unrecorded(table, name, has)

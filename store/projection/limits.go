@@ -39,7 +39,7 @@ func (l *Latest) Suspends() bool {
 	return err != nil || want.SuspendedAt != ""
 }
 
-// Quota is what an operator lets each log of the company have.
+// Quota is what an operator allows each log of the company.
 type Quota struct {
 	MaxRecords int64 `json:"maxRecords"` // 0 for no bound, ServersQuota for that of the server
 	MaxBytes   int64 `json:"maxBytes"`

@@ -5,7 +5,7 @@
 // then has each row as it must be. Package store writes and reads the rows; here is no SQL.
 //
 // A log that begins with company.registered knows everything of its company. A company that is
-// older than its control log has rows that no record tells of; a start adopts them once, with a
+// older than its control log has rows that no record describes; a start adopts them once, with a
 // row.adopted record for each, and a tables.adopted record behind them. From then on such a log
 // knows everything too.
 //
@@ -115,8 +115,8 @@ func (s *State) tables() []table {
 // records are applied.
 func (s *State) MarkComplete() { s.whole = true }
 
-// Complete says whether the log tells of every row: a row without a record is then one that
-// somebody put there.
+// Complete reports whether the log describes every row: a row without a record is then an external
+// write.
 func (s *State) Complete() bool { return s.whole || s.adopted }
 
 // RecordError is a control record that contradicts its log: it is of another company or log, cannot

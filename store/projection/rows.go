@@ -36,7 +36,7 @@ func (rows Rows[R]) set(index int64, d *details, ofCompany bool) error {
 	return err
 }
 
-// take compares a row with what the log says of it, and forgets that.
+// take compares a row with what the log says of it, and removes it from the comparison.
 func (rows Rows[R]) take(table, name string, has any) *Difference {
 	want, is := rows[name]
 	delete(rows, name)
@@ -47,8 +47,8 @@ func (rows Rows[R]) take(table, name string, has any) *Difference {
 	return differs(table, name, row, want)
 }
 
-// left are the names of the rows that were not taken, with the indexes of the newest records about
-// them.
+// left are the names of the rows that were not compared, with the indexes of the newest records
+// about them.
 func (rows Rows[R]) left() iter.Seq2[string, int64] {
 	return func(yield func(string, int64) bool) {
 		for _, name := range slices.Sorted(maps.Keys(rows)) {

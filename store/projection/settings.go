@@ -47,15 +47,15 @@ func (s *State) changeSettings(timestamp string, d *details) error {
 	return nil
 }
 
-// identified notes since when the log names the database.
+// identified records since when the log names the database.
 func (s *State) identified(timestamp string) {
 	if _, is := s.Settings[SettingDatabaseID]; is && s.IdentifiedAt == "" {
 		s.IdentifiedAt = timestamp
 	}
 }
 
-// Settings takes all settings that bear on trust. A log that tells of none is of a company that has
-// had no start since.
+// Settings compares all settings that affect trust. A log without any is of a company that has had
+// no start since.
 func (c Comparison) Settings(has map[string]string) *Difference {
 	for _, name := range slices.Sorted(maps.Keys(has)) {
 		if want, is := c.state.Settings[name]; is && want != has[name] {
@@ -65,8 +65,8 @@ func (c Comparison) Settings(has map[string]string) *Difference {
 	return nil
 }
 
-// Fixed takes what the database itself says of the settings that never change, by their names; a
-// name that is not there is of a row that is missing, or that cannot be read.
+// Fixed compares what the database itself says of the settings that never change, by their names;
+// an absent name means a row that is missing, or that cannot be read.
 func (c Comparison) Fixed(has map[string]string) *Difference { return c.state.Fixed(has) }
 
 // Fixed is Comparison.Fixed, which does not use the state up.

@@ -8,7 +8,8 @@ import (
 	codes "modernc.org/sqlite/lib"
 )
 
-// Sentinel errors, which package store reexports. All are returned wrapped; test with errors.Is.
+// Sentinel errors, which packages db and store reexport. All are returned wrapped; test with
+// errors.Is.
 var (
 	// the disk cannot be read or written
 	ErrUnavailable = errors.New("storage unavailable")

@@ -186,7 +186,7 @@ func decode(b []byte, database [16]byte, program string) (c Contents, err error)
 	return c, nil
 }
 
-// reader takes fields from the front. After a field that is missing or out of range, short is true.
+// reader reads fields from the front. After a field that is missing or out of range, short is true.
 type reader struct {
 	rest  []byte
 	short bool

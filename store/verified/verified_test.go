@@ -214,7 +214,7 @@ func TestFileIsBounded(t *testing.T) {
 	}
 }
 
-// The parser takes what encode makes, and never fails otherwise than with ErrInvalid, though who
+// The parser accepts what encode makes, and fails only with ErrInvalid, although an attacker who
 // knows the key may have written anything.
 func FuzzDecode(f *testing.F) {
 	f.Add(encode(contents(1, 3, 255), ours, "1"))

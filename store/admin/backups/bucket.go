@@ -52,7 +52,7 @@ type Bucket struct {
 	lock minio.RetentionMode
 }
 
-// partSize is the size of a part of an upload, which is held in memory. S3 takes at most 10,000
+// partSize is the size of a part of an upload, which is held in memory. S3 accepts at most 10,000
 // parts, so those of a backup beyond 140 GB are larger.
 const (
 	partSize  = 16 << 20
@@ -162,7 +162,7 @@ func (b *Bucket) Check(ctx context.Context) error {
 		return fmt.Errorf("%w: s3://%s has no object lock, which --backup-lock requires", store.ErrRefused, b.bucket)
 	case err == nil, code == "ObjectLockConfigurationNotFoundError", code == "NotImplemented", code == "NoSuchObjectLockConfiguration",
 		code == "AccessDenied", code == "MethodNotAllowed":
-		// the bucket has no object lock, or does not let us see it
+		// the bucket has no object lock, or does not reveal it
 	default:
 		return b.failed("", err)
 	}
@@ -265,7 +265,7 @@ func (b *Bucket) Size(ctx context.Context, name, version string) (int64, error) 
 }
 
 // Remove removes a version of an object, the newest if none is named, so that a bucket with
-// versions does not keep what is old for ever.
+// versions does not store old versions for ever.
 func (b *Bucket) Remove(ctx context.Context, name, version string) error {
 	if version == "" {
 		info, err := b.client.StatObject(ctx, b.bucket, b.prefix+name, minio.StatObjectOptions{})

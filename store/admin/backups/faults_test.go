@@ -226,8 +226,8 @@ func TestUnsafeBucketIsRefused(t *testing.T) {
 	}
 }
 
-// A folder that is missing or that others may write takes no backups, and what is in it is not
-// followed or removed where it is not ours.
+// A folder that is missing or that others may write gets no backups. Foreign files in it are not
+// followed or removed.
 func TestUnsafeFolder(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()

@@ -36,7 +36,7 @@ type Options struct {
 	// folder of the temporary copy; "" is that of the database
 	Temp  string
 	Heads string // head file of the database; "" for none
-	Keep  int    // newest backups to keep; 0 keeps all
+	Keep  int    // newest backups to retain; 0 retains all
 	Rate  int64  // bytes a second that are copied, sent and read back; 0 is without a bound
 	At    time.Time
 	// called when the database was copied: what follows may take its time; may be nil

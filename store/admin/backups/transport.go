@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// patience is how long a service may be silent, or take nothing.
+// patience is how long a service may send nothing, or read nothing.
 const patience = time.Minute
 
 // newTransport returns a transport that leaves a service which hangs.

@@ -54,7 +54,7 @@ func (g *gateway) kill() {
 	_ = g.cmd.Wait()
 }
 
-// A real service with versions and object lock takes backups in several parts, gives back what it
+// A real service with versions and object lock accepts backups in several parts, returns what it
 // got, refuses to remove what is locked, and when it is killed in an upload, costs no backup.
 func TestVersityGateway(t *testing.T) {
 	testenv.Needs(t, testenv.Hours)

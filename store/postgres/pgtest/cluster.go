@@ -147,7 +147,8 @@ func (c *Cluster) Promote() {
 	c.Promoted()
 }
 
-// Promoted returns when the standby, which somebody promotes, is writable. It is the primary then.
+// Promoted returns when the standby, which its caller promotes, is writable. It is the primary
+// then.
 func (c *Cluster) Promoted() {
 	c.t.Helper()
 	c.must(c.standby.poll("the standby is not promoted", func(ctx context.Context) (yes bool, err error) {
