@@ -23,7 +23,7 @@ type proofDraft struct {
 	header, claims map[string]any
 }
 
-// drafts returns a maker of proofs that are sound but for a change.
+// drafts returns a maker of proofs that are valid except for one change.
 func drafts(key *jose.PrivateKey, method, url, token string) func(change func(*proofDraft)) proofDraft {
 	n := 0
 	return func(change func(*proofDraft)) proofDraft {

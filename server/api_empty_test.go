@@ -13,8 +13,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// mayBeEmpty are the members that may be there without a value, because none of them bears on what
-// somebody may do, or in whose name.
+// mayBeEmpty are the members that may be there without a value, because none of them affects what a
+// caller may do, or in whose name.
 var mayBeEmpty = map[string]string{
 	"query agent":       "a filter of what the caller may read without it; not of a hook and an export, which write in its name",
 	"query agentId":     "a filter",

@@ -27,9 +27,9 @@ func (s *service) port() string {
 	return ":" + u.Port()
 }
 
-// Without --base-url, what was made for another server counts nowhere here, whatever name and
-// scheme a request brings: no assertion, no proof, no token of another issuer. Nothing is signed in
-// that name, and no document says that it is ours. Each refusal names the setting.
+// Without --base-url, what was made for another server counts nowhere here, whichever name and
+// scheme a request has: no assertion, no proof, no token of another issuer. Nothing is signed in
+// that name, and no document calls it the server's. Each refusal names the setting.
 func TestForeignHostIsNoIdentity(t *testing.T) {
 	t.Parallel()
 	s := start(t, privateFederation)
@@ -84,7 +84,7 @@ func TestForeignHostIsNoIdentity(t *testing.T) {
 			exchange := oauthForm("grant_type", "urn:ietf:params:oauth:grant-type:token-exchange", "subject_token", svid, "subject_token_type", "urn:ietf:params:oauth:token-type:jwt")
 			acme.do(t, tokenCall, exchange, with(formType)...).gets(400, `{"error":"invalid_request","error_description":"`+sentence+`"}`)
 
-			// no document says that the name is ours
+			// no document calls the name the server's
 			for _, path := range []string{
 				"/.well-known/oauth-authorization-server/o/acme", "/.well-known/openid-configuration/o/acme", "/o/acme/.well-known/openid-configuration",
 				"/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/o/acme",

@@ -8,7 +8,7 @@ import (
 )
 
 // Where a head counts the bytes of its records wrongly, GET /v1/verify and attestd verify say the
-// same of the log: it is valid. The command tells of the count besides, and the server goes on.
+// same of the log: it is valid. The command also reports the count, and the server continues.
 func TestWrongCountIsNoDamage(t *testing.T) {
 	t.Parallel()
 	s := start(t)

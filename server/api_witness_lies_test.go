@@ -343,8 +343,8 @@ func TestFalseWitnessClaimsStopNothing(t *testing.T) {
 	}
 }
 
-// A checkpoint that our own key has signed, of a tree that the log does not have, halts the company
-// that it is about at the first answer, and no other company.
+// A checkpoint that the company's own key has signed, of a tree that the log does not have, halts
+// that company at the first answer, and no other company.
 func TestWitnessProofHaltsOneCompany(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

@@ -132,7 +132,7 @@ func TestStopCutsOffSlowRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := runMachine(t, func(_ http.ResponseWriter, r *http.Request) {
 			<-r.Context().Done()
-			time.Sleep(time.Second) // whatever it has to tidy up, it may still use everything
+			time.Sleep(time.Second) // while it cleans up, it may still use everything
 		})
 		s.get()
 		s.stop()

@@ -92,7 +92,7 @@ func (s Expired) delete(ctx context.Context, w Sweep, kind, query, statement str
 	return nil
 }
 
-// step runs one statement in a transaction of its own, and rests.
+// step runs one statement in its own transaction, and pauses.
 func (s Expired) step(ctx context.Context, w Sweep, kind string, began time.Time, statement string, args ...any) (n int64, err error) {
 	err = s.db.Write(ctx, func(c *db.Conn) error {
 		n, err = c.Exec(statement, args...)

@@ -103,8 +103,8 @@ var tokenKeys = right[TokenKey, projection.TokenKey]{
 // tokenKeySet is what is remembered of a company's keys.
 type tokenKeySet struct {
 	keys []TokenKey
-	// whether each algorithm has a key that has not ended; once it has, it always does, but for a
-	// moment after a compromise
+	// whether each algorithm has a key that has not ended; once it has, it always does, except for
+	// a moment after a compromise
 	whole bool
 	gone  string // when the last key left the set for its age; "" where none has
 	// as of the last time that was asked about

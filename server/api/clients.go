@@ -32,8 +32,8 @@ type createClientRequest struct {
 	JWKSURI   *string         `json:"jwksUri" must:"given"`
 }
 
-// Create creates a client with a secret, or, as an addition to the specification, one
-// that signs assertions with keys of its own.
+// Create creates a client with a secret, or, as an addition to the specification, one that signs
+// assertions with its own keys.
 func (s *Clients) Create(ctx context.Context, by store.Caller, r createClientRequest) (clientCreated, error) {
 	grant, err := newGrant(r.Role, r.ExpiresAt, by.At)
 	if err != nil {

@@ -109,7 +109,7 @@ func metadataOf(issuer string) issuerMetadata {
 // metadataPieces.
 type issuerDocument struct {
 	text     []byte
-	inferred bool // the URLs in it are those of the request, as far as they are ours
+	inferred bool // the URLs in it are those of the request, as far as they are the server's
 }
 
 func (d issuerDocument) SetHeader(h http.Header) { cacheIssuer(h, d.inferred) }

@@ -87,7 +87,7 @@ func refuseExport(c *httpapi.Call, e *httpapi.Error) bool {
 		return false
 	}
 	if h := c.W.Header(); e.Status == http.StatusServiceUnavailable && h.Get("Retry-After") == "" {
-		// Every item has a key, so an export may be repeated whatever became of it.
+		// Every item has a key, so an export may be repeated regardless of its outcome.
 		h.Set("Retry-After", map[bool]string{true: "1", false: "30"}[e.Code == "OUTCOME_UNKNOWN"])
 	}
 	message := e.Message

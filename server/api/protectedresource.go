@@ -20,7 +20,7 @@ type protectedResource struct {
 	DPoPAlgorithms []string `json:"dpop_signing_alg_values_supported"`
 	Name           string   `json:"resource_name"`
 
-	inferred bool // the URLs in it are those of the request, as far as they are ours
+	inferred bool // the URLs in it are those of the request, as far as they are the server's
 }
 
 func (p protectedResource) SetHeader(h http.Header) { cacheIssuer(h, p.inferred) }
@@ -50,8 +50,8 @@ func (s *Issuers) CompanyResource(ctx context.Context, by store.Caller, r issuer
 }
 
 // ownResources are the names under which this API is a resource for a company: those that the
-// metadata have as resource, where the name in the request is ours. URL libraries write the one
-// without a path with a slash.
+// metadata have as resource, where the name in the request is the server's. URL libraries write the
+// one without a path with a slash.
 func ownResources(c *httpapi.Call, companyID string) []string {
 	base := c.OwnBase()
 	if base == "" {

@@ -132,8 +132,8 @@ type Config struct {
 	Linger time.Duration
 	// names the run of the export in its lines; "" makes a name
 	RunName string
-	// returns an error if another process may have gone on with the export, whatever the context
-	// says: this one may have been halted. nil is where there is no other one.
+	// returns an error if another process may have continued the export, regardless of the context:
+	// this one may have been halted. nil is where there is no other one.
 	May func(ctx context.Context) error
 	// waits before a batch is read, where others have priority; nil does not wait
 	Pace func(ctx context.Context, took time.Duration) error

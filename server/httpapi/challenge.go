@@ -24,7 +24,7 @@ func challenge(scheme string, params ...string) string {
 }
 
 // metadata is the parameter of a challenge that names the metadata of the resource: those of the
-// whole where the company is not known, and none where the name of the request is not ours.
+// whole where the company is not known, and none where the name of the request is not the server's.
 func (c *Call) metadata(companyID string) string {
 	base := c.OwnBase()
 	if base == "" {

@@ -47,8 +47,8 @@ func (c *Call) presented(o Object) (p presented, err error) {
 
 // assertionAudiences are the names of this service to which an assertion may be addressed: the URL
 // of the request and, on a path of one company, its issuer and token endpoint, where the name in
-// the request is ours; and the issuer of SVIDs, unless that is of the default trust domain, which
-// other services have too.
+// the request is the server's; and the issuer of SVIDs, unless that is of the default trust domain,
+// which other services have too.
 func (c *Call) assertionAudiences() (audiences []string) {
 	if url := c.OwnURL(); url != "" {
 		audiences = append(audiences, url)

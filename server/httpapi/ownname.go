@@ -96,8 +96,8 @@ func (a *API) RequestBase(r *http.Request) string {
 	return forwardedProto(r) + "://" + r.Host
 }
 
-// Misdirected is the answer to a request for what has our name in it, under one that is not ours
-// (RFC 9110 §15.5.20).
+// Misdirected is the answer to a request for a document with the server's name in it, under a name
+// that is not the server's (RFC 9110 §15.5.20).
 func Misdirected() *Error {
 	return &Error{Status: http.StatusMisdirectedRequest, Code: "NAME_UNKNOWN", Message: "Misdirected Request: " + service.ErrNoName.Error()}
 }

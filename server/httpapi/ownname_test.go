@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A name is ours by what the server knows of itself: --base-url, or else a loopback name with its
-// port or the address that it listens on.
+// A name is the server's by its configuration: --base-url, or else a loopback name with its port or
+// the address that it listens on.
 func TestOwnBase(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ listening, base, scheme, host, want string }{

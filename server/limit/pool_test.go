@@ -22,7 +22,7 @@ func (p *Pool) wantUse(t *testing.T, want int64) {
 }
 
 // One address gets its share and no more, whatever credential comes with it; so does one company,
-// from all addresses together; and what is kept is only for those whom the service knows.
+// from all addresses together; and the reserved part is only for callers whom the service knows.
 func TestPoolRefuses(t *testing.T) {
 	t.Parallel()
 	stranger := func(n int) Holder { return Holder{Address: address(n)} }

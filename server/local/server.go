@@ -140,7 +140,7 @@ func (s *Server) unlessBusy(next http.Handler) http.Handler {
 	})
 }
 
-// own accepts connections of our own user and of root.
+// own accepts connections of the process's own user and of root.
 type own struct {
 	net.Listener
 	s     *Server

@@ -165,7 +165,7 @@ func TestResumeThatFails(t *testing.T) {
 	h.Close() // waits for all
 }
 
-// Of a chain that has lost a record which was to come, those after it come all the same.
+// If a chain has lost a record that was still to be delivered, those after it are delivered anyway.
 func TestResumeBehindALostRecord(t *testing.T) {
 	t.Parallel()
 	d := &committed{length: 5}

@@ -95,7 +95,7 @@ func CheckReplayed(c *db.Conn, number int64, name chain.Hash, r *chain.Record) e
 
 // checkAnswers is checkReplayed for the answers to drafts. It runs in the goroutine of the caller,
 // because a batch of replays would hold the log's writer for long. What else the drafts have added
-// is durable whatever it says.
+// is durable regardless of its result.
 func (l *Ledger) checkAnswers(ctx context.Context, drafts []chain.Draft, answers []chain.Appended) error {
 	if !slices.ContainsFunc(answers, func(a chain.Appended) bool { return a.Replayed }) {
 		return nil

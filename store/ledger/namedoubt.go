@@ -174,8 +174,8 @@ func (tx *transaction) Free(number int64, keys []chain.Key) error {
 	return tx.w.doubt.check(tx.Conn, number, keys)
 }
 
-// Free implements chain.Transaction. Nothing shows that somebody else has taken an entry away, but
-// for one that this server has made.
+// Free implements chain.Transaction. The deletion of an entry by an external write is visible only
+// for an entry that this server has made.
 func (tx *pgTransaction) Free(number int64, keys []chain.Key) error {
 	return tx.read(tx.w.doubt.check(tx.Conn, number, keys))
 }

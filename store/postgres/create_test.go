@@ -132,7 +132,7 @@ func TestSchema9IsUpgraded(t *testing.T) {
 // A migration runs each due step once, even if several programs migrate at the same time.
 func TestConcurrentMigrationsRunEachStepOnce(t *testing.T) {
 	_, address := createdAt9(t)
-	steps := []postgres.Step{ // they follow our own steps
+	steps := []postgres.Step{ // they follow attestd's steps
 		{"CREATE TABLE more (n int); INSERT INTO more VALUES (1)", 9},
 		{"ALTER TABLE more ADD COLUMN m int NOT NULL DEFAULT 2; INSERT INTO more VALUES (3)", 9},
 		{"ALTER TABLE more DROP COLUMN n", 23},

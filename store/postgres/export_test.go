@@ -14,7 +14,7 @@ type Step struct {
 	Compatible int
 }
 
-// MigrateWith is Migrate with more steps after ours.
+// MigrateWith is Migrate with more steps after attestd's.
 func MigrateWith(ctx context.Context, db *sql.DB, progress func(int), invented ...Step) error {
 	all := steps()
 	for _, s := range invented {

@@ -86,7 +86,7 @@ func (l *Latest) company() (want Company, err error) {
 	return want, err
 }
 
-// Tells says whether a log that has this record about its company tells of every row.
+// Tells reports whether a log that has this record about its company describes every row.
 func (l *Latest) Tells() bool {
 	return l != nil && (l.ActionType == "company.registered" || l.ActionType == TablesAdopted || l.ActionType == TablesAccepted)
 }

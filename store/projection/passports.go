@@ -62,7 +62,7 @@ func (c Comparison) passport(jti string, has Passport) *Difference {
 
 // PassportsGone returns a Unix time: a passport that expired by then may be gone from its table: a
 // day before the newest record of its company. So whether a row may be missing follows from the
-// logs alone, whatever a clock says.
+// logs alone, regardless of clocks.
 func PassportsGone(newest time.Time) int64 { return newest.Add(-24 * time.Hour).Unix() }
 
 // Passport compares a passport; disabled is the first disabling of its agent after l, nil for none.

@@ -61,7 +61,7 @@ type State struct {
 	companyID      string
 	whole, adopted bool
 	adoptedAt      int64 // Unix seconds
-	// fingerprint of the key that signs; "" while no record tells of it
+	// fingerprint of the key that signs; "" while no record describes it
 	current string
 	// keys whose record says no more than that they had ended by its time
 	endedBy  map[string]bool
@@ -111,7 +111,7 @@ func (s *State) tables() []table {
 	}
 }
 
-// MarkComplete makes the state that of a log which tells of every row, though not all of its
+// MarkComplete makes the state that of a log which describes every row, although not all of its
 // records are applied.
 func (s *State) MarkComplete() { s.whole = true }
 

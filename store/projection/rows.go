@@ -115,8 +115,8 @@ func put[R comparable](rows Rows[R], name string, index int64, read func() (R, e
 	return err
 }
 
-// alter changes a row that is there. Of a company that is older than its log, the row may be one
-// that no record tells of.
+// alter changes a row that is there. If a company is older than its log, the row may be one that no
+// record describes.
 func alter[R comparable](s *State, rows Rows[R], name string, index int64, change func(*R)) error {
 	e, is := rows[name]
 	if !is {

@@ -44,7 +44,7 @@ func (t *Temp) Discard() {
 }
 
 // removeDatabase removes the database at path, and its journals first, because only the database
-// itself shows that they are ours.
+// itself shows that they are attestd's.
 func removeDatabase(path string) {
 	for _, suffix := range []string{"-journal", "-wal", "-shm", ""} {
 		os.Remove(path + suffix) // the next sweep retries what cannot be removed

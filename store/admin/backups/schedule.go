@@ -27,8 +27,8 @@ type Schedule struct {
 	status Status
 }
 
-// Status is the state of a schedule. Times are zero for what has not happened since the start, but
-// for LastSuccess, which the place says at the start.
+// Status is the state of a schedule. Times are zero for what has not happened since the start,
+// except LastSuccess, which is read from the place at the start.
 type Status struct {
 	To          string
 	Every       time.Duration

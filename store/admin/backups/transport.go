@@ -33,7 +33,7 @@ func newTransport(roots *x509.CertPool) *http.Transport {
 	}
 }
 
-// impatient is a connection on which no read and no write may take longer than patience, but for
+// impatient is a connection on which no read and no write may take longer than patience, except
 // waiting for a response.
 type impatient struct{ net.Conn }
 
