@@ -26,7 +26,7 @@ func typed(t *testing.T, dir, script string, environment ...string) string {
 	return string(out)
 }
 
-// Somebody who has one file and nothing else types the first six lines of docs/auditors.md in an
+// An auditor who has one file and nothing else types the first six lines of docs/auditors.md in an
 // empty folder: the checker comes from a server that did not make the file, and the verdict is the
 // first line. Only the second and the fourth line, the address and the fingerprint, are their own.
 func TestAuditorsPageTypedWithOneFile(t *testing.T) {
@@ -36,7 +36,7 @@ func TestAuditorsPageTypedWithOneFile(t *testing.T) {
 	if len(lines) != 6 {
 		t.Fatalf("%d lines are to be typed, want 6", len(lines))
 	}
-	s := serve(t, filepath.Join(t.TempDir(), "other.db")) // of somebody else
+	s := serve(t, filepath.Join(t.TempDir(), "other.db")) // of another operator
 	replace := func(i int, name, value string) {
 		if !strings.HasPrefix(lines[i], name+"=") {
 			t.Fatalf("line %d is %q, want %s", i+1, lines[i], name)
@@ -57,7 +57,7 @@ func TestAuditorsPageTypedWithOneFile(t *testing.T) {
 			t.Errorf("it says %q, want %q first and %q last", out, test.first, test.last)
 		}
 	}
-	// as the page says of somebody who has no fingerprint
+	// as the page says of a reader who has no fingerprint
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "evidence.json"), []byte(evidenceSample(t, "whole.json")), 0o600))
 	out := typed(t, dir, strings.Replace(strings.Join(lines, "\n"), ` --key "$FINGERPRINT"`, "", 1))

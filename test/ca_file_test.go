@@ -21,8 +21,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// privateService is what a company has behind a CA of its own: one server, which notes the first
-// part of the paths that it is asked for.
+// privateService is what a company has behind a CA of its own: one server, which records the first
+// part of the requested paths.
 type privateService struct {
 	*httptest.Server
 	file string // with the CA

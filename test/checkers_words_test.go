@@ -338,7 +338,7 @@ func (c *wordCase) compare(t *testing.T, table *strings.Builder, all map[string]
 }
 
 // A missing value of an option, and an option that there is not, is a mistake of typing for each
-// checker: it exits with 2, and says what is missing. None of them takes it for no option.
+// checker: it exits with 2, and says what is missing. None of them ignores it.
 func TestCheckersRefuseMistypedOptions(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()

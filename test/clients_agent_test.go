@@ -97,7 +97,7 @@ func TestGoClientIsAnAgent(t *testing.T) {
 				if len(alarms) > 0 {
 					t.Error(alarms)
 				}
-				// A key that somebody else has enrolled is reported at the next sign-in.
+				// A key that another party has enrolled is reported at the next sign-in.
 				_, stranger := enrolled(t, s, c, api.EdDSA, api.IdentityConfig{SPIFFEID: identity.SPIFFEID()})
 				again, err := api.NewIdentity(api.IdentityConfig{
 					Key: identity.Key(), SPIFFEID: identity.SPIFFEID(), DPoP: bound, Known: []string{next.Thumbprint()},

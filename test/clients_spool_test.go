@@ -29,7 +29,7 @@ func TestClientSpoolsSurviveKills(t *testing.T) {
 			for range kills() {
 				first := 0
 				if len(safe) > 0 {
-					// what was not acknowledged may be there all the same
+					// what was not acknowledged may still be there
 					first = safe[len(safe)-1] + 1000
 				}
 				safe = append(safe, addUntilKilled(t, script, s.URL, c.key, folder, first)...)

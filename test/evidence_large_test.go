@@ -93,7 +93,8 @@ func (o ownFile) build(t *testing.T) []byte {
 
 func (o ownFile) fingerprint() string { return keys.Describe(o.signer.public()).Fingerprint }
 
-// sizeCases are genuine but for the size of a tree: JSON carries sizes up to 2⁵³-1 to every reader.
+// sizeCases are genuine except for the size of a tree: JSON carries sizes up to 2⁵³-1 to every
+// reader.
 func sizeCases(t *testing.T) (all []evidenceCase) {
 	t.Helper()
 	s := newSigner(t, "acme")
@@ -104,8 +105,8 @@ func sizeCases(t *testing.T) (all []evidenceCase) {
 	return all
 }
 
-// rotationCases are genuine but for the statement with which a key follows another: both keys have
-// signed it.
+// rotationCases are genuine except for the statement with which a key follows another: both keys
+// have signed it.
 func rotationCases(t *testing.T) (all []evidenceCase) {
 	t.Helper()
 	s, next := newSigner(t, "acme"), newSigner(t, "acme")

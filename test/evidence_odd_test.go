@@ -59,7 +59,7 @@ func oddSignatures(t *testing.T, whole string) map[string]string {
 type oddFile struct{ file, fingerprint string }
 
 // oddKey is a file whose key is the identity of the group: R the identity and S zero is a signature
-// by it of whatever there is. Go and OpenSSL take it; browsers need not, and noble does not.
+// by it of whatever there is. Go and OpenSSL accept it; browsers need not, and noble does not.
 // Publishing such a key is publishing a private key, and no more.
 func oddKey(t *testing.T) oddFile {
 	t.Helper()

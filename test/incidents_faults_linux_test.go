@@ -48,7 +48,7 @@ var faults = map[string]func(h *host, args []string){
 		must(h.T, err)
 		h.records(n)
 	},
-	// backup FILE: somebody has made a backup.
+	// backup FILE: an operator has made a backup.
 	"backup": func(h *host, args []string) {
 		if out := h.run("attestd backup " + h.path(args[0])); h.status != 0 {
 			h.Fatal(out)
@@ -135,19 +135,19 @@ var faults = map[string]func(h *host, args []string){
 	"stop":  func(h *host, _ []string) { h.stop() },
 	"start": func(h *host, _ []string) { h.start() },
 	"kill":  func(h *host, _ []string) { h.kill() },
-	// truncate FILE: somebody empties a file.
+	// truncate FILE: a program empties a file.
 	"truncate": func(h *host, args []string) { must(h.T, os.Truncate(h.path(args[0]), 0)) },
-	// move FROM TO: somebody moves a file.
+	// move FROM TO: a program moves a file.
 	"move": func(h *host, args []string) { must(h.T, os.Rename(h.path(args[0]), h.path(args[1]))) },
 	// remove FILE
 	"remove": func(h *host, args []string) { must(h.T, os.Remove(h.path(args[0]))) },
-	// copy FROM TO: somebody copies a file.
+	// copy FROM TO: a program copies a file.
 	"copy": func(h *host, args []string) {
 		text, err := os.ReadFile(h.path(args[0]))
 		must(h.T, err)
 		must(h.T, os.WriteFile(h.path(args[1]), text, 0o600))
 	},
-	// sql STATEMENT: somebody changes the database by another program.
+	// sql STATEMENT: another program changes the database.
 	"sql": func(h *host, args []string) {
 		must(h.T, storetest.Stranger(h, h.path(databaseFile), strings.Join(args, " ")).Close())
 	},
@@ -157,7 +157,7 @@ var faults = map[string]func(h *host, args []string){
 		h.client.call(h.T, http.StatusCreated, "POST", "/v1/keys", `{"label":"auditor","role":"reader"}`, &made)
 		h.reader = made.Key
 	},
-	// writes-with-reader: somebody uses that key to write.
+	// writes-with-reader: an attacker uses that key to write.
 	"writes-with-reader": func(h *host, _ []string) {
 		reader := *h.client
 		reader.key = h.reader

@@ -127,8 +127,9 @@ func TestMoveCommand(t *testing.T) {
 }
 
 // Tables are made once however many migrate at the same time, and the grants are enough to serve
-// and too little to rewrite; what is not ours, is newer, or is not UTF8 is refused and left as it
-// was, with the exit statuses of files. An older schema is named with the command that upgrades it.
+// and too little to rewrite; a database that is foreign, newer, or not UTF8 is refused and not
+// changed, with the exit statuses of files. An older schema is named with the command that upgrades
+// it.
 func TestMigrateCommand(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	db, other := postgres(t)

@@ -303,7 +303,7 @@ func madeProofCases(t *testing.T) []byte {
 	return append(out, "\n]\n"...)
 }
 
-// ellipticKey is a published key that is genuine but for its kind.
+// ellipticKey is a published key that is genuine except for its kind.
 func ellipticKey(t *testing.T, one map[string]any) map[string]any {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)

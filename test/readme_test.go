@@ -84,7 +84,7 @@ func (w *walkthrough) checkIgnored(t *testing.T) {
 type walkthrough struct {
 	dir, home string // a clone's folder, and the home of who types
 	env       []string
-	session   string // what is typed in the second terminal, but for the chapter on the end
+	session   string // what is typed in the second terminal, except the chapter on the end
 	end       []string
 	server    *service
 	python    string

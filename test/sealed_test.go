@@ -102,7 +102,7 @@ func (c canaries) in(t *testing.T, db string) (found []string) {
 	return found
 }
 
-// use calls every endpoint that creates a secret or takes one.
+// use calls every endpoint that creates or accepts a secret.
 func (c canaries) use(t *testing.T, s *service) {
 	t.Helper()
 	admin := s.register(t, "acme")

@@ -32,8 +32,8 @@ type evidenceCase struct {
 	Policy   string `json:"policy"`
 	AgentKey string `json:"agentKey"`
 
-	// What the checks that passed say besides, where it matters: whose word it is, or what is
-	// missing. Each is a part of it.
+	// What the passed checks also report, where it matters: who has signed, or what is missing.
+	// Each is a part of it.
 	Says []string `json:"says"`
 }
 

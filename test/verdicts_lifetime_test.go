@@ -14,8 +14,8 @@ import (
 	api "attestd/sdk/attestd"
 )
 
-// lifetimeCases are tokens of all kinds whose signatures and claims are sound but for their times:
-// when each was issued, for how long, and whether the key that signed it had ended by then.
+// lifetimeCases are tokens of all kinds whose signatures and claims are valid except for their
+// times: when each was issued, for how long, and whether the key that signed it had ended by then.
 func lifetimeCases(t *testing.T, s *signer) (all []checkerCase) {
 	t.Helper()
 	const day, hour = 86400, 3600

@@ -71,8 +71,8 @@ func (s *signer) signHash(text string) string {
 	return s.sign(digest[:])
 }
 
-// canonical is the RFC 8785 form by an implementation that is not ours. What has none is returned
-// as it is.
+// canonical is the RFC 8785 form by a third-party implementation. What has none is returned as it
+// is.
 func (s *signer) canonical(t *testing.T, text string) string {
 	t.Helper()
 	if c := text[0]; c != '{' && c != '[' { // it takes objects and lists only
@@ -122,7 +122,7 @@ func (s *signer) untilDashed(t *testing.T) string {
 	}
 }
 
-// object is a JSON object that is changed by members: nil takes one away.
+// object is a JSON object that is changed by members: nil removes one.
 func object(base map[string]any, members map[string]any) map[string]any {
 	all := maps.Clone(base)
 	for name, value := range members {

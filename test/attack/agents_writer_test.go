@@ -14,8 +14,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// scribbling is what somebody without a key writes into the tables of agents' keys, and then asks
-// for. The request must not be carried out, unless nothing is written.
+// scribbling is what an attacker without a key writes into the tables of agents' keys, and then
+// requests. The request must not be carried out, unless nothing is written.
 type scribbling struct {
 	what       string
 	statements []string

@@ -15,7 +15,7 @@ import (
 	"attestd/internal/testenv"
 )
 
-// Forged SVIDs, delegation tokens and passports are refused at every door that takes one.
+// Forged SVIDs, delegation tokens and passports are refused at every entry point that accepts one.
 func TestForgedTokens(t *testing.T) { attack(t, tokens, testenv.Slow) }
 
 // An agent, a writer, and who writes the database cannot speak for another agent.

@@ -12,8 +12,8 @@ import (
 	"attestd/internal/harness"
 )
 
-// scribble is what somebody who can write the database, but has no key, writes into the tables of
-// clients, issuers and tokens, and then asks for.
+// scribble is what an attacker who can write the database, but has no key, writes into the tables
+// of clients, issuers and tokens, and then requests.
 type scribble struct {
 	what       string
 	statements []string

@@ -85,7 +85,7 @@ func adminKey(t *testing.T, said string) string {
 	return shown[1]
 }
 
-// ran demands that a call has left this file, and takes it away.
+// ran demands that a call has left this file, and removes it.
 func (d *desk) ran(mark string) {
 	d.t.Helper()
 	if err := os.Remove(mark); err != nil {

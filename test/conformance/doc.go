@@ -57,7 +57,7 @@
 //	           others pass
 //	drip       the request reaches the server, and the header of its answer comes byte by byte for "millis"
 //	endless    the request does not reach the server; the answer is "status" and a body without end
-//	second     after the server's answer comes another one, which nobody has asked for. The step ends when that is sent
+//	second     after the server's answer comes another one, without a request. The step ends when that is sent
 //
 // All requests of a step to POST /v1/attest must carry one Idempotency-Key, or as many different
 // ones as "keys" says. A statement is its own key.

@@ -91,7 +91,7 @@ func (p *program) kill() {
 	_ = p.Wait()
 }
 
-// httpTools starts our own server.
+// httpTools starts the test's own server.
 func httpTools(t *testing.T, log string, stateless bool) *program {
 	t.Helper()
 	self, err := os.Executable()

@@ -136,7 +136,7 @@ func (s *service) proxy(folder, state string, server []string, flags ...string) 
 	return cmd
 }
 
-// tools is the command of our own server.
+// tools is the command of the test's own server.
 func tools(t *testing.T) []string {
 	self, err := os.Executable()
 	must(t, err)
@@ -159,8 +159,8 @@ func (s *service) connect(c *mcp.Client, revision, state string, flags ...string
 // separators are characters at which some readers end a line; the proxy hands on their escapes.
 var separators = strings.NewReplacer("\u0085", `\u0085`, "\u2028", `\u2028`, "\u2029", `\u2029`)
 
-// unchanged demands that both tees have seen the same bytes, but for separators, and returns what
-// the client has sent and got.
+// unchanged demands that both tees have seen the same bytes, except for separators, and returns
+// what the client has sent and got.
 func unchanged(t *testing.T, folder string) (sent, got []byte) {
 	t.Helper()
 	read := func(name string) []byte {

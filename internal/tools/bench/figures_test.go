@@ -47,7 +47,7 @@ func TestQuickRunTolerance(t *testing.T) {
 		{0.01, ratio, &target{bound: 0.2, unsteady: true}, false},
 		{0, ratio, nil, false},
 		{math.NaN(), ratio, atLeast(0.35), false},
-		{9000, milli, atMost(2), false}, // not a ratio, and as much the machine's as ours
+		{9000, milli, atMost(2), false}, // not a ratio, and depends on the machine too
 	} {
 		var r report
 		r.add("section", "case", "figure", tt.value, tt.unit, tt.target)

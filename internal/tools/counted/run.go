@@ -107,8 +107,8 @@ func (r *run) take(e event) {
 	}
 }
 
-// packageFailed takes the end of a package. One that has run all its tests says FAIL in a line of
-// its own; one that panics or is stopped does not, and gives no events of its running tests.
+// packageFailed handles the end of a package. One that has run all its tests prints FAIL on its own
+// line; one that panics or is stopped does not, and gives no events of its running tests.
 func (r *run) packageFailed(e event, said []string) {
 	inside := func(f failure) bool { return f.Package == e.Package }
 	switch {

@@ -155,7 +155,7 @@ func (m member) issued(t *testing.T, answer []byte) (tokens []string) {
 }
 
 // held are tokens of an agent that another one may have been handed, in any way: those of its own
-// for each audience, and those with which the other one was let act.
+// for each audience, and those with which the other one was allowed to act.
 func (m member) held(t *testing.T, audiences []string, other member) (tokens []string) {
 	t.Helper()
 	add := func(method, path, body, credential string) {
@@ -220,8 +220,8 @@ func (m member) gets(t *testing.T, audience string, held []string, other member)
 	return tokens
 }
 
-// verifier is somebody else's library as its users configure it: with issuer and audience. It
-// returns the subject of a token.
+// verifier is a third-party library as its users configure it: with issuer and audience. It returns
+// the subject of a token.
 type verifier struct {
 	name   string
 	verify func(token, audience string) (subject string, err error)

@@ -11,7 +11,7 @@ import (
 // Every span and log record of telemetrygen, the load generator of OpenTelemetry, is on record
 // once.
 func TestTelemetrygenIsRecorded(t *testing.T) {
-	// a module of its own, for it needs newer versions of what the other tools need too
+	// its own module, because it needs newer versions of what the other tools need too
 	build := exec.Command("go", "build", "-o", bin+"/", "tool")
 	build.Dir = "../telemetrygen"
 	if out, err := build.CombinedOutput(); err != nil {
