@@ -20,7 +20,7 @@ import (
 // plaintext.
 type RekeyOptions struct {
 	Old, New *seal.Master
-	Heads    string                                // the head file, next to the file of verified logs
+	Heads    string                                // head file, next to the file of verified logs
 	Progress func(stage string, done, total int64) // "seal" in secrets, "copy" in bytes; may be nil
 }
 
