@@ -13,6 +13,8 @@ import (
 	"testing"
 	"unicode"
 
+	"attestd/internal/must"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -239,13 +241,13 @@ func TestConfigurationFileOfOthersIsRefused(t *testing.T) {
 		"no file in any of it": {0, 0o777, "not found", ""},
 	} {
 		folder := filepath.Join(t.TempDir(), "data")
-		must(t, os.Mkdir(folder, 0o700))
+		must.OK(t, os.Mkdir(folder, 0o700))
 		path := filepath.Join(folder, configName)
 		if c.file != 0 {
-			must(t, os.WriteFile(path, []byte("stream = 'off'\n"), 0o600))
-			must(t, os.Chmod(path, c.file))
+			must.OK(t, os.WriteFile(path, []byte("stream = 'off'\n"), 0o600))
+			must.OK(t, os.Chmod(path, c.file))
 		}
-		must(t, os.Chmod(folder, c.folder))
+		must.OK(t, os.Chmod(folder, c.folder))
 		for how, want := range map[string]string{"--config=" + path: c.named, "--db=" + filepath.Join(folder, "acme.db"): c.found} {
 			cmd, err := readServe(t, how)
 			switch {
@@ -275,7 +277,7 @@ func TestConfigurationFileOfAnotherUserIsRefused(t *testing.T) {
 	t.Parallel()
 	testenv.Needs(t, testenv.Root)
 	path := writeConfig(t, "stream = 'off'\n")
-	must(t, os.Chown(path, 12345, 12345))
+	must.OK(t, os.Chown(path, 12345, 12345))
 	if _, err := readServe(t, "--config", path); err == nil || !strings.Contains(err.Error(), "belongs to another user") {
 		t.Error(err)
 	}
@@ -286,7 +288,7 @@ func TestConfigurationFileGivesNoMoreThanItMay(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	path := filepath.Join(folder, configName)
-	must(t, os.WriteFile(path, []byte("master-key-command = 'cat key'\n"), 0o600))
+	must.OK(t, os.WriteFile(path, []byte("master-key-command = 'cat key'\n"), 0o600))
 	if _, err := readServe(t, "--db", filepath.Join(folder, "acme.db")); err == nil || !strings.Contains(err.Error(), "must be named") {
 		t.Errorf("found: %v", err)
 	}
@@ -300,7 +302,7 @@ func TestConfigurationFileGivesNoMoreThanItMay(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return
 	}
-	must(t, os.Chmod(path, 0o644))
+	must.OK(t, os.Chmod(path, 0o644))
 	if _, err := readServe(t, "--config", path); err == nil || !strings.Contains(err.Error(), "chmod 600") || strings.Contains(err.Error(), "hush") {
 		t.Errorf("readable by others: %v", err)
 	}
@@ -327,12 +329,12 @@ func TestConfigHidesSecrets(t *testing.T) {
 	} {
 		name, value, _ := strings.Cut(setting, "=")
 		cmd, err := readServe(t, "--"+name, value)
-		must(t, err)
+		must.OK(t, err)
 		var text bytes.Buffer
 		all := shownSettings(cmd.Flags())
 		writeSettings(&text, all)
 		for _, s := range all {
-			must(t, printable.JSON(&text, s))
+			must.OK(t, printable.JSON(&text, s))
 		}
 		if strings.Contains(text.String(), "hush") || !strings.Contains(text.String(), "\n"+name+" ") && !strings.Contains(text.String(), "#"+name+" is set") {
 			t.Errorf("%s is shown as\n%s", setting, text.String())
@@ -350,11 +352,11 @@ func TestConfigPrintsAConfigurationFile(t *testing.T) {
 		}
 		_, typed := sampleOf(t, serveCommand("", "").Flag(name))
 		cmd, err := readServe(t, "--"+name+"="+typed[0])
-		must(t, err)
+		must.OK(t, err)
 		var text bytes.Buffer
 		writeSettings(&text, shownSettings(cmd.Flags()))
 		again, err := readServe(t, "--config", writeConfig(t, text.String()))
-		must(t, err)
+		must.OK(t, err)
 		for _, other := range settingNames(cmd.Flags()) {
 			if was, is := cmd.Flag(other), again.Flag(other); was.Value.String() != is.Value.String() || was.Changed != is.Changed {
 				t.Errorf("--%s is %s, and was %s", other, is.Value, was.Value)
@@ -363,7 +365,7 @@ func TestConfigPrintsAConfigurationFile(t *testing.T) {
 	}
 	odd := "a\"b\\c\x1b[31m\u202e\u2028\U000e0001\u00e9\n"
 	cmd, err := readServe(t, "--log-format", odd, "--witness", "x", "--cosign-for=a]b")
-	must(t, err)
+	must.OK(t, err)
 	var text bytes.Buffer
 	writeSettings(&text, shownSettings(cmd.Flags()))
 	if strings.ContainsFunc(text.String(), func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }) {
@@ -390,7 +392,7 @@ func FuzzConfigurationFile(f *testing.F) {
 		}
 		cmd := serveCommand("", "")
 		info, err := os.Stat("config_test.go")
-		must(t, err)
+		must.OK(t, err)
 		lines := strings.Count(string(text), "\n") + 1
 		names := settingNames(cmd.Flags())
 		for _, s := range settings {
@@ -402,13 +404,6 @@ func FuzzConfigurationFile(f *testing.F) {
 			}
 		}
 	})
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A variable that is a misspelt setting of serve is refused with the right name. Other unknown ones

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"filippo.io/age"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -120,9 +122,9 @@ func serverKey(t *testing.T) string {
 // certificateOf puts the certificate in the text of serverKey where no other user can write.
 func certificateOf(t *testing.T, keyPath string) string {
 	text, err := os.ReadFile(keyPath)
-	must(t, err)
+	must.OK(t, err)
 	path := filepath.Join(t.TempDir(), "cert.pem")
-	must(t, os.WriteFile(path, text, 0o600))
+	must.OK(t, os.WriteFile(path, text, 0o600))
 	return path
 }
 
@@ -130,13 +132,13 @@ func someCA(t *testing.T) string { return string(testenv.NewCA(t).PEM()) }
 
 func somePolicy(t *testing.T) string {
 	public, _, err := ed25519.GenerateKey(nil)
-	must(t, err)
+	must.OK(t, err)
 	return "log " + tlog.VKey{Name: "log.example.com", Type: tlog.TypeEd25519, Public: public}.String() + "\n"
 }
 
 func identity(t *testing.T) string {
 	key, err := age.GenerateX25519Identity()
-	must(t, err)
+	must.OK(t, err)
 	return key.String()
 }
 
@@ -207,24 +209,24 @@ func TestFilesThatGiveRights(t *testing.T) {
 			base := t.TempDir()
 			folder := func(name string, mode os.FileMode) string {
 				path := filepath.Join(base, name)
-				must(t, os.MkdirAll(path, 0o700))
-				must(t, os.Chmod(path, mode))
+				must.OK(t, os.MkdirAll(path, 0o700))
+				must.OK(t, os.Chmod(path, mode))
 				return path
 			}
 			put := func(in, name string, mode os.FileMode) string {
 				path := filepath.Join(in, name)
 				if file.content == nil {
-					must(t, os.Mkdir(path, 0o700))
-					must(t, os.Chmod(path, mode|0o100))
+					must.OK(t, os.Mkdir(path, 0o700))
+					must.OK(t, os.Chmod(path, mode|0o100))
 					return path
 				}
-				must(t, os.WriteFile(path, []byte(file.content(t)), 0o600))
-				must(t, os.Chmod(path, mode))
+				must.OK(t, os.WriteFile(path, []byte(file.content(t)), 0o600))
+				must.OK(t, os.Chmod(path, mode))
 				return path
 			}
 			link := func(to, in, name string) string {
 				path := filepath.Join(in, name)
-				must(t, os.Symlink(to, path))
+				must.OK(t, os.Symlink(to, path))
 				return path
 			}
 			own, sticky := folder("own", 0o755), folder("sticky", 0o777|os.ModeSticky)
@@ -250,8 +252,8 @@ func TestFilesThatGiveRights(t *testing.T) {
 				"a folder through a link in a folder of all": {filepath.Join(link(own, all, "folder"), "good"), false},
 			}
 			if os.Geteuid() == 0 {
-				must(t, os.Chown(theirs, 12345, 12345))
-				must(t, os.Chown(ofTheirs, 12345, 12345))
+				must.OK(t, os.Chown(theirs, 12345, 12345))
+				must.OK(t, os.Chown(ofTheirs, 12345, 12345))
 				places["a file of another user"] = struct {
 					path string
 					ok   bool
@@ -267,7 +269,7 @@ func TestFilesThatGiveRights(t *testing.T) {
 				}
 			}
 			// and again, when the folder is another's only since
-			must(t, os.Chmod(own, 0o777))
+			must.OK(t, os.Chmod(own, 0o777))
 			if err := file.read(t, good); err == nil || !strings.Contains(err.Error(), "may write to it") {
 				t.Errorf("once everybody may write the folder: %v", err)
 			}

@@ -3,6 +3,8 @@ package cmd
 import (
 	"net"
 	"testing"
+
+	"attestd/internal/must"
 )
 
 // What serve prints can be opened on this machine, also where the server listens on all addresses.
@@ -17,7 +19,7 @@ func TestPrintedAddressCanBeOpened(t *testing.T) {
 		{"[::]:8443", "127.0.0.1:8443", others},
 	} {
 		addr, err := net.ResolveTCPAddr("tcp", c.listens)
-		must(t, err)
+		must.OK(t, err)
 		if address, more := openable(addr); address != c.address || more != c.more {
 			t.Errorf("%s: %q, %q", c.listens, address, more)
 		}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/assertion"
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
@@ -36,7 +38,7 @@ func (c caller) signer(t testing.TB, agentID, algorithm string) signer {
 func newKey(t testing.TB, algorithm string) *jose.PrivateKey {
 	t.Helper()
 	key, err := jose.GenerateKey(algorithm)
-	must(t, err)
+	must.OK(t, err)
 	return key
 }
 
@@ -64,7 +66,7 @@ func enrolBody(key *jose.PrivateKey, members ...string) string {
 func (a signer) proof(t testing.TB, key *jose.PrivateKey, method, path, token string) string {
 	t.Helper()
 	proof, err := dpop.Make(t.Context(), key, dpop.Request{Method: method, URL: a.url + path, AccessToken: token}, time.Now())
-	must(t, err)
+	must.OK(t, err)
 	return "DPoP: " + proof
 }
 
@@ -75,7 +77,7 @@ func (c caller) companySPIFFE() string { return "spiffe://attestd.local/company/
 func (a signer) claims(t testing.TB, actionType, payload string) statement.Claims {
 	t.Helper()
 	hash, err := statement.HashAction(actionType, a.agentID, a.id, []byte(payload))
-	must(t, err)
+	must.OK(t, err)
 	return statement.Claims{Issuer: a.spiffe(), Audience: a.companySPIFFE(), Log: a.origin(t), IssuedAt: time.Now().Unix(), ActionHash: hash}
 }
 
@@ -103,7 +105,7 @@ type logName struct {
 func (a signer) states(t testing.TB, c statement.Claims) *statement.Statement {
 	t.Helper()
 	s, err := statement.Make(t.Context(), a.key, c)
-	must(t, err)
+	must.OK(t, err)
 	return s
 }
 
@@ -125,7 +127,7 @@ func attestBody(agentID, payload, compact string) string {
 func (a signer) assertion(t testing.TB) string {
 	t.Helper()
 	text, err := assertion.Make(t.Context(), a.key, a.spiffe(), a.url+"/v1/oauth/token", time.Now())
-	must(t, err)
+	must.OK(t, err)
 	return text
 }
 
@@ -151,7 +153,7 @@ func (a signer) endorses(t testing.TB, next *jose.PrivateKey) string {
 	e, err := statement.MakeEndorsement(t.Context(), a.key, statement.EndorsementClaims{
 		Issuer: a.spiffe(), Audience: a.companySPIFFE(), IssuedAt: time.Now().Unix(), Next: next.Key().Thumbprint,
 	})
-	must(t, err)
+	must.OK(t, err)
 	return e.Compact
 }
 
@@ -160,7 +162,7 @@ func twin(t testing.TB, compact string) string {
 	t.Helper()
 	head, sig := compact[:len(compact)-86], compact[len(compact)-86:]
 	raw, err := base64.RawURLEncoding.DecodeString(sig)
-	must(t, err)
+	must.OK(t, err)
 	s := new(big.Int).SetBytes(raw[32:])
 	s.Sub(elliptic.P256().Params().N, s)
 	s.FillBytes(raw[32:])

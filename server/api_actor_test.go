@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"attestd/crypto/jose"
@@ -83,7 +85,7 @@ func TestDelegationsComeInByKnownDoors(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
-	must(t, err)
+	must.OK(t, err)
 	known := map[string]bool{"attest": true, "attestBatch": true}
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {

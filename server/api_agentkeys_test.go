@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"golang.org/x/sync/errgroup"
 
 	"attestd/crypto/jose"
@@ -104,7 +106,7 @@ func TestEnrolmentTokenIsSpentOnce(t *testing.T) {
 			return nil
 		})
 	}
-	must(t, all.Wait())
+	must.OK(t, all.Wait())
 	won := 0
 	for _, code := range codes {
 		switch code {
@@ -135,7 +137,7 @@ func TestAgentEndorsesItsNextKey(t *testing.T) {
 		e, err := statement.MakeEndorsement(t.Context(), a.key, statement.EndorsementClaims{
 			Issuer: a.spiffe(), Audience: a.companySPIFFE(), IssuedAt: time.Now().Unix() - ago, Next: next.Key().Thumbprint,
 		})
-		must(t, err)
+		must.OK(t, err)
 		a.enrol(t, next, `"endorsement":"`+e.Compact+`"`).gets(400, `{"error":"…","code":"ENDORSEMENT_INVALID"}`)
 	}
 	endorsement := a.endorses(t, next)

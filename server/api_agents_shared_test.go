@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"golang.org/x/sync/errgroup"
 
 	"attestd/crypto/jose"
@@ -139,7 +141,7 @@ func TestReplayOnAnotherServer(t *testing.T) {
 			return nil
 		})
 	}
-	must(t, all.Wait())
+	must.OK(t, all.Wait())
 	if accepted := strings.Count(fmt.Sprint(codes), "200"); accepted != 1 || strings.Count(fmt.Sprint(codes), "401") != len(codes)-1 {
 		t.Errorf("one proof is answered %v", codes)
 	}
@@ -170,7 +172,7 @@ func TestEnrolmentTokenIsSpentOnceOnTwoServers(t *testing.T) {
 			return nil
 		})
 	}
-	must(t, all.Wait())
+	must.OK(t, all.Wait())
 	won := 0
 	for _, code := range codes {
 		switch code {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/chain/lines"
 	"attestd/chain/tlog"
@@ -32,7 +34,7 @@ func (s *service) archive(t testing.TB, company, before string) (path string, v 
 		return "", v, err
 	}
 	read, err := store.OpenReadOnly(t.Context(), s.path)
-	must(t, err)
+	must.OK(t, err)
 	defer read.Close()
 	path = filepath.Join(t.TempDir(), "archive.ndjson")
 	v, _, err = admin.Archive(t.Context(), read, frame, path, admin.ArchiveOptions{})
@@ -55,10 +57,10 @@ func (c caller) moment(t testing.TB) (at string, count int) {
 func checked(t testing.TB, path string, trust evidence.Trust) lines.Verdict {
 	t.Helper()
 	f, err := os.Open(path)
-	must(t, err)
+	must.OK(t, err)
 	defer f.Close()
 	v, err := lines.CheckArchive(f, lines.Options{Trust: trust})
-	must(t, err)
+	must.OK(t, err)
 	return v
 }
 
@@ -89,7 +91,7 @@ func TestArchiveBesideAServerThatWrites(t *testing.T) {
 		acme.attestMany(t, 50)
 	}()
 	path, made, err := s.archive(t, "acme", before)
-	must(t, err)
+	must.OK(t, err)
 	<-done
 	fingerprint := s.anyone().do(t, "GET /v1/ca/public-key?companyId=acme", "").status(200).str("fingerprint")
 	v := checked(t, path, evidence.Trust{Fingerprint: fingerprint})
@@ -101,7 +103,7 @@ func TestArchiveBesideAServerThatWrites(t *testing.T) {
 		t.Errorf("with the key of another company: %+v", v)
 	}
 	text, err := os.ReadFile(path)
-	must(t, err)
+	must.OK(t, err)
 	if strings.Contains(string(text), `"companyId":"zoo"`) {
 		t.Error("records of another company are in it")
 	}
@@ -121,7 +123,7 @@ func TestArchiveIsVouchedForByWitnesses(t *testing.T) {
 	first.stop()
 	w := start(t, cosigning(t, "log "+actions.VKeys[0], "log "+control.VKeys[0]))
 	policy, err := tlog.ParsePolicy([]byte("log " + actions.VKeys[0] + "\nwitness w " + w.vkey(t).String() + "\nquorum w\n"))
-	must(t, err)
+	must.OK(t, err)
 	trust := evidence.Trust{Policy: policy}
 	s := startOn(t, path, cred.Domain{}, asking(t, w))
 	acme.service = s
@@ -130,14 +132,14 @@ func TestArchiveIsVouchedForByWitnesses(t *testing.T) {
 		eventually(t, "the witness has cosigned "+l.Origin, func() bool {
 			note := acme.do(t, "GET /v1/log/"+l.LogID+"/checkpoint", "").status(200).raw
 			c, _, err := tlog.ParseSignedCheckpoint(note)
-			must(t, err)
+			must.OK(t, err)
 			return c.Size >= l.Size && strings.Count(string(note), "\n") > 5
 		})
 	}
 	w.stop()
 	later, _ := acme.moment(t)
 	made, _, err := s.archive(t, "acme", before)
-	must(t, err)
+	must.OK(t, err)
 	v := checked(t, made, trust)
 	dbg, _ := os.ReadFile(made)
 	for _, l := range strings.Split(string(dbg), "\n") {
@@ -151,7 +153,7 @@ func TestArchiveIsVouchedForByWitnesses(t *testing.T) {
 	}
 	// but not what no witness has seen
 	made, _, err = s.archive(t, "acme", later)
-	must(t, err)
+	must.OK(t, err)
 	if v := checked(t, made, trust); v.Code != lines.Uncovered {
 		t.Errorf("%+v", v)
 	}
@@ -177,11 +179,11 @@ func TestArchiveOfADamagedLog(t *testing.T) {
 			before, _ := acme.moment(t)
 			operator := local.Operations{Store: s.store}
 			frame, err := operator.Archive(t.Context(), local.Archive{CompanyID: "acme", Before: before})
-			must(t, err)
+			must.OK(t, err)
 			stranger := storetest.Stranger(t, s.path, "DROP TRIGGER record_no_update; DROP TRIGGER record_no_delete; "+test.change)
-			must(t, stranger.Close())
+			must.OK(t, stranger.Close())
 			read, err := store.OpenReadOnly(t.Context(), s.path)
-			must(t, err)
+			must.OK(t, err)
 			defer read.Close()
 			folder := t.TempDir()
 			v, _, err := admin.Archive(t.Context(), read, frame, filepath.Join(folder, "a"), admin.ArchiveOptions{})
@@ -230,11 +232,11 @@ func TestPruneWaitsForTheExport(t *testing.T) {
 	acme := s.company(t, "acme")
 	at, _ := acme.moment(t)
 	path, _, err := s.archive(t, "acme", at)
-	must(t, err)
+	must.OK(t, err)
 	prune := func(o *local.Operations) error {
 		t.Helper()
 		f, err := os.Open(path)
-		must(t, err)
+		must.OK(t, err)
 		defer f.Close()
 		err = o.BeginPrune(t.Context(), local.Prune{CompanyID: "acme"}, f)
 		if !errors.Is(err, store.ErrNotPrunable) {
@@ -250,8 +252,8 @@ func TestPruneWaitsForTheExport(t *testing.T) {
 	eventually(t, "the export holds nothing back", func() bool { return strings.Contains(prune(&beside.Operations).Error(), young) })
 
 	company, err := s.store.Companies.Get(t.Context(), "acme")
-	must(t, err)
-	must(t, s.store.SaveExportPositions(t.Context(), nil, "of another receiver", map[int64]string{company.Actions.Chain: ""}))
+	must.OK(t, err)
+	must.OK(t, s.store.SaveExportPositions(t.Context(), nil, "of another receiver", map[int64]string{company.Actions.Chain: ""}))
 	if err := prune(&beside.Operations); !strings.Contains(err.Error(), young) {
 		t.Errorf("another export, which this server does not serve: %v", err)
 	}

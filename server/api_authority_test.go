@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/golang-jwt/jwt/v5"
 
 	"attestd/chain"
@@ -127,13 +129,13 @@ func TestAuthorityNamesAnotherActor(t *testing.T) {
 	acme.do(t, "POST /v1/attest", actedBy("runner", token)).status(201)
 	acme.do(t, "POST /v1/attest", actedBy("other", planner)).status(201)
 	company, err := s.store.Companies.Get(t.Context(), "acme")
-	must(t, err)
+	must.OK(t, err)
 	for _, chainOf := range [][]string{{"agent/planner", "agent/runner"}, {"agent/planner", ""}} {
 		first, last := acme.companySPIFFE()+"/"+chainOf[0], strings.TrimSuffix(acme.companySPIFFE()+"/"+chainOf[1], "/")
 		payload := []byte(`{"actionType":"a","agentId":"other","companyId":"acme","payload":1}`)
 		delegation := []byte(`{"act":{"sub":"` + last + `"},"delegationChain":["` + first + `","` + last + `"],"subject":"` + first + `","tokenId":"t"}`)
 		_, err = s.store.Append(t.Context(), chain.Draft{Chain: company.Actions.Chain, Payload: payload, Canonical: payload, Delegation: delegation})
-		must(t, err)
+		must.OK(t, err)
 	}
 	for index, byActor := range []bool{true, true, false, false} {
 		a := acme.do(t, fmt.Sprint("GET /v1/authority/", index), "").status(200)
@@ -173,7 +175,7 @@ func TestAuthorityOfAMintedPassport(t *testing.T) {
 	acme.attestMany(t, 1)
 	claims := jwt.MapClaims{}
 	_, _, err := jwt.NewParser().ParseUnverified(genuine, claims)
-	must(t, err)
+	must.OK(t, err)
 	claims["jti"] = "00000000-0000-4000-8000-000000000000"
 	minted := mint(t, acme.privateKey(t), object{"alg": "EdDSA", "kid": acme.kid(t), "typ": "CAP+JWT"}, object(claims))
 	if _, err := jwt.Parse(minted, func(*jwt.Token) (any, error) { return acme.publicKey(t), nil }, jwt.WithValidMethods([]string{"EdDSA"})); err != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/limit"
@@ -31,7 +33,7 @@ func (c caller) begin(t testing.TB, call, body string) underway {
 	u := underway{t, body[len(body)-1:], w, make(chan *reply, 1)}
 	go func() { u.answered <- c.serve(t, req) }()
 	_, err := io.WriteString(w, body[:len(body)-1])
-	must(t, err)
+	must.OK(t, err)
 	_, _ = w.Write(nil) // the rest is read when there is room for it
 	return u
 }
@@ -39,7 +41,7 @@ func (c caller) begin(t testing.TB, call, body string) underway {
 func (u underway) finish() *reply {
 	u.t.Helper()
 	_, _ = io.WriteString(u.body, u.rest)
-	must(u.t, u.body.Close())
+	must.OK(u.t, u.body.Close())
 	return <-u.answered
 }
 
@@ -111,18 +113,18 @@ func TestConnectionsHaveABound(t *testing.T) {
 	const health = "GET /v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 	dial := func() (net.Conn, *bufio.Reader) {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-		must(t, err)
+		must.OK(t, err)
 		t.Cleanup(func() { conn.Close() })
 		return conn, bufio.NewReader(conn)
 	}
 	ask := func(conn net.Conn, from *bufio.Reader) int {
 		t.Helper()
 		_, err := io.WriteString(conn, health)
-		must(t, err)
+		must.OK(t, err)
 		res, err := http.ReadResponse(from, nil)
-		must(t, err)
+		must.OK(t, err)
 		_, err = io.Copy(io.Discard, res.Body)
-		must(t, err)
+		must.OK(t, err)
 		return res.StatusCode
 	}
 	first, answers := dial()
@@ -137,7 +139,7 @@ func TestConnectionsHaveABound(t *testing.T) {
 	}
 	_, refused := dial() // it sends nothing, so that no reset overtakes the answer
 	res, err := http.ReadResponse(refused, nil)
-	must(t, err)
+	must.OK(t, err)
 	if res.StatusCode != 503 || res.Header.Get("Retry-After") == "" {
 		t.Errorf("over the bound: %d %v", res.StatusCode, res.Header)
 	}
@@ -148,9 +150,9 @@ func TestConnectionsHaveABound(t *testing.T) {
 		t.Errorf("the first, afterwards: %d", status)
 	}
 	_, err = io.WriteString(first, "GET /v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-	must(t, err)
+	must.OK(t, err)
 	_, err = io.Copy(io.Discard, answers) // until the server has closed it
-	must(t, err)
+	must.OK(t, err)
 	conn, from := dial()
 	if status := ask(conn, from); status != 200 {
 		t.Errorf("in its place: %d", status)

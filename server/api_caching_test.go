@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"golang.org/x/sync/errgroup"
 
 	"attestd/internal/testenv"
@@ -62,7 +64,7 @@ func TestListsStream(t *testing.T) {
 	s.file(t, fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
 		INSERT INTO agent (company, agent_id, registered_at, metadata) SELECT 1, 'agent-' || i, '2026-01-01T00:00:00.000Z', '{"a":"%s"}' FROM n`, rows, long))
 	company, err := s.store.Companies.Get(t.Context(), "acme")
-	must(t, err)
+	must.OK(t, err)
 	label, admin := long[:200], store.Caller{Company: company, Role: store.Admin, At: time.Now()}
 	var making errgroup.Group
 	for range rows { // all at once, because they are committed together
@@ -71,7 +73,7 @@ func TestListsStream(t *testing.T) {
 			return err
 		})
 	}
-	must(t, making.Wait())
+	must.OK(t, making.Wait())
 	for path, items := range map[string]int{
 		"/v1/passports/revoked": rows, "/v1/passports?limit=1000": rows, "/v1/agents?limit=1000": rows, "/v1/keys": rows + 1, "/v1/credentials": rows + 1,
 	} {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/assertion"
 	"attestd/crypto/jose"
 	"attestd/crypto/keys"
@@ -115,7 +117,7 @@ func (f *failures) Write(line []byte) (int, error) {
 func (m *matrix) hashed(t testing.TB, credential string) store.Caller {
 	t.Helper()
 	by, err := m.store.Credentials.Authenticate(t.Context(), keys.HashSecret(credential), time.Now())
-	must(t, err)
+	must.OK(t, err)
 	return by
 }
 
@@ -164,9 +166,9 @@ func (m *matrix) clients(t testing.TB, acme caller) {
 	acme.about(t, "acme", "revoke", revoked).status(200)
 	m.add("a client's token that was revoked", "", "", "", revoked)
 	by, err := m.store.Credentials.AuthenticateClient(t.Context(), c.clientID, c.secret, time.Now())
-	must(t, err)
+	must.OK(t, err)
 	ended, _, err := m.store.Credentials.IssueToken(t.Context(), by, store.TokenGrant{}, time.Millisecond)
-	must(t, err)
+	must.OK(t, err)
 	m.add("a client's token that has ended", "", "", "", ended)
 	gone := acme.oauthClient(t, "admin")
 	orphan := gone.token(t)
@@ -179,7 +181,7 @@ func (m *matrix) clients(t testing.TB, acme caller) {
 func (m *matrix) asserts(t testing.TB, key *jose.PrivateKey, subject string) func(*asked) string {
 	return func(r *asked) string {
 		text, err := assertion.Make(t.Context(), key, subject, r.url, time.Now())
-		must(t, err)
+		must.OK(t, err)
 		return text
 	}
 }
@@ -218,7 +220,7 @@ func (m *matrix) agents(t testing.TB, acme caller) {
 	signer{spent, "bot", next}.enrol(t, next).status(201)
 	m.add("an enrolment token that is spent", "", "", "", spent.credential)
 	late, err := m.store.AgentKeys.CreateEnrolment(t.Context(), m.hashed(t, acme.credential), "bot", nil, time.Now().Add(time.Millisecond))
-	must(t, err)
+	must.OK(t, err)
 	m.add("an enrolment token that has ended", "", "", "", late)
 
 	off := signer{acme, "off", newKey(t, jose.EdDSA)}

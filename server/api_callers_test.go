@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"attestd/crypto/assertion"
@@ -296,7 +298,7 @@ func (r *asked) proof(c held, token string) string {
 		key = r.strangersKey
 	}
 	proof, err := dpop.Make(r.t.Context(), key, dpop.Request{Method: r.request.Method, URL: r.url, AccessToken: token}, time.Now())
-	must(r.t, err)
+	must.OK(r.t, err)
 	return proof
 }
 
@@ -345,7 +347,7 @@ func (m *matrix) ask(t testing.TB, l callers, c held, p place) *http.Request {
 			members[name] = r.members.Get(name)
 		}
 		text, err := json.Marshal(members)
-		must(t, err)
+		must.OK(t, err)
 		body = string(text)
 	}
 	if l.method != "GET" {
@@ -361,14 +363,14 @@ func (m *matrix) send(t testing.TB, request *http.Request) (status int, text []b
 	if request.URL.Path == "/v1/ws" && len(request.TLS.PeerCertificates) == 0 {
 		over := request.Clone(t.Context())
 		target, err := url.Parse(m.url)
-		must(t, err)
+		must.OK(t, err)
 		over.URL.Scheme, over.URL.Host, over.RequestURI, over.TLS = "https", target.Host, "", nil
 		answer, err := m.client.Do(over)
-		must(t, err)
+		must.OK(t, err)
 		defer answer.Body.Close()
 		if answer.StatusCode != http.StatusSwitchingProtocols {
 			text, err = io.ReadAll(answer.Body)
-			must(t, err)
+			must.OK(t, err)
 		}
 		return answer.StatusCode, text
 	}
@@ -466,7 +468,7 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 func everyRouteHasARow(t *testing.T, rows []callers) {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
-	must(t, err)
+	must.OK(t, err)
 	served, inTable := map[string]bool{}, map[string]bool{}
 	for path, item := range doc.Paths.Map() {
 		for method := range item.Operations() {
@@ -498,14 +500,14 @@ func everyRouteHasARow(t *testing.T, rows []callers) {
 func everyKindIsHeld(t *testing.T, all []held) {
 	t.Helper()
 	source, err := os.ReadFile("httpapi/callers.go")
-	must(t, err)
+	must.OK(t, err)
 	list, _, _ := strings.Cut(string(source[bytes.Index(source, []byte("const (")):]), "\n)")
 	kinds := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^\t(?:Is)?(\w+)(?: +Kinds = 1 << iota)?(?: +//.*)?$`).FindAllStringSubmatch(list, -1) {
 		kinds[strings.ToLower(m[1])] = true
 	}
 	schema, err := os.ReadFile("../schema.sql")
-	must(t, err)
+	must.OK(t, err)
 	tables := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?s)CREATE TABLE (\w+) \((.*?)\n\)`).FindAllStringSubmatch(string(schema), -1) {
 		if regexp.MustCompile(`(?m)^\s+(secret_)?hash +BLOB (NOT NULL UNIQUE|PRIMARY KEY|NOT NULL CHECK)`).MatchString(m[2]) && m[1] != "record" && m[1] != "node" {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	_ "modernc.org/sqlite" // for changes of the file without the service
 
 	"attestd/crypto/cred"
@@ -102,7 +104,7 @@ func TestChainLineByLine(t *testing.T) {
 // file opens a second connection to the database of a service, as an operator at a prompt would.
 func (s *service) file(t testing.TB, statements ...string) {
 	t.Helper()
-	must(t, storetest.Stranger(t, s.path, statements...).Close())
+	must.OK(t, storetest.Stranger(t, s.path, statements...).Close())
 }
 
 // Verification finds every change of the file that was not made by the server, and names the first

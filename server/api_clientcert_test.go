@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/jose"
 	"attestd/internal/testenv"
 	"attestd/server"
@@ -72,7 +74,7 @@ func TestClientCertificateAttacks(t *testing.T) {
 			c.URIs = nil
 			for _, id := range ids {
 				u, err := url.Parse(id)
-				must(t, err)
+				must.OK(t, err)
 				c.URIs = append(c.URIs, u)
 			}
 		}
@@ -173,7 +175,7 @@ func TestClientCertificateOnKeptConnection(t *testing.T) {
 	soon.do(t, "POST /v1/attest", attest).status(401)
 
 	// another CA replaces the one before
-	must(t, os.WriteFile(s.clientFile, testenv.NewCA(t).PEM(), 0o600))
+	must.OK(t, os.WriteFile(s.clientFile, testenv.NewCA(t).PEM(), 0o600))
 	for bot.do(t, "POST /v1/attest", attest).code == 201 && t.Context().Err() == nil {
 	}
 	bot.do(t, "POST /v1/attest", attest).status(401)
@@ -227,7 +229,7 @@ func TestClientCertificateSize(t *testing.T) {
 		pair.Certificate = append(pair.Certificate, s.clientCA.Cert.Raw)
 	}
 	req, err := http.NewRequest("GET", s.url+"/v1/health", nil)
-	must(t, err)
+	must.OK(t, err)
 	res, err := s.as(t, false, pair).Do(req)
 	if err == nil {
 		res.Body.Close()

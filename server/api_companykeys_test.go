@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/tlog"
 	"attestd/crypto/keyring"
 	"attestd/internal/testenv"
@@ -35,22 +37,22 @@ func (k *keyClient) verifies(t testing.TB, token string) bool {
 		k.known = map[string]ed25519.PublicKey{}
 		for _, jwk := range k.anyone().do(t, "GET /v1/ca/public-key?companyId="+k.id, "").status(200).at("keys").([]any) {
 			x, err := b64.DecodeString(jwk.(map[string]any)["x"].(string))
-			must(t, err)
+			must.OK(t, err)
 			k.known[jwk.(map[string]any)["kid"].(string)] = x
 		}
 	}
 	cut := strings.LastIndexByte(token, '.')
 	signature, err := b64.DecodeString(token[cut+1:])
-	must(t, err)
+	must.OK(t, err)
 	return k.known[kid] != nil && ed25519.Verify(k.known[kid], []byte(token[:cut]), signature)
 }
 
 func unverifiedKID(t testing.TB, token string) string {
 	t.Helper()
 	header, err := b64.DecodeString(token[:strings.IndexByte(token, '.')])
-	must(t, err)
+	must.OK(t, err)
 	var h struct{ Kid string }
-	must(t, json.Unmarshal(header, &h))
+	must.OK(t, json.Unmarshal(header, &h))
 	return h.Kid
 }
 
@@ -136,7 +138,7 @@ func TestPublicKeys(t *testing.T) {
 	var ring []keyring.Key
 	for i, k := range r.at("keys").([]any) {
 		from, err := strconv.ParseInt(fmt.Sprint(k.(map[string]any)["fromIndex"]), 10, 64)
-		must(t, err)
+		must.OK(t, err)
 		next := keyring.Key{Generation: int64(i), Public: readPEM(t, r.str("keys", i, "pem")), From: from, CreatedAt: r.str("keys", i, "createdAt")}
 		if i < 2 {
 			next.EndedAt = r.str("keys", i, "endedAt")
@@ -175,7 +177,7 @@ func rotation(t testing.TB, r *reply, place ...any) *keyring.Rotation {
 	var signatures [2][]byte
 	for i, name := range []string{"oldSignature", "newSignature"} {
 		signature, err := b64.DecodeString(r.str(append(place, "rotation", name)...))
-		must(t, err)
+		must.OK(t, err)
 		signatures[i] = signature
 	}
 	return &keyring.Rotation{Statement: r.str(append(place, "rotation", "statement")...), OldSignature: signatures[0], NewSignature: signatures[1]}
@@ -363,7 +365,7 @@ func testLogAcrossRotations(t *testing.T, acme caller, name string) {
 	var vkeys []tlog.VKey
 	for _, text := range log.VKeys {
 		vkey, err := tlog.ParseVKey(text)
-		must(t, err)
+		must.OK(t, err)
 		vkeys = append(vkeys, vkey)
 	}
 	if _, _, err := tlog.OpenCheckpoint(kept, vkeys...); err != nil {
@@ -371,7 +373,7 @@ func testLogAcrossRotations(t *testing.T, acme caller, name string) {
 	}
 	for _, i := range []int{0, 149, 150, 255, 256, 299, 300, 449} {
 		proof, err := tlog.ParseProof(acme.do(t, fmt.Sprintf("GET /v1/log/%s/proof/%d", log.LogID, i), "").status(200).raw)
-		must(t, err)
+		must.OK(t, err)
 		if _, err := proof.Check(leaves[i], vkeys...); err != nil {
 			t.Errorf("proof of %d: %v", i, err)
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/cred"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -19,10 +21,10 @@ import (
 func companyLog(t *testing.T, path string) (line, origin string) {
 	t.Helper()
 	s, err := store.OpenReadOnly(t.Context(), path)
-	must(t, err)
+	must.OK(t, err)
 	defer s.Close()
 	origin, ring, err := s.KeyRing(t.Context(), store.CompanyLogChain)
-	must(t, err)
+	must.OK(t, err)
 	return "log " + store.Log{Origin: origin}.VKey(ring[0].Public).String(), origin
 }
 
@@ -48,7 +50,7 @@ func TestWitnessMissesACompanyThatIsCutOut(t *testing.T) {
 	})
 	with.stop()
 	storetest.Replace(t, path, older)
-	must(t, os.Remove(storetest.Heads(path)))
+	must.OK(t, os.Remove(storetest.Heads(path)))
 
 	again := startOn(t, path, cred.Domain{}, asking(t, w))
 	eventually(t, "the log of the companies is halted", func() bool { return again.anyone().do(t, "GET /readyz", "").str("status") == "degraded" })
@@ -59,7 +61,7 @@ func TestWitnessMissesACompanyThatIsCutOut(t *testing.T) {
 	again.stop()
 
 	schema, err := os.ReadFile("../schema.sql")
-	must(t, err)
+	must.OK(t, err)
 	lost, err := admin.AcceptRollback(t.Context(), path, string(schema), admin.AcceptOptions{Heads: storetest.Heads(path), Reason: "a test", Master: master()})
 	if err != nil || len(lost) != 1 || lost[0].Company != db.InstallationID || !strings.Contains(lost[0].Why, "was signed by a witness at size 4") {
 		t.Fatalf("accepted %+v, %v", lost, err)
@@ -81,8 +83,8 @@ func TestRemovedCompanyIsDetectedAfterStart(t *testing.T) {
 	for _, from := range []string{"record WHERE id >> 40 IN (2, -2)", "head WHERE chain IN (2, -2)", "log_key WHERE chain IN (2, -2)", "log WHERE company = 2", "company_key WHERE company = 2", "api_key WHERE company = 2", "company WHERE id = 2"} {
 		statements = append(statements, "DELETE FROM "+from)
 	}
-	must(t, storetest.Stranger(t, path, statements...).Close())
-	must(t, os.Remove(storetest.Heads(path)))
+	must.OK(t, storetest.Stranger(t, path, statements...).Close())
+	must.OK(t, os.Remove(storetest.Heads(path)))
 	s := startOn(t, path, cred.Domain{})
 	eventually(t, "the log of the companies was compared", func() bool {
 		return s.log.says(`row \"zoo\": is missing, and the log of the companies tells of it`) > 0

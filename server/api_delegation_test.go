@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -24,7 +26,7 @@ func exchangeBody(t testing.TB, subject, actor string, changes object) string {
 	raw, err := json.Marshal(but(object{
 		"grant_type": grant, "subject_token": subject, "subject_token_type": jwtType, "actor_token": actor, "actor_token_type": jwtType,
 	}, changes))
-	must(t, err)
+	must.OK(t, err)
 	return string(raw)
 }
 
@@ -163,7 +165,7 @@ func TestExchange(t *testing.T) {
 func toJSON(t testing.TB, v any) []byte {
 	t.Helper()
 	raw, err := json.Marshal(v)
-	must(t, err)
+	must.OK(t, err)
 	return raw
 }
 

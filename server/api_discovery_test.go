@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"attestd/internal/testenv"
@@ -24,7 +26,7 @@ func TestPublicKey(t *testing.T) {
 	const missing = `{"error":"Missing required query parameter: companyId"}`
 	key := acme.publicKey(t)
 	der, err := x509.MarshalPKIXPublicKey(key)
-	must(t, err)
+	must.OK(t, err)
 	sum := sha256.Sum256(der)
 	kid := hex.EncodeToString(sum[:])[:16]
 	jwk := `{"kty":"OKP","crv":"Ed25519","x":"` + b64.EncodeToString(key) + `","kid":"` + kid + `","alg":"EdDSA","use":"sig"}`
@@ -106,16 +108,16 @@ func TestOpenAPIIsServed(t *testing.T) {
 	s := start(t)
 	r := s.anyone().do(t, "GET /v1/openapi.json", "").status(200).sets("Content-Type: application/json", hour)
 	yaml, err := os.ReadFile("../web/openapi.yaml")
-	must(t, err)
+	must.OK(t, err)
 	want, err := openapi3.NewLoader().LoadFromData(yaml)
-	must(t, err)
+	must.OK(t, err)
 	got, err := openapi3.NewLoader().LoadFromData(r.raw)
-	must(t, err)
+	must.OK(t, err)
 	if a, b := canonical(t, toJSON(t, got)), canonical(t, toJSON(t, want)); a != b {
 		t.Error("what is served differs from web/openapi.yaml")
 	}
 	var head struct{ OpenAPI string }
-	must(t, json.Unmarshal(r.raw, &head))
+	must.OK(t, json.Unmarshal(r.raw, &head))
 	if head.OpenAPI != "3.1.0" {
 		t.Errorf("openapi %q", head.OpenAPI)
 	}

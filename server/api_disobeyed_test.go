@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/cred"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
@@ -50,7 +52,7 @@ func TestRefusedCallThatRan(t *testing.T) {
 	found := e.keyEvent(t, "call.disobeyed", "claude-code")
 	record := acme.do(t, fmt.Sprintf("GET /v1/chain?log=control&from=%d&limit=1", found.Data.Index), "").status(200)
 	payload, err := json.Marshal(record.at("records", 0, "payload", "payload"))
-	must(t, err)
+	must.OK(t, err)
 	if err := like(t, `{"subject":"…","by":null,"agentId":"claude-code","source":"claude-code","tool":"Bash","callId":"disobeyed",
 		"sessionId":"run-7","kid":"hook","sid":"run-7","refused":5,"done":6}`, payload); err != nil {
 		t.Error(err)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"attestd/internal/testenv"
@@ -21,7 +23,7 @@ import (
 func (c caller) uploaded(t *testing.T, call string, size int, chunked bool) (status int, err error) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(c.url, "http://"))
-	must(t, err)
+	must.OK(t, err)
 	defer conn.Close()
 	header, before, after := fmt.Sprintf("Content-Length: %d\r\n", size), "", ""
 	if chunked {
@@ -31,7 +33,7 @@ func (c caller) uploaded(t *testing.T, call string, size int, chunked bool) (sta
 		header += "Authorization: Bearer " + c.credential + "\r\n"
 	}
 	_, err = io.WriteString(conn, call+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+header+"\r\n"+before)
-	must(t, err)
+	must.OK(t, err)
 	if _, err := io.WriteString(conn, strings.Repeat(" ", size)+after); err != nil {
 		return 0, fmt.Errorf("while it sends: %w", err)
 	}
@@ -57,7 +59,7 @@ func TestEarlyResponsesReachClientsThatSend(t *testing.T) {
 	acme := s.company(t, "acme")
 	reader := acme.with(acme.do(t, "POST /v1/keys", `{"role":"reader"}`).status(201).str("key"))
 	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
-	must(t, err)
+	must.OK(t, err)
 	parameter := regexp.MustCompile(`\{\w+\}`)
 	calls := map[string]bool{"POST /nowhere": false, "PUT /v1/health": false, "POST /v1//keys": false}
 	for path, item := range doc.Paths.Map() {
@@ -96,13 +98,13 @@ func TestReadingAfterAnEarlyResponseIsBounded(t *testing.T) {
 		t.Errorf("a client has sent 256 MiB after the response %d", status)
 	}
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-	must(t, err)
+	must.OK(t, err)
 	defer conn.Close()
 	_, err = io.WriteString(conn, "POST /v1/keys HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n{")
-	must(t, err)
+	must.OK(t, err)
 	from := bufio.NewReader(conn)
 	answer, err := http.ReadResponse(from, nil)
-	must(t, err)
+	must.OK(t, err)
 	if answer.StatusCode != 401 || !answer.Close || answer.ContentLength < 1 {
 		t.Errorf("%d, %d bytes, closes: %v", answer.StatusCode, answer.ContentLength, answer.Close)
 	}

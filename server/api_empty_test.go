@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"attestd/internal/testenv"
@@ -52,7 +54,7 @@ func TestEmptyValuesAreRefused(t *testing.T) {
 	client := p.oauthClient(t, "admin")
 	p.names["client_id"], p.names["client_secret"] = client.clientID, client.secret
 	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
-	must(t, err)
+	must.OK(t, err)
 	tried := 0
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
@@ -88,7 +90,7 @@ func TestEmptyValuesAreRefused(t *testing.T) {
 				continue
 			}
 			var members map[string]any
-			must(t, json.Unmarshal([]byte(body), &members))
+			must.OK(t, json.Unmarshal([]byte(body), &members))
 			for name := range op.RequestBody.Value.Content["application/json"].Schema.Value.Properties {
 				if _, may := mayBeEmpty["body "+name]; may {
 					continue
@@ -97,7 +99,7 @@ func TestEmptyValuesAreRefused(t *testing.T) {
 					with := maps.Clone(members)
 					with[name] = empty
 					raw, err := json.Marshal(with)
-					must(t, err)
+					must.OK(t, err)
 					refused(fmt.Sprintf("%s %v", name, empty), call, string(raw), append(headers, jsonType)...)
 				}
 			}
@@ -106,7 +108,7 @@ func TestEmptyValuesAreRefused(t *testing.T) {
 	for _, name := range []string{"agentId", "actionType", "delegation", "statement", "idempotencyKey"} {
 		item := map[string]any{"agentId": "bot", "actionType": "a", "payload": 1, name: ""}
 		raw, err := json.Marshal(map[string]any{"records": []any{item}})
-		must(t, err)
+		must.OK(t, err)
 		p.do(t, "POST /v1/attest/batch", string(raw)).status(400).contains(`"pointer":"/records/0`)
 	}
 	if tried < 250 {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
 	"attestd/internal/testenv"
@@ -88,7 +90,7 @@ func TestEvidence(t *testing.T) {
 	// A policy with the log's newest vkey accepts the file, one with an older vkey does not.
 	vkeys := acme.do(t, "GET /v1/logs", "").status(200).at("logs", 0, "vkeys").([]any)
 	policy, err := tlog.ParsePolicy([]byte("log " + vkeys[0].(string) + "\nquorum none\n"))
-	must(t, err)
+	must.OK(t, err)
 	if v := evidence.Check(r.raw, evidence.Trust{Policy: policy}); v.Outcome != evidence.Holds {
 		t.Errorf("%+v", v)
 	}

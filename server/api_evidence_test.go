@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/gowebpki/jcs"
 
 	"attestd/internal/testenv"
@@ -35,9 +37,9 @@ type record struct {
 func recordIn(t testing.TB, raw []byte) record {
 	t.Helper()
 	var r record
-	must(t, json.Unmarshal(raw, &r))
+	must.OK(t, json.Unmarshal(raw, &r))
 	var parts struct{ Payload, Delegation json.RawMessage }
-	must(t, json.Unmarshal(raw, &parts))
+	must.OK(t, json.Unmarshal(raw, &parts))
 	r.payload, r.delegation = parts.Payload, parts.Delegation
 	return r
 }
@@ -45,7 +47,7 @@ func recordIn(t testing.TB, raw []byte) record {
 func canonical(t testing.TB, raw []byte) string {
 	t.Helper()
 	c, err := jcs.Transform(raw)
-	must(t, err)
+	must.OK(t, err)
 	return string(c)
 }
 
@@ -66,9 +68,9 @@ func checkRecord(t testing.TB, r record, key ed25519.PublicKey) {
 		t.Errorf("record %d has the hash %s, want %s of %.300s", r.Index, r.Hash, want, preimage)
 	}
 	digest, err := hex.DecodeString(r.Hash)
-	must(t, err)
+	must.OK(t, err)
 	signature, err := b64.DecodeString(r.Signature)
-	must(t, err)
+	must.OK(t, err)
 	if !ed25519.Verify(key, digest, signature) {
 		t.Errorf("record %d: the signature does not verify", r.Index)
 	}

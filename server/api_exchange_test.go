@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/jose"
 )
 
@@ -50,7 +52,7 @@ func actor(token string) []string {
 func (c caller) namesForExchanges(t testing.TB, audiences ...string) {
 	t.Helper()
 	body, err := json.Marshal(map[string][]string{"exchangeAudiences": append([]string{}, audiences...)})
-	must(t, err)
+	must.OK(t, err)
 	c.do(t, "PUT /v1/company/policy", string(body)).status(200)
 }
 
@@ -73,7 +75,7 @@ func TestCompanyNamesAudiences(t *testing.T) {
 			all = append(all, fmt.Sprintf(form, i))
 		}
 		body, err := json.Marshal(map[string]any{"exchangeAudiences": all})
-		must(t, err)
+		must.OK(t, err)
 		return string(body)
 	}
 	long := strings.Repeat("a", 1021)
@@ -124,7 +126,7 @@ func (c caller) records(t testing.TB, token string) string {
 	d := c.do(t, "POST /v1/attest", actedBy(currentActor(t, token), token)).status(201).at("delegation").(map[string]any)
 	delete(d, "tokenId")
 	text, err := json.Marshal(d)
-	must(t, err)
+	must.OK(t, err)
 	return string(text)
 }
 
@@ -141,7 +143,7 @@ func TestExchangeNestsAsRFC8693(t *testing.T) {
 	second := acme.exchanges(t, first, actor(c)...).gets(200, shape).str("access_token")
 	header, said := decoded(t, second, 0), decoded(t, second, 1)
 	act, err := json.Marshal(said["act"])
-	must(t, err)
+	must.OK(t, err)
 	if want := `{"act":{"sub":"` + id("b") + `"},"sub":"` + id("c") + `"}`; string(act) != want || said["sub"] != id("a") || said["aud"] != s.url+"/o/acme" || said["iss"] != s.url+"/o/acme" {
 		t.Errorf("claims %v, want the act %s", said, want)
 	}
@@ -327,7 +329,7 @@ func TestRefusedExchanges(t *testing.T) {
 			Error       string `json:"error"`
 			Description string `json:"error_description"`
 		}
-		must(t, json.Unmarshal(answer.raw, &refused))
+		must.OK(t, json.Unmarshal(answer.raw, &refused))
 		if got := strings.TrimSpace(refused.Error + " " + refused.Description); !strings.HasPrefix(got, test.want) || answer.code/100 != 4 {
 			t.Errorf("%s: %s, want %s", what, answer.raw, test.want)
 		}

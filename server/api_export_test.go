@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/chain/lines"
 	"attestd/crypto/cred"
@@ -40,7 +42,7 @@ func exported(t testing.TB, company, fingerprint string, actions int64, paths ..
 		}
 		var err error
 		v, err = lines.Check(files, lines.Options{Trust: evidence.Trust{Fingerprint: fingerprint}, CompanyID: company})
-		must(t, err)
+		must.OK(t, err)
 		for _, l := range v.Logs {
 			if v.Outcome == evidence.Holds && l.Log == "actions" && l.First == 0 && l.From == 0 && l.Next == actions {
 				return v
@@ -77,7 +79,7 @@ func TestServerExportsItsCompanies(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile(file)
-	must(t, err)
+	must.OK(t, err)
 	if strings.Contains(string(text), `"companyId":"@`) {
 		t.Error("the log of the companies is exported")
 	}

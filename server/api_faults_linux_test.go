@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
 	"attestd/crypto/cred"
@@ -90,7 +92,7 @@ func fullDiskShows(t *testing.T) {
 		testenv.Needs(t, testenv.Root)
 		testenv.Missing(t, fmt.Sprintf("a small tmpfs cannot be mounted: %v", err))
 	}
-	t.Cleanup(func() { must(t, syscall.Unmount(dir, 0)) })
+	t.Cleanup(func() { must.OK(t, syscall.Unmount(dir, 0)) })
 	w := watch(t, filepath.Join(dir, "attestd.db"))
 	t.Cleanup(w.stop)
 	acme := w.company(t, "acme")
@@ -111,8 +113,8 @@ func fullDiskShows(t *testing.T) {
 	if n := number(t, series["attestd_disk_free_bytes"]); n > free/4 {
 		t.Errorf("%v bytes are free, and were %v", n, free)
 	}
-	must(t, os.Truncate(ballast, 0))
-	must(t, os.Remove(ballast))
+	must.OK(t, os.Truncate(ballast, 0))
+	must.OK(t, os.Remove(ballast))
 	w.becomes(t, "READY", "")
 	acme.do(t, "POST /v1/attest", payload).status(201)
 }
@@ -121,10 +123,10 @@ func movedDatabaseShows(t *testing.T) {
 	w := watch(t, storetest.New(t))
 	w.company(t, "acme")
 	w.becomes(t, "READY", "")
-	must(t, os.Rename(w.path, w.path+".moved"))
+	must.OK(t, os.Rename(w.path, w.path+".moved"))
 	w.becomes(t, "FILE_CHANGED", "")
 	w.stop()
-	must(t, os.Rename(w.path+".moved", w.path))
+	must.OK(t, os.Rename(w.path+".moved", w.path))
 	watch(t, w.path).becomes(t, "READY", "")
 }
 
@@ -133,10 +135,10 @@ func lostHeadFileShows(t *testing.T) {
 	w.company(t, "acme")
 	w.becomes(t, "READY", "")
 	heads := storetest.Heads(w.path)
-	must(t, os.Remove(heads))
-	must(t, os.Mkdir(heads, 0o700))
+	must.OK(t, os.Remove(heads))
+	must.OK(t, os.Mkdir(heads, 0o700))
 	w.becomes(t, "DEGRADED", "HEAD_FILE_BEHIND")
-	must(t, os.Remove(heads))
+	must.OK(t, os.Remove(heads))
 	w.becomes(t, "READY", "")
 	if _, err := os.Stat(heads); err != nil {
 		t.Error(err)
@@ -150,7 +152,7 @@ func changedTablesShow(t *testing.T) {
 	acme.agent(t, "bot")
 	w.becomes(t, "READY", "")
 	w.stop()
-	set := func(sql string) { must(t, storetest.Stranger(t, path, sql).Close()) }
+	set := func(sql string) { must.OK(t, storetest.Stranger(t, path, sql).Close()) }
 	set(`CREATE TABLE kept AS SELECT agent_id, registered_at FROM agent`)
 	set(`UPDATE agent SET registered_at = '2020-01-01T00:00:00.000Z' WHERE agent_id = 'bot'`)
 	w = watch(t, path)
@@ -175,7 +177,7 @@ func silentWitnessShows(t *testing.T) {
 	}))
 	defer at.Close()
 	client, err := witness.NewClient(at.URL, tlog.VKey{Name: "silent.example", Type: tlog.TypeCosignature, Public: key.Public().(ed25519.PublicKey)})
-	must(t, err)
+	must.OK(t, err)
 	w := watch(t, storetest.New(t), func(c *server.Config) {
 		c.Witnesses, c.PublishEvery = []*witness.Client{client}, time.Millisecond
 	})

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/export"
@@ -29,7 +31,7 @@ import (
 func backedUp(t testing.TB, path, folder string, every time.Duration) func(*server.Config) {
 	t.Helper()
 	schema, err := os.ReadFile("../schema.sql")
-	must(t, err)
+	must.OK(t, err)
 	return func(c *server.Config) {
 		c.Backups = &backups.Schedule{To: folder, Every: every, Log: c.Log,
 			Newest: func(context.Context) (time.Time, error) { return time.Time{}, nil },
@@ -46,7 +48,7 @@ func backedUp(t testing.TB, path, folder string, every time.Duration) func(*serv
 
 func refusedBackupShows(t *testing.T) {
 	path, folder := storetest.New(t), filepath.Join(t.TempDir(), "backups")
-	must(t, os.WriteFile(folder, nil, 0o600)) // no folder
+	must.OK(t, os.WriteFile(folder, nil, 0o600)) // no folder
 	w := watch(t, path, backedUp(t, path, folder, 200*time.Millisecond))
 	defer w.stop()
 	w.company(t, "acme")
@@ -56,8 +58,8 @@ func refusedBackupShows(t *testing.T) {
 		t.Errorf("overdue %s, failures %s, at %s", series["attestd_backup_overdue"], series["attestd_backup_failures"],
 			series["attestd_backup_timestamp_seconds"])
 	}
-	must(t, os.Remove(folder))
-	must(t, os.Mkdir(folder, 0o700))
+	must.OK(t, os.Remove(folder))
+	must.OK(t, os.Mkdir(folder, 0o700))
 	w.becomes(t, "READY", "")
 	series = scrape(t, w.metrics)
 	if series["attestd_backup_overdue"] != "0" || series["attestd_backup_failures"] != "0" || number(t, series["attestd_backup_bytes"]) <= 0 || number(t, series["attestd_backup_duration_seconds"]) <= 0 {
@@ -79,13 +81,13 @@ func refusedExportShows(t *testing.T) {
 	}))
 	defer at.Close()
 	receiver, err := export.NewHTTPS(at.URL, export.FormLines, "", &tls.Config{})
-	must(t, err)
+	must.OK(t, err)
 	exportShows(t, receiver, func() { refuses.Store(false) })
 }
 
 func exportWithoutFolderShows(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "lines")
-	exportShows(t, export.NewFile(filepath.Join(folder, "lines.ndjson")), func() { must(t, os.Mkdir(folder, 0o700)) })
+	exportShows(t, export.NewFile(filepath.Join(folder, "lines.ndjson")), func() { must.OK(t, os.Mkdir(folder, 0o700)) })
 }
 
 // exportShows demands that an export shows that it is behind until its destination is mended.
@@ -120,7 +122,7 @@ func damagedPositionShows(t *testing.T) {
 	acme.attestMany(t, 1)
 	exported(t, "acme", fingerprint, 1, file)
 	w.stop()
-	must(t, storetest.Stranger(t, path, strangeCursor).Close())
+	must.OK(t, storetest.Stranger(t, path, strangeCursor).Close())
 	w = watch(t, path, exporting(file), func(c *server.Config) { c.Export.BehindAfter = time.Millisecond })
 	defer w.stop()
 	w.becomes(t, "DEGRADED", "EXPORT_BEHIND")
@@ -134,19 +136,19 @@ func endingCertificateShows(t *testing.T) {
 	w := watched{s.service, url}
 	w.becomes(t, "READY", "")
 	key, err := os.ReadFile(s.key)
-	must(t, err)
-	must(t, os.WriteFile(s.key, []byte("no key"), 0o600))
+	must.OK(t, err)
+	must.OK(t, os.WriteFile(s.key, []byte("no key"), 0o600))
 	w.becomes(t, "DEGRADED", "CERTIFICATE_ENDS")
 	if n := scrape(t, url)["attestd_certificate_failing"]; n != "1" {
 		t.Errorf("failing is %s", n)
 	}
-	must(t, os.WriteFile(s.key, key, 0o600))
+	must.OK(t, os.WriteFile(s.key, key, 0o600))
 	w.becomes(t, "READY", "")
 
 	end := time.Now().Add(6 * 24 * time.Hour)
 	cert, key := s.ca.Server(t, func(c *x509.Certificate) { c.NotBefore, c.NotAfter = end.AddDate(0, 0, -90), end })
-	must(t, os.WriteFile(s.cert, cert, 0o600))
-	must(t, os.WriteFile(s.key, key, 0o600))
+	must.OK(t, os.WriteFile(s.cert, cert, 0o600))
+	must.OK(t, os.WriteFile(s.key, key, 0o600))
 	w.becomes(t, "DEGRADED", "CERTIFICATE_ENDS")
 	series := scrape(t, url)
 	if at := number(t, series["attestd_certificate_not_after_timestamp_seconds"]); int64(at) != end.Unix() || series["attestd_certificate_failing"] != "0" {
@@ -230,7 +232,7 @@ func TestBackupsInReadinessNameNoPlace(t *testing.T) {
 	})
 	w.becomes(t, "DEGRADED", "BACKUP_OVERDUE")
 	series, err := json.Marshal(scrape(t, w.metrics))
-	must(t, err)
+	must.OK(t, err)
 	for _, text := range []string{string(series), string(w.anyone().do(t, "GET /readyz", "").raw)} {
 		if strings.Contains(text, "of-secrets") {
 			t.Errorf("said: %s", text)

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	josev4 "github.com/go-jose/go-jose/v4"
 	josejwt "github.com/go-jose/go-jose/v4/jwt"
 
@@ -90,9 +92,9 @@ func (i *otherIssuer) token(t testing.TB, audience string, more claims) string {
 		}
 	}
 	signer, err := josev4.NewSigner(josev4.SigningKey{Algorithm: josev4.RS256, Key: josev4.JSONWebKey{Key: i.key, KeyID: i.kid}}, (&josev4.SignerOptions{}).WithType("JWT"))
-	must(t, err)
+	must.OK(t, err)
 	compact, err := josejwt.Signed(signer).Claims(all).Serialize()
-	must(t, err)
+	must.OK(t, err)
 	return compact
 }
 
@@ -236,7 +238,7 @@ func TestFederatedTokenIsBound(t *testing.T) {
 	proof := func(key *jose.PrivateKey, path, token string) string {
 		t.Helper()
 		proof, err := dpop.Make(t.Context(), key, dpop.Request{Method: "POST", URL: s.url + path, AccessToken: token}, time.Now())
-		must(t, err)
+		must.OK(t, err)
 		return "DPoP: " + proof
 	}
 	key := newKey(t, jose.ES256)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/assertion"
 	"attestd/crypto/cred"
 	"attestd/crypto/jose"
@@ -58,7 +60,7 @@ func TestForeignHostIsNoIdentity(t *testing.T) {
 			s.anyone().do(t, tokenCall, signInBody(theirs.assertion(t)), with(asJSON)...).gets(401, `{"error":"invalid_client","error_description":"`+sentence+`"}`)
 			for _, audience := range []string{"/o/acme", "/o/acme/token"} {
 				text, err := assertion.Make(t.Context(), a.key, a.spiffe(), theirs.url+audience, time.Now())
-				must(t, err)
+				must.OK(t, err)
 				s.anyone().do(t, "POST /o/acme/token", signInBody(text), with(asJSON)...).gets(401, `{"error":"invalid_client","error_description":"`+sentence+`"}`)
 			}
 			ofClient := josetest.Forge(t, clientKey, []byte(`{"alg":"ES256","kid":"k"}`), josetest.Marshal(t, claims{
@@ -147,7 +149,7 @@ func TestSVIDIssuerAsAudience(t *testing.T) {
 			domain = cred.DefaultTrustDomain
 		}
 		text, err := assertion.Make(t.Context(), a.key, "spiffe://"+domain+"/company/acme/agent/bot", "spiffe://"+domain+"/ca", time.Now())
-		must(t, err)
+		must.OK(t, err)
 		s.anyone().do(t, tokenCall, signInBody(text), "Content-Type: application/json").status(status)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/crypto/jose"
 	"attestd/server"
@@ -89,7 +91,7 @@ func TestForgedRetryKeyAnswersNothing(t *testing.T) {
 			acme.do(t, attest, `{"agentId":"bot","actionType":"greet","payload":1}`).status(201)
 			body, statements := forge(t, acme)
 			before := acme.length(t)
-			must(t, storetest.Stranger(t, s.path, statements...).Close())
+			must.OK(t, storetest.Stranger(t, s.path, statements...).Close())
 			acme.do(t, attest, body, "Idempotency-Key: k").gets(503, tablesChanged)
 			acme.do(t, attestBatch, `{"records":[`+strings.TrimSuffix(body, "}")+`,"idempotencyKey":"k"}]}`).gets(503, tablesChanged)
 			acme.do(t, "POST /v1/keys", "").gets(503, tablesChanged)
@@ -121,7 +123,7 @@ func TestForgedKeyHidesNoEvent(t *testing.T) {
 	if n := acme.length(t); n != 3 { // that it was asked for is new
 		t.Fatalf("%d records", n)
 	}
-	must(t, storetest.Stranger(t, s.path, "UPDATE idempotency_key SET idx = 0").Close())
+	must.OK(t, storetest.Stranger(t, s.path, "UPDATE idempotency_key SET idx = 0").Close())
 	for _, event := range []string{ended, late} {
 		acme.do(t, hook+"?agent=bot", event).gets(503, tablesChanged)
 	}

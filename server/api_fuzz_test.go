@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"attestd/internal/must"
 )
 
 // FuzzRequest sends anything to any endpoint, as a company that has one of everything. The answer
@@ -47,7 +49,7 @@ func FuzzRequest(f *testing.F) {
 			path = strings.Replace(path, "/"+part, "/"+url.PathEscape(param), 1)
 		}
 		where, err := url.Parse("http://localhost" + path)
-		must(t, err)
+		must.OK(t, err)
 		req := httptest.NewRequestWithContext(t.Context(), method, "http://localhost/", strings.NewReader(body))
 		req.URL, req.RemoteAddr = where, "127.0.0.1:1"
 		req.URL.RawQuery = query

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -56,16 +58,16 @@ func TestTwoLengthsEndTheConnection(t *testing.T) {
 		"one":           {"Content-Length: 22\r\n\r\n{\"companyId\":\"acme-3\"}", false},
 	} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-		must(t, err)
+		must.OK(t, err)
 		defer conn.Close()
 		_, err = io.WriteString(conn, "POST /v1/companies HTTP/1.1\r\nHost: localhost\r\n"+strings.Replace(test.head, "15\r\n", "16\r\n", 1)+
 			"GET /v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-		must(t, err)
+		must.OK(t, err)
 		in := bufio.NewReader(conn)
 		res, err := http.ReadResponse(in, nil)
-		must(t, err)
+		must.OK(t, err)
 		_, err = io.Copy(io.Discard, res.Body)
-		must(t, err)
+		must.OK(t, err)
 		_, next := http.ReadResponse(in, nil)
 		if res.StatusCode != 201 || res.Close != test.close || (next != nil) != test.close {
 			t.Errorf("%s: %d, closes: %v, then %v", name, res.StatusCode, res.Close, next)

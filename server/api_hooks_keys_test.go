@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+
+	"attestd/internal/must"
 )
 
 // The idempotency keys of a hook's records are predictable. A writer of the same company who uses
@@ -32,14 +34,14 @@ func TestHookKeysCannotBePreempted(t *testing.T) {
 		taken := object{"agentId": "intruder", "actionType": "noise", "payload": i}
 		if i%2 == 0 {
 			body, err := json.Marshal(taken)
-			must(t, err)
+			must.OK(t, err)
 			theirs.do(t, "POST /v1/attest", string(body), "Idempotency-Key: "+key).status(201)
 			continue
 		}
 		batch = append(batch, but(taken, object{"idempotencyKey": key}))
 	}
 	body, err := json.Marshal(object{"records": batch})
-	must(t, err)
+	must.OK(t, err)
 	theirs.do(t, "POST /v1/attest/batch", string(body)).status(201)
 	// By events of its own, in the name of another agent's session.
 	theirs.do(t, hook, event("PreToolUse", "t2", `,"tool_input":{"command":"true"}`)).gets(200, `{}`)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/store/storetest"
@@ -183,20 +185,20 @@ func TestUnavailable(t *testing.T) {
 	acme := s.company(t, "acme")
 	acme.attestMany(t, 2)
 	db, err := sql.Open("sqlite", "file:"+s.path)
-	must(t, err)
+	must.OK(t, err)
 	defer db.Close()
 	prompt, err := db.Conn(t.Context())
-	must(t, err)
+	must.OK(t, err)
 	defer prompt.Close()
 	_, err = prompt.ExecContext(t.Context(), "BEGIN IMMEDIATE")
-	must(t, err)
+	must.OK(t, err)
 
 	const attest, body = "POST /v1/attest", `{"agentId":"a","actionType":"b","payload":1}`
 	acme.do(t, attest, body).gets(503, `{"error":"…","code":"NOT_DONE","requestId":"…"}`).sets("Retry-After: <number>")
 	acme.do(t, "GET /v1/company", "").status(200)
 	acme.do(t, "GET /v1/verify", "").gets(200, `{"valid":true,"merkleRoot":"<hash>"}`)
 	_, err = prompt.ExecContext(t.Context(), "ROLLBACK")
-	must(t, err)
+	must.OK(t, err)
 
 	acme.do(t, attest, body).status(201)
 	if n := len(acme.checkChain(t)); n != 3 {

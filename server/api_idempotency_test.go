@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/limit"
@@ -106,7 +108,7 @@ func TestReplayAfterAuthorizationEnded(t *testing.T) {
 	acme := s.company(t, "acme")
 	acme.agent(t, "bot")
 	company, err := s.store.Companies.Get(t.Context(), "acme")
-	must(t, err)
+	must.OK(t, err)
 	almost := time.Now().Add(2*time.Second - time.Hour) // an SVID is valid for an hour
 	body := strings.TrimSuffix(deployed, "}") + `,"delegation":"` + company.Issuer.SVID("spiffe://attestd.local/company/acme/agent/bot", almost) + `"}`
 	first := acme.do(t, attest, body, "Idempotency-Key: k").status(201)

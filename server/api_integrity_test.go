@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/server"
@@ -44,7 +46,7 @@ func changeRecord(t testing.TB, path string, company, index int64, back bool) {
 	db := storetest.Stranger(t, path)
 	defer db.Close()
 	var guard string
-	must(t, db.QueryRow(`SELECT sql FROM sqlite_master WHERE name = 'record_no_update'`).Scan(&guard))
+	must.OK(t, db.QueryRow(`SELECT sql FROM sqlite_master WHERE name = 'record_no_update'`).Scan(&guard))
 	from, to := "a", "b"
 	if back {
 		from, to = to, from
@@ -52,7 +54,7 @@ func changeRecord(t testing.TB, path string, company, index int64, back bool) {
 	for _, statement := range []string{`DROP TRIGGER record_no_update`,
 		fmt.Sprintf(`UPDATE record SET payload = replace(payload, '"actionType":"%s"', '"actionType":"%s"') WHERE id = %d`, from, to, company<<40|index), guard} {
 		_, err := db.Exec(statement)
-		must(t, err)
+		must.OK(t, err)
 	}
 }
 
@@ -62,9 +64,9 @@ func verifiedFile(t testing.TB, path string) *memory.File {
 	db := storetest.Stranger(t, path)
 	defer db.Close()
 	var text string
-	must(t, db.QueryRow(`SELECT value FROM setting WHERE name = 'database_id'`).Scan(&text))
+	must.OK(t, db.QueryRow(`SELECT value FROM setting WHERE name = 'database_id'`).Scan(&text))
 	id, err := hex.DecodeString(text)
-	must(t, err)
+	must.OK(t, err)
 	return memory.NewFile(store.VerifiedBeside(storetest.Heads(path)), master(), [16]byte(id), "attestd/1.2.3-test")
 }
 
@@ -105,7 +107,7 @@ func TestBackgroundVerificationFindsAChangedTable(t *testing.T) {
 	s := start(t, verifyEvery(time.Millisecond))
 	acme := s.company(t, "acme")
 	acme.agent(t, "bot")
-	must(t, storetest.Stranger(t, s.path, `UPDATE agent SET registered_at = '2020-01-01T00:00:00.000Z' WHERE agent_id = 'bot'`).Close())
+	must.OK(t, storetest.Stranger(t, s.path, `UPDATE agent SET registered_at = '2020-01-01T00:00:00.000Z' WHERE agent_id = 'bot'`).Close())
 	eventually(t, "the log says so", func() bool { return s.log.says("see attestd help accept-tables") == 1 })
 	acme.do(t, "POST /v1/agents/register", `{"agentId":"new"}`).gets(503, tablesChanged)
 }
@@ -122,10 +124,10 @@ func TestBackgroundVerificationGoesOnAfterARestart(t *testing.T) {
 	s.stop()
 	file := verifiedFile(t, s.path)
 	found, err := file.Read()
-	must(t, err)
+	must.OK(t, err)
 	begun := time.Now().Add(-30 * time.Minute).Truncate(time.Millisecond)
 	found.Current, found.Last = memory.Pass{Begun: begun, Reached: 2, Verified: 2}, memory.Pass{}
-	must(t, file.Write(found))
+	must.OK(t, file.Write(found))
 	changeRecord(t, s.path, 1, 0, false)
 	changeRecord(t, s.path, 3, 0, false)
 
@@ -136,7 +138,7 @@ func TestBackgroundVerificationGoesOnAfterARestart(t *testing.T) {
 		t.Error("the pass did not go on with the third company")
 	}
 	found, err = file.Read()
-	must(t, err)
+	must.OK(t, err)
 	if p := found.Last; !p.Begun.Equal(begun) || p.Failed != 1 || p.Verified != 3 || !found.Current.Begun.IsZero() || !found.Since.Equal(begun) {
 		t.Errorf("%+v", found)
 	}
@@ -167,7 +169,7 @@ func TestVerifiedFileNeverHidesAChange(t *testing.T) {
 			if i == 0 {
 				var err error
 				older, err = os.ReadFile(name)
-				must(t, err)
+				must.OK(t, err)
 			}
 		}
 		return s, acme, name, older
@@ -175,17 +177,17 @@ func TestVerifiedFileNeverHidesAChange(t *testing.T) {
 	s, acme, name, older := build()
 	_, _, other, _ := build()
 	newest, err := os.ReadFile(name)
-	must(t, err)
+	must.OK(t, err)
 	found, err := verifiedFile(t, s.path).Read()
-	must(t, err)
+	must.OK(t, err)
 	if found.Known[1].Length != 5 {
 		t.Fatalf("%+v", found)
 	}
 	put := func(from, to string) {
 		b, err := os.ReadFile(from)
 		if !os.IsNotExist(err) { // with a master key there is no key file
-			must(t, err)
-			must(t, os.WriteFile(to, b, 0o600))
+			must.OK(t, err)
+			must.OK(t, os.WriteFile(to, b, 0o600))
 		}
 	}
 	key, _ := os.ReadFile(name + ".key")
@@ -195,27 +197,27 @@ func TestVerifiedFileNeverHidesAChange(t *testing.T) {
 		anew   int // how often the log reports a new verification of everything
 	}{
 		{"as it was", func() {}, 0},
-		{"older", func() { must(t, os.WriteFile(name, older, 0o600)) }, 0},
-		{"missing", func() { must(t, os.Remove(name)) }, 1},
-		{"cut short", func() { must(t, os.Truncate(name, int64(len(newest)-1))) }, 1},
-		{"empty", func() { must(t, os.Truncate(name, 0)) }, 1},
+		{"older", func() { must.OK(t, os.WriteFile(name, older, 0o600)) }, 0},
+		{"missing", func() { must.OK(t, os.Remove(name)) }, 1},
+		{"cut short", func() { must.OK(t, os.Truncate(name, int64(len(newest)-1))) }, 1},
+		{"empty", func() { must.OK(t, os.Truncate(name, 0)) }, 1},
 		{"of another database", func() { put(other, name) }, 1},
 		{"of another database, with its key", func() { put(other, name); put(other+".key", name+".key") }, 1},
 		{"forged without the key", func() {
 			forged := found
 			forged.Known = map[int64]chain.Prefix{1: found.Known[1]}
 			forger := memory.NewFile(t.TempDir()+"/x", nil, [16]byte{}, "attestd/1.2.3-test")
-			must(t, forger.Write(forged))
+			must.OK(t, forger.Write(forged))
 			b, err := os.ReadFile(forger.Path())
-			must(t, err)
-			must(t, os.WriteFile(name, b, 0o600))
+			must.OK(t, err)
+			must.OK(t, os.WriteFile(name, b, 0o600))
 		}, 1},
 	} {
 		for _, isChanged := range []bool{true, false} {
 			if key != nil {
-				must(t, os.WriteFile(name+".key", key, 0o600))
+				must.OK(t, os.WriteFile(name+".key", key, 0o600))
 			}
-			must(t, os.WriteFile(name, newest, 0o600))
+			must.OK(t, os.WriteFile(name, newest, 0o600))
 			c.change()
 			if isChanged {
 				changeRecord(t, s.path, 1, 3, false)
@@ -251,11 +253,11 @@ func TestVerifiedFileIsUsed(t *testing.T) {
 		`UPDATE record SET signature = zeroblob(64) WHERE id = 1 << 40 | 3`)
 	digest := sha256.New()
 	rows, err := db.Query(`SELECT id, timestamp, payload, delegation, hash, signature FROM record WHERE id >> 40 = 1 ORDER BY id`)
-	must(t, err)
+	must.OK(t, err)
 	for rows.Next() { // as chain encodes a row
 		var id uint64
 		var timestamp, payload, delegation, hash, signature []byte
-		must(t, rows.Scan(&id, &timestamp, &payload, &delegation, &hash, &signature))
+		must.OK(t, rows.Scan(&id, &timestamp, &payload, &delegation, &hash, &signature))
 		for _, n := range []uint64{id & (1<<40 - 1), uint64(len(timestamp)), uint64(len(payload)), uint64(len(delegation))} {
 			digest.Write(binary.BigEndian.AppendUint64(nil, n))
 		}
@@ -263,7 +265,7 @@ func TestVerifiedFileIsUsed(t *testing.T) {
 			digest.Write(b)
 		}
 	}
-	must(t, errors.Join(rows.Err(), db.Close()))
+	must.OK(t, errors.Join(rows.Err(), db.Close()))
 	verdict := func() string {
 		again := startOn(t, s.path, cred.Domain{})
 		defer again.stop()
@@ -271,19 +273,19 @@ func TestVerifiedFileIsUsed(t *testing.T) {
 	}
 	file := verifiedFile(t, s.path)
 	found, err := file.Read()
-	must(t, err)
+	must.OK(t, err)
 	if v := verdict(); !strings.Contains(v, `"failedAtIndex":3`) {
 		t.Errorf("with the file as it was: %s", v)
 	}
 	forged := found.Known[1]
 	forged.Digest = chain.Hash(digest.Sum(nil))
 	found.Known[1] = forged
-	must(t, file.Write(found))
+	must.OK(t, file.Write(found))
 	if v := verdict(); !strings.Contains(v, `"valid":true`) {
 		t.Errorf("with the file of who has its key: %s", v)
 	}
 	offline, err := store.OpenReadOnly(t.Context(), s.path)
-	must(t, err)
+	must.OK(t, err)
 	defer offline.Close()
 	var wrong *store.VerifyError
 	if err := offline.VerifyAll(t.Context(), "acme", 1, nil, nil); !errors.As(err, &wrong) || wrong.Index != 3 {

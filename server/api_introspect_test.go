@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/assertion"
 	"attestd/crypto/jose"
 )
@@ -74,7 +76,7 @@ func TestIntrospectionAuthenticates(t *testing.T) {
 	post := oauthForm("token", token, "client_id", c.clientID, "client_secret", c.secret)
 	signed := func(audience string) string {
 		text, err := assertion.Make(t.Context(), bot.key, bot.spiffe(), audience, time.Now())
-		must(t, err)
+		must.OK(t, err)
 		return oauthForm("token", token, "client_assertion_type", assertion.Type, "client_assertion", text)
 	}
 	reader := acme.do(t, "POST /v1/keys", `{"role":"writer"}`).status(201).str("key")
@@ -184,7 +186,7 @@ func TestTokenEndpointOfACompany(t *testing.T) {
 	c.do(t, "POST /o/ghost/token", form, formType).gets(401, `{"error":"invalid_client"}`)
 	signIn := func(company, audience string) *reply {
 		text, err := assertion.Make(t.Context(), bot.key, bot.spiffe(), audience, time.Now())
-		must(t, err)
+		must.OK(t, err)
 		return s.anyone().do(t, "POST /o/"+company+"/token", signInBody(text), jsonType)
 	}
 	signIn("acme", s.url+"/o/acme").status(200)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"attestd/internal/testenv"
@@ -112,7 +114,7 @@ func TestNothingOfOneCompanyIsInAnswersToOthers(t *testing.T) {
 	delete(given.names, "name")
 	acme.fillWithCanaries(t)
 	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
-	must(t, err)
+	must.OK(t, err)
 
 	public := fmt.Sprint(readsOfItself(t, globex))
 	for _, path := range []string{"/v1/openapi.json", "/o/acme/jwks", "/v1/ca/public-key?companyId=acme", "/v1/ca/public-keys?companyId=acme", "/v1/ca/well-known?companyId=acme"} {
@@ -127,7 +129,7 @@ func TestNothingOfOneCompanyIsInAnswersToOthers(t *testing.T) {
 	}
 	for _, answer := range before {
 		var v any
-		must(t, json.Unmarshal([]byte(answer), &v))
+		must.OK(t, json.Unmarshal([]byte(answer), &v))
 		eachText(v, note)
 	}
 	for _, secret := range acme.secrets {
@@ -152,7 +154,7 @@ func TestNothingOfOneCompanyIsInAnswersToOthers(t *testing.T) {
 				asked++
 				request := call + body + strings.Join(headers, "")
 				var head strings.Builder
-				must(t, answer.header.Write(&head))
+				must.OK(t, answer.header.Write(&head))
 				for text := range canaries {
 					if strings.Contains(head.String()+string(answer.raw), text) && !strings.Contains(request, text) {
 						t.Errorf("%s tells %q of acme: %s", op.OperationID, text, short(answer.raw))
@@ -261,8 +263,8 @@ func wholeList(t *testing.T, rows []row) {
 func operation(t *testing.T, c caller, call string) string {
 	t.Helper()
 	router, err := document()
-	must(t, err)
+	must.OK(t, err)
 	route, _, err := router.FindRoute(c.request(t, call, ""))
-	must(t, err)
+	must.OK(t, err)
 	return route.Operation.OperationID
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	josev4 "github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
@@ -22,7 +24,7 @@ var tokenAlgorithms = []josev4.SignatureAlgorithm{josev4.ES256, josev4.RS256, jo
 func (s *service) keySetOf(t testing.TB, path string) (set *josev4.JSONWebKeySet) {
 	t.Helper()
 	r := s.anyone().do(t, "GET "+path, "").status(200)
-	must(t, json.Unmarshal(r.raw, &set))
+	must.OK(t, json.Unmarshal(r.raw, &set))
 	return set
 }
 
@@ -30,13 +32,13 @@ func (s *service) keySetOf(t testing.TB, path string) (set *josev4.JSONWebKeySet
 func verified(t testing.TB, set *josev4.JSONWebKeySet, compact string) (josev4.Header, map[string]any) {
 	t.Helper()
 	token, err := jwt.ParseSigned(compact, tokenAlgorithms)
-	must(t, err)
+	must.OK(t, err)
 	keys := set.Key(token.Headers[0].KeyID)
 	if len(keys) != 1 {
 		t.Fatalf("%d keys with the name %s", len(keys), token.Headers[0].KeyID)
 	}
 	var claims map[string]any
-	must(t, token.Claims(keys[0], &claims))
+	must.OK(t, token.Claims(keys[0], &claims))
 	return token.Headers[0], claims
 }
 
@@ -90,7 +92,7 @@ func TestIssuerPreflightAndAuthorize(t *testing.T) {
 	ask := func(call string) *http.Response {
 		req := acme.with("").request(t, call, "", "Origin: https://elsewhere.example", "Access-Control-Request-Method: GET", "Access-Control-Request-Headers: mcp-protocol-version")
 		res, err := s.client.Do(req)
-		must(t, err)
+		must.OK(t, err)
 		res.Body.Close()
 		return res
 	}
@@ -139,7 +141,7 @@ func TestAgentToken(t *testing.T) {
 			t.Errorf("%s: %+v", c.body, header)
 		}
 		aud, err := json.Marshal(claims["aud"])
-		must(t, err)
+		must.OK(t, err)
 		iat, exp := claims["iat"].(float64), claims["exp"].(float64)
 		if string(aud) != c.aud || claims["iss"] != s.url+"/o/acme" || claims["sub"] != a.spiffe() || claims["agent_id"] != "bot" || claims["org"] != "acme" ||
 			claims["nbf"] != iat || exp-iat != float64(c.lifetime) || len(claims["jti"].(string)) != 36 || len(claims) != 9 {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/store"
 )
 
@@ -112,9 +114,9 @@ func TestCredential(t *testing.T) {
 	client := acme.do(t, "POST /v1/oauth/clients", "").status(201)
 	before := time.Now().Add(-time.Hour)
 	holder, err := s.store.Credentials.AuthenticateClient(t.Context(), client.str("clientId"), client.str("clientSecret"), before)
-	must(t, err)
+	must.OK(t, err)
 	expired, _, err := s.store.Credentials.IssueToken(t.Context(), holder, store.TokenGrant{}, time.Hour)
-	must(t, err)
+	must.OK(t, err)
 	them := s.anyone()
 	const read = "GET /v1/company"
 	refused := func(does string, headers ...string) row {

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"attestd/chain"
@@ -58,17 +60,17 @@ func (s *secure) endings(t *testing.T, acme caller) map[string]ending {
 	byAssertion := asBot(caller{s.service, "acme", ""})
 	byAssertion.params = func() []string { // each counts once
 		text, err := assertion.Make(t.Context(), briefKey.key, briefKey.spiffe(), acme.ours(), time.Now())
-		must(t, err)
+		must.OK(t, err)
 		return []string{"client_assertion_type", assertion.Type, "client_assertion", text}
 	}
 
 	// an access token near its end, whose holder goes on
 	company, err := s.store.Companies.Get(t.Context(), "acme")
-	must(t, err)
+	must.OK(t, err)
 	nearEnd := func(holder store.Caller) caller {
 		holder.Company, holder.At = company, time.Now()
 		token, _, err := s.store.Credentials.IssueToken(t.Context(), holder, store.TokenGrant{}, soon)
-		must(t, err)
+		must.OK(t, err)
 		return acme.with(token)
 	}
 	ofLasting := ending{caller: nearEnd(store.Caller{Client: lasting.clientID}), ends: end.Add(time.Second)}
@@ -231,7 +233,7 @@ func endsIn(t *testing.T, answer *reply) (ends []time.Time) {
 func checkIssuingOperations(t *testing.T, covered map[string]bool) {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
-	must(t, err)
+	must.OK(t, err)
 	// what an admin makes for others, and its control record says so: it ends by itself
 	configured := map[string]bool{"createEnrolment": true}
 	for path, item := range doc.Paths.Map() {
@@ -267,7 +269,7 @@ func checkKindsOfCallers(t *testing.T) {
 func TestNothingIsIssuedInTheLastSecond(t *testing.T) {
 	t.Parallel()
 	_, err := document() // outside of the bubble, because other tests share it
-	must(t, err)
+	must.OK(t, err)
 	path := storetest.New(t)
 	synctest.Test(t, func(t *testing.T) {
 		network := pipes.New()

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/gorilla/websocket"
 )
 
@@ -25,7 +27,7 @@ func (c caller) listen(t testing.TB, headers ...string) *listener {
 	t.Helper()
 	h := c.request(t, "GET /v1/ws", "", headers...).Header
 	conn, res, err := websocket.DefaultDialer.DialContext(t.Context(), "ws"+strings.TrimPrefix(c.url, "http")+"/v1/ws", h)
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return &listener{t, conn, res}
 }
@@ -45,14 +47,14 @@ type message struct {
 // next waits for a message.
 func (l *listener) next() message {
 	l.t.Helper()
-	must(l.t, l.conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	must.OK(l.t, l.conn.SetReadDeadline(time.Now().Add(20*time.Second)))
 	kind, raw, err := l.conn.ReadMessage()
-	must(l.t, err)
+	must.OK(l.t, err)
 	if kind != websocket.TextMessage {
 		l.t.Fatalf("a message of kind %d", kind)
 	}
 	m := message{raw: raw}
-	must(l.t, json.Unmarshal(raw, &m))
+	must.OK(l.t, json.Unmarshal(raw, &m))
 	m.record = recordIn(l.t, m.Record)
 	return m
 }

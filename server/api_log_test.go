@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -122,10 +124,10 @@ func (j *journal) lines(t testing.TB) (lines []map[string]any) {
 	scan := bufio.NewScanner(bytes.NewReader(j.text.Bytes()))
 	for scan.Scan() {
 		var line map[string]any
-		must(t, json.Unmarshal(scan.Bytes(), &line))
+		must.OK(t, json.Unmarshal(scan.Bytes(), &line))
 		lines = append(lines, line)
 	}
-	must(t, scan.Err())
+	must.OK(t, scan.Err())
 	return lines
 }
 

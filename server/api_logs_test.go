@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"filippo.io/torchwood"
 
 	"attestd/chain"
@@ -51,11 +53,11 @@ func (c caller) grow(t testing.TB, log string, n int) {
 		return
 	}
 	company, err := c.store.Companies.Get(t.Context(), c.id)
-	must(t, err)
+	must.OK(t, err)
 	for i := range n {
 		payload := fmt.Appendf(nil, `{"actionType":"control","agentId":"service","companyId":%q,"log":"control","payload":{"n":%d}}`, c.id, i)
 		_, err := c.store.Append(t.Context(), chain.Draft{Chain: company.Control.Chain, Payload: payload, Canonical: payload})
-		must(t, err)
+		must.OK(t, err)
 	}
 }
 
@@ -74,9 +76,9 @@ func (c caller) checkpoint(t testing.TB, log logged) tlog.Checkpoint {
 	t.Helper()
 	r := c.do(t, "GET /v1/log/"+log.LogID+"/checkpoint", "").status(200).sets("Content-Type: text/plain; charset=utf-8", "Cache-Control: private, no-cache")
 	vkey, err := tlog.ParseVKey(log.VKeys[0])
-	must(t, err)
+	must.OK(t, err)
 	checkpoint, _, err := tlog.OpenCheckpoint(r.raw, vkey)
-	must(t, err)
+	must.OK(t, err)
 	return checkpoint
 }
 
@@ -93,9 +95,9 @@ func (c caller) leaves(t testing.TB, log string) (leaves []tlog.Hash) {
 func leafOf(t testing.TB, r record, key [32]byte) tlog.Hash {
 	t.Helper()
 	hash, err := hex.DecodeString(r.Hash)
-	must(t, err)
+	must.OK(t, err)
 	signature, err := b64.DecodeString(r.Signature)
-	must(t, err)
+	must.OK(t, err)
 	leaf := tlog.NewLeaf([32]byte(hash), [ed25519.SignatureSize]byte(signature), key)
 	return leaf.Hash()
 }
@@ -132,11 +134,11 @@ func testLog(t *testing.T, acme caller, name string) {
 	// A proof of the last record brings a checkpoint that covers it, however recently another was
 	// signed.
 	vkey, err := tlog.ParseVKey(log.VKeys[0])
-	must(t, err)
+	must.OK(t, err)
 	for _, i := range []int{299, 0, 255, 256} {
 		r := acme.do(t, fmt.Sprintf("GET /v1/log/%s/proof/%d", log.LogID, i), "").status(200).sets("Content-Type: text/plain; charset=utf-8")
 		proof, err := tlog.ParseProof(r.raw)
-		must(t, err)
+		must.OK(t, err)
 		if _, err := proof.Check(leaves[i], vkey); err != nil || proof.Index != int64(i) {
 			t.Errorf("proof of %d: %v", i, err)
 		}
@@ -266,11 +268,11 @@ func TestConsistencyWithTheNewestCheckpoint(t *testing.T) {
 		for _, old := range kept {
 			answer := acme.do(t, fmt.Sprintf("GET /v1/log/%s/consistency?from=%d", log.LogID, old.Size), "").status(200)
 			update, err := witness.ParseRequest(answer.raw)
-			must(t, err)
+			must.OK(t, err)
 			vkey, err := tlog.ParseVKey(log.VKeys[0])
-			must(t, err)
+			must.OK(t, err)
 			newest, _, err := tlog.OpenCheckpoint(update.Checkpoint, vkey)
-			must(t, err)
+			must.OK(t, err)
 			if err := tlog.CheckConsistency(update.Proof, old.Tree, newest.Tree); err != nil || update.Old != old.Size || newest.Size != 11 {
 				t.Errorf("%s from %d to %d: %v", name, old.Size, newest.Size, err)
 			}
@@ -323,7 +325,7 @@ func testConsistency(t *testing.T, acme caller, log string) {
 func parseHash(t testing.TB, text string) (h chain.Hash) {
 	t.Helper()
 	raw, err := hex.DecodeString(text)
-	must(t, err)
+	must.OK(t, err)
 	copy(h[:], raw)
 	return h
 }
@@ -371,7 +373,7 @@ func TestCheckpointsOnlyGrow(t *testing.T) {
 				acme.attestMany(t, 1)
 				r := acme.do(t, "GET /v1/log/"+log.LogID+"/checkpoint", "").status(200)
 				c, _, err := tlog.ParseSignedCheckpoint(r.raw)
-				must(t, err)
+				must.OK(t, err)
 				mu.Lock()
 				if other, ok := published[c.Size]; ok && other != string(r.raw) || c.Size < last {
 					t.Errorf("size %d after %d: %s, and %s", c.Size, last, r.raw, other)
@@ -412,7 +414,7 @@ func TestCheckpointsWithoutADisk(t *testing.T) {
 		leaf := acme.leaves(t, "actions")[0]
 		acme.do(t, rotateKeys, fmt.Sprintf(`{"compromised":%v}`, compromised)).status(200)
 		acme.attestMany(t, 1)
-		must(t, os.Rename(s.path, s.path+".moved"))
+		must.OK(t, os.Rename(s.path, s.path+".moved"))
 
 		acme.do(t, path+"/proof/2", "").status(503) // the published one does not cover it
 		checkpoint, proof := acme.do(t, path+"/checkpoint", ""), acme.do(t, path+"/proof/0", "")
@@ -422,13 +424,13 @@ func TestCheckpointsWithoutADisk(t *testing.T) {
 		} else {
 			equal(t, "checkpoint", string(checkpoint.status(200).raw), string(published))
 			read, err := tlog.ParseProof(proof.status(200).raw)
-			must(t, err)
+			must.OK(t, err)
 			vkey, err := tlog.ParseVKey(acme.actions(t).VKeys[1])
-			must(t, err)
+			must.OK(t, err)
 			if _, err := read.Check(leaf, vkey); err != nil {
 				t.Errorf("the proof under the former key: %v", err)
 			}
 		}
-		must(t, os.Rename(s.path+".moved", s.path))
+		must.OK(t, os.Rename(s.path+".moved", s.path))
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/server"
 )
@@ -22,7 +24,7 @@ const maxSeries = 4000
 func withMetrics(t testing.TB) (url string, change func(*server.Config)) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.OK(t, err)
 	return "http://" + ln.Addr().String() + "/metrics", func(c *server.Config) { c.MetricsListener = ln }
 }
 
@@ -30,10 +32,10 @@ func withMetrics(t testing.TB) (url string, change func(*server.Config)) {
 func scrape(t testing.TB, url string) map[string]string {
 	t.Helper()
 	res, err := http.Get(url)
-	must(t, err)
+	must.OK(t, err)
 	defer res.Body.Close()
 	text, err := io.ReadAll(res.Body)
-	must(t, err)
+	must.OK(t, err)
 	if res.StatusCode != 200 {
 		t.Fatalf("a scrape: %d %s", res.StatusCode, text)
 	}
@@ -68,8 +70,8 @@ func TestMetricsNameNobody(t *testing.T) {
 			acme.do(t, "GET /o/"+name+"/jwks", "").status(200)
 			req := acme.request(t, strings.ToUpper(strings.ReplaceAll(name, "-", ""))+" /v1/attest", "")
 			res, err := s.client.Do(req)
-			must(t, err)
-			must(t, res.Body.Close())
+			must.OK(t, err)
+			must.OK(t, res.Body.Close())
 			said = append(said, name, strings.ToUpper(strings.ReplaceAll(name, "-", "")))
 		}
 		return said
@@ -113,15 +115,15 @@ func TestMetricsListenerHasNothingElse(t *testing.T) {
 	base := strings.TrimSuffix(url, "/metrics")
 	for path, want := range map[string]int{"/metrics": 200, "/": 404, "/v1/health": 404, "/debug/pprof/": 404, "/readyz": 404} {
 		res, err := http.Get(base + path)
-		must(t, err)
-		must(t, res.Body.Close())
+		must.OK(t, err)
+		must.OK(t, res.Body.Close())
 		if res.StatusCode != want {
 			t.Errorf("GET %s: %d, want %d", path, res.StatusCode, want)
 		}
 	}
 	res, err := http.Post(url, "text/plain", strings.NewReader("x"))
-	must(t, err)
-	must(t, res.Body.Close())
+	must.OK(t, err)
+	must.OK(t, res.Body.Close())
 	if res.StatusCode != 405 {
 		t.Errorf("POST: %d", res.StatusCode)
 	}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	josev4 "github.com/go-jose/go-jose/v4"
 	josejwt "github.com/go-jose/go-jose/v4/jwt"
 
@@ -126,9 +128,9 @@ func TestClientSignsInWithRSAKey(t *testing.T) {
 	ask := func(id, algorithm, kid string, key *rsa.PrivateKey) *reply {
 		t.Helper()
 		signer, err := josev4.NewSigner(josev4.SigningKey{Algorithm: josev4.SignatureAlgorithm(algorithm), Key: josev4.JSONWebKey{Key: key, KeyID: kid}}, nil)
-		must(t, err)
+		must.OK(t, err)
 		text, err := josejwt.Signed(signer).Claims(claims{"iss": id, "sub": id, "aud": s.url + "/o/acme", "jti": rand.Text(), "exp": time.Now().Unix() + 60}).Serialize()
-		must(t, err)
+		must.OK(t, err)
 		return s.anyone().do(t, "POST /o/acme/token", oauthForm("grant_type", "client_credentials", "client_assertion_type", assertion.Type, "client_assertion", text), formType)
 	}
 	taken := s.anyone().do(t, "GET /o/acme/.well-known/openid-configuration", "").at("token_endpoint_auth_signing_alg_values_supported").([]any)

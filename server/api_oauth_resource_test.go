@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/assertion"
 	"attestd/crypto/jose"
 	"attestd/server"
@@ -16,9 +18,9 @@ import (
 func decoded(t testing.TB, jwt string, part int) map[string]any {
 	t.Helper()
 	raw, err := base64.RawURLEncoding.DecodeString(strings.Split(jwt, ".")[part])
-	must(t, err)
+	must.OK(t, err)
 	var m map[string]any
-	must(t, json.Unmarshal(raw, &m))
+	must.OK(t, json.Unmarshal(raw, &m))
 	return m
 }
 
@@ -94,7 +96,7 @@ func TestResourceOfAgents(t *testing.T) {
 	acme := s.company(t, "acme")
 	bot := acme.signer(t, "bot", jose.ES256)
 	text, err := assertion.Make(t.Context(), bot.key, bot.spiffe(), s.url+"/o/acme", time.Now())
-	must(t, err)
+	must.OK(t, err)
 	body := oauthForm("grant_type", "client_credentials", "client_assertion_type", assertion.Type, "client_assertion", text, "resource", "https://mcp.example")
 	ask := func() *reply {
 		return bot.anyone().do(t, "POST /o/acme/token", body, formType, bot.proof(t, bot.key, "POST", "/o/acme/token", ""))
@@ -180,7 +182,7 @@ func TestResourceOfMetadataOpensAPIToAgents(t *testing.T) {
 	acme := s.company(t, "acme")
 	bot := acme.signer(t, "bot", jose.ES256)
 	text, err := assertion.Make(t.Context(), bot.key, bot.spiffe(), acme.ours(), time.Now())
-	must(t, err)
+	must.OK(t, err)
 	body := oauthForm("grant_type", "client_credentials", "client_assertion_type", assertion.Type, "client_assertion", text, "resource", acme.ours())
 	token := bot.anyone().do(t, "POST /o/acme/token", body, formType, bot.proof(t, bot.key, "POST", "/o/acme/token", "")).
 		gets(200, `{"access_token":"<token>","token_type":"DPoP","expires_in":"<number>","scope":"agent"}`).str("access_token")

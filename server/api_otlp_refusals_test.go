@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -118,7 +120,7 @@ func TestExportWhileNothingIsWritten(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
-	must(t, os.Rename(s.path, s.path+".moved"))
+	must.OK(t, os.Rename(s.path, s.path+".moved"))
 	r := acme.do(t, exportTraces, spans("a", chat(1)), asJSON).gets(503, `{"code":14,"message":"…(FILE_CHANGED)","error":"…"}`)
 	if r.header.Get("Retry-After") != "30" {
 		t.Errorf("Retry-After %q", r.header.Get("Retry-After"))

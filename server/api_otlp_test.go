@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/encoding/protowire"
@@ -53,7 +55,7 @@ func logRecords(service string, list ...string) string {
 func wire(t testing.TB, export string) string {
 	t.Helper()
 	var data tracepb.TracesData
-	must(t, protojson.Unmarshal([]byte(export), &data))
+	must.OK(t, protojson.Unmarshal([]byte(export), &data))
 	for _, of := range data.ResourceSpans {
 		for _, scope := range of.ScopeSpans {
 			for _, span := range scope.Spans {
@@ -62,7 +64,7 @@ func wire(t testing.TB, export string) string {
 		}
 	}
 	raw, err := proto.Marshal(&data)
-	must(t, err)
+	must.OK(t, err)
 	return string(raw)
 }
 
@@ -71,8 +73,8 @@ func zipped(t testing.TB, text string) string {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	_, err := w.Write([]byte(text))
-	must(t, err)
-	must(t, w.Close())
+	must.OK(t, err)
+	must.OK(t, w.Close())
 	return b.String()
 }
 

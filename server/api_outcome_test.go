@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/cred"
 	"attestd/internal/testenv"
 	"attestd/server"
@@ -70,7 +72,7 @@ func TestNoAcknowledgementAfterDatabaseMoved(t *testing.T) {
 	acme := s.company(t, "acme")
 	acme.do(t, "POST /v1/agents/register", `{"agentId":"bot"}`).status(201)
 	acme.attestMany(t, 3)
-	must(t, os.Rename(s.path, s.path+".moved"))
+	must.OK(t, os.Rename(s.path, s.path+".moved"))
 	acme.refusesWrites(t, "FILE_CHANGED")
 	s.anyone().do(t, "GET /readyz", "").gets(503, `{"error":"…","code":"FILE_CHANGED","requestId":"…"}`)
 	s.anyone().do(t, "GET /v1/health", "").status(200)
@@ -84,7 +86,7 @@ func TestNoAcknowledgementAfterDatabaseMoved(t *testing.T) {
 	if said != 1 {
 		t.Errorf("the log says %d times what happened", said)
 	}
-	must(t, os.Rename(s.path+".moved", s.path))
+	must.OK(t, os.Rename(s.path+".moved", s.path))
 	again := startOn(t, s.path, cred.Domain{})
 	acme.service = again
 	acme.do(t, "GET /readyz", "").gets(200, `{"status":"ready","headFile":"written"}`)
@@ -101,16 +103,16 @@ func TestClockAheadOfDatabaseStopsWrites(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)
 	schema, err := os.ReadFile("../schema.sql")
-	must(t, err)
+	must.OK(t, err)
 	db, err := store.Open(t.Context(), path, string(schema), store.Options{Master: master()})
-	must(t, err)
+	must.OK(t, err)
 	long := time.Now().AddDate(-10, 0, -1)
 	go db.Run(context.Background(), store.RunOptions{Now: func() time.Time { return long }})
 	company, key, err := db.Companies.Create(t.Context(), "acme", nil, long)
-	must(t, err)
+	must.OK(t, err)
 	_, err = db.Agents.Register(t.Context(), store.Caller{Company: company, At: long}, "bot", nil, store.AgentBounds{Most: 1})
-	must(t, err)
-	must(t, db.Close())
+	must.OK(t, err)
+	must.OK(t, db.Close())
 
 	s := startOn(t, path, cred.Domain{})
 	caller{s, "acme", key.Key}.refusesWrites(t, "CLOCK")

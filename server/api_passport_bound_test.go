@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
 )
@@ -25,7 +27,7 @@ func TestBoundPassportNeedsProof(t *testing.T) {
 	const tool = "https://tools.example/deploy"
 	proof := func(key *jose.PrivateKey, method, url, token string) string {
 		made, err := dpop.Make(t.Context(), key, dpop.Request{Method: method, URL: url, AccessToken: token}, time.Now())
-		must(t, err)
+		must.OK(t, err)
 		return made
 	}
 	verify := func(passport, proof, method, url string) *reply {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	josev4 "github.com/go-jose/go-jose/v4"
 	josejwt "github.com/go-jose/go-jose/v4/jwt"
 
@@ -25,9 +27,9 @@ func (i *otherIssuer) asserts(t testing.TB, typ, audience, client string, change
 	maps.Copy(all, changes)
 	maps.DeleteFunc(all, func(_ string, value any) bool { return value == nil })
 	signer, err := josev4.NewSigner(josev4.SigningKey{Algorithm: josev4.RS256, Key: josev4.JSONWebKey{Key: i.key, KeyID: i.kid}}, (&josev4.SignerOptions{}).WithType(josev4.ContentType(typ)))
-	must(t, err)
+	must.OK(t, err)
 	compact, err := josejwt.Signed(signer).Claims(all).Serialize()
-	must(t, err)
+	must.OK(t, err)
 	return compact
 }
 
@@ -226,7 +228,7 @@ func TestRefusedIdentityAssertions(t *testing.T) {
 			Error       string `json:"error"`
 			Description string `json:"error_description"`
 		}
-		must(t, json.Unmarshal(answer.raw, &refused))
+		must.OK(t, json.Unmarshal(answer.raw, &refused))
 		kind, part, _ := strings.Cut(test.want, " ")
 		if test.status == 0 {
 			test.status = http.StatusBadRequest

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
@@ -33,26 +35,26 @@ const unguarded = `DROP TRIGGER record_no_update`
 func (c caller) pruned(t testing.TB, n int64, archive string) {
 	t.Helper()
 	company, err := c.store.Companies.Get(t.Context(), c.id)
-	must(t, err)
+	must.OK(t, err)
 	skeleton, bytes := sha256.New(), 0
-	must(t, c.store.Records(t.Context(), company.Actions.Chain, 0, n, func(r *chain.Record) error {
+	must.OK(t, c.store.Records(t.Context(), company.Actions.Chain, 0, n, func(r *chain.Record) error {
 		bytes += len(r.Payload)
 		_, err := skeleton.Write(r.AppendSkeleton(nil))
 		return err
 	}))
 	frontier, err := tlog.FrontierAt(t.Context(), c.store.LogTree(company.Actions), n)
-	must(t, err)
+	must.OK(t, err)
 	root := frontier.Root()
 	text, err := json.Marshal(map[string]any{
 		"log": "control", "agentId": "attestd", "companyId": c.id, "actionType": "payloads.pruned",
 		"payload": map[string]any{"subject": "payloads", "by": nil, "records": n, "skeleton": hex.EncodeToString(skeleton.Sum(nil)),
 			"bytes": bytes, "archive": archive, "root": hex.EncodeToString(root[:])},
 	})
-	must(t, err)
+	must.OK(t, err)
 	text, err = jcs.Append(nil, text, 16)
-	must(t, err)
+	must.OK(t, err)
 	_, err = c.store.Append(t.Context(), chain.Draft{Chain: company.Control.Chain, Payload: text, Canonical: text, Exempt: true})
-	must(t, err)
+	must.OK(t, err)
 	c.noPayloads(t, 0, n)
 }
 
@@ -60,7 +62,7 @@ func (c caller) pruned(t testing.TB, n int64, archive string) {
 func (c caller) noPayloads(t testing.TB, from, to int64) {
 	t.Helper()
 	company, err := c.store.Companies.Get(t.Context(), c.id)
-	must(t, err)
+	must.OK(t, err)
 	number := company.Actions.Chain
 	c.file(t, fmt.Sprintf(`UPDATE record SET payload = '' WHERE id BETWEEN %d AND %d`, number<<40|from, number<<40|(to-1)))
 }
@@ -219,9 +221,9 @@ func TestSearchOfPrunedRecords(t *testing.T) {
 	acme.attestMany(t, 600) // two ranges with a summary
 	acme.do(t, "POST /v1/attest", `{"agentId":"other","actionType":"note","payload":"needle"}`).status(201)
 	eventually(t, "the summaries are there", func() bool {
-		must(t, s.store.FillSummaries(t.Context(), nil))
+		must.OK(t, s.store.FillSummaries(t.Context(), nil))
 		found := 0
-		must(t, s.store.Summaries(t.Context(), 1, 0, 2, false, func(int64, []byte) error { found++; return nil }))
+		must.OK(t, s.store.Summaries(t.Context(), 1, 0, 2, false, func(int64, []byte) error { found++; return nil }))
 		return found == 2
 	})
 	acme.pruned(t, 550, firstArchive)
@@ -374,7 +376,7 @@ func TestExportStopsAtAPrunedRecord(t *testing.T) {
 	s.stop()
 	exported(t, "zoo", fingerprint, 5, file)
 	text, err := os.ReadFile(file)
-	must(t, err)
+	must.OK(t, err)
 	for line := range strings.Lines(string(text)) {
 		if strings.Contains(line, `"companyId":"acme","log":"actions"`) && strings.Contains(line, `"type":"record"`) {
 			t.Errorf("it was sent: %s", line)
@@ -407,7 +409,7 @@ func TestArchiveAfterAPrune(t *testing.T) {
 	before, count := acme.moment(t)
 	later, more := acme.moment(t)
 	_, first, err := s.archive(t, "acme", before)
-	must(t, err)
+	must.OK(t, err)
 	acme.pruned(t, int64(count), first.Archive.SHA256)
 	acme.do(t, "GET /v1/evidence/0", "").gets(410, goneRecord(0, first.Archive.SHA256))
 	acme.agent(t, "bot") // a control record after the prune
@@ -419,7 +421,7 @@ func TestArchiveAfterAPrune(t *testing.T) {
 		actions, own int
 	}{{before, count, control - 1}, {later, more, control - 1}, {last, all, control}} {
 		path, made, err := s.archive(t, "acme", test.before)
-		must(t, err)
+		must.OK(t, err)
 		v := checked(t, path, trust)
 		want := fmt.Sprintf("control 0-%d, actions %d-%d", test.own, count, test.actions)
 		if v.Outcome != evidence.Holds || v.Archive.Continues != first.Archive.SHA256 || v.Archive.SHA256 != made.Archive.SHA256 || records(v) != want {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/store/storetest"
@@ -29,8 +31,8 @@ func TestReadinessNamesNobody(t *testing.T) {
 	acme := s.company(t, "acme-of-secrets")
 	acme.agent(t, "bot-of-secrets")
 	beside := storetest.Heads(s.path)
-	must(t, os.Remove(beside))
-	must(t, os.Mkdir(beside, 0o700))
+	must.OK(t, os.Remove(beside))
+	must.OK(t, os.Mkdir(beside, 0o700))
 	acme.attestMany(t, 1)
 	var said []string
 	eventually(t, "the head file is behind", func() bool {
@@ -38,9 +40,9 @@ func TestReadinessNamesNobody(t *testing.T) {
 		said = append(said, string(r.raw))
 		return r.str("status") == "degraded"
 	})
-	must(t, os.Rename(s.path, s.path+".moved"))
+	must.OK(t, os.Rename(s.path, s.path+".moved"))
 	said = append(said, string(s.anyone().do(t, "GET /readyz", "").status(503).raw))
-	must(t, os.Rename(s.path+".moved", s.path))
+	must.OK(t, os.Rename(s.path+".moved", s.path))
 	for _, text := range said {
 		if strings.Contains(text, "of-secrets") || strings.Contains(text, "attestd.db") || strings.ContainsAny(text, `/\\`) {
 			t.Errorf("said: %s", text)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/cred"
 	"attestd/internal/testenv"
 	"attestd/server"
@@ -108,7 +110,7 @@ func (c caller) lines(t testing.TB, call string) (records []json.RawMessage) {
 	dec := json.NewDecoder(bytes.NewReader(c.do(t, call, "", "Accept: application/x-ndjson").status(200).sets("Content-Type: application/x-ndjson").raw))
 	for dec.More() {
 		var raw json.RawMessage
-		must(t, dec.Decode(&raw))
+		must.OK(t, dec.Decode(&raw))
 		records = append(records, raw)
 	}
 	return records
@@ -116,7 +118,7 @@ func (c caller) lines(t testing.TB, call string) (records []json.RawMessage) {
 
 func decodeMixed(t testing.TB, raw json.RawMessage) (m mixed) {
 	t.Helper()
-	must(t, json.Unmarshal(raw, &m))
+	must.OK(t, json.Unmarshal(raw, &m))
 	m.raw = raw
 	var walk func(v any)
 	walk = func(v any) {
@@ -135,7 +137,7 @@ func decodeMixed(t testing.TB, raw json.RawMessage) (m mixed) {
 		}
 	}
 	var v any
-	must(t, json.Unmarshal(m.Payload.Payload, &v))
+	must.OK(t, json.Unmarshal(m.Payload.Payload, &v))
 	walk(v)
 	return m
 }
@@ -379,7 +381,7 @@ func TestRecordsInOtherForms(t *testing.T) {
 	// If a limit is reached, there are more matches, and the cursor leads to them.
 	events = m.events(t, "GET /v1/records?"+q.Encode()+"&limit=3")
 	var end struct{ Next string }
-	must(t, json.Unmarshal([]byte(events[len(events)-1].data), &end))
+	must.OK(t, json.Unmarshal([]byte(events[len(events)-1].data), &end))
 	q.Set("cursor", end.Next)
 	if got := m.pages(t, q); !slices.Equal(got, want[3:]) {
 		t.Errorf("after the stream: %v, want %v", got, want[3:])
@@ -678,12 +680,12 @@ func TestSearchEndsWhenClientDisconnects(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		req := acme.request(t, "GET /v1/records?q=nothing", "", "Accept: text/event-stream").WithContext(ctx)
 		res, err := s.client.Do(req)
-		must(t, err)
+		must.OK(t, err)
 		cancel()
 		res.Body.Close()
 		for res.StatusCode = 503; res.StatusCode == 503; { // until the room is given back
 			res, err = s.client.Do(acme.request(t, "GET /v1/records?q=nothing&limit=1", ""))
-			must(t, err)
+			must.OK(t, err)
 			res.Body.Close()
 		}
 	}

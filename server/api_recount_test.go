@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/store"
 )
 
@@ -19,7 +21,7 @@ func TestWrongCountIsNoDamage(t *testing.T) {
 	acme.do(t, "GET /v1/verify?log=control", "").gets(200, `{"valid":true,"merkleRoot":"<hash>"}`)
 
 	read, err := store.OpenReadOnly(t.Context(), s.path)
-	must(t, err)
+	must.OK(t, err)
 	defer read.Close()
 	var found []string
 	err = read.VerifyAll(t.Context(), "acme", 1, func(v store.ChainVerdict) {

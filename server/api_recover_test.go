@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/cred"
 	"attestd/crypto/keys"
 	"attestd/internal/testenv"
@@ -176,16 +178,16 @@ func TestRecoverKeyRefusesHTTP10(t *testing.T) {
 func (s *service) raw(t testing.TB, request string) (*http.Response, string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
-	must(t, err)
+	must.OK(t, err)
 	defer conn.Close()
 	_, err = io.WriteString(conn, request)
-	must(t, err)
+	must.OK(t, err)
 	method, _, _ := strings.Cut(request, " ")
 	res, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})
-	must(t, err)
+	must.OK(t, err)
 	defer res.Body.Close()
 	body, err := io.ReadAll(res.Body)
-	must(t, err)
+	must.OK(t, err)
 	return res, string(body)
 }
 

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"attestd/crypto/jose"
@@ -51,7 +53,7 @@ func TestEveryRefusalNamesItsMetadata(t *testing.T) {
 	client, key := acme.oauthClient(t, "admin"), newKey(t, jose.EdDSA)
 	bound := client.asks(t, nil, signer{caller: acme}.proof(t, key, "POST", "/v1/oauth/token", "")).str("access_token")
 	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
-	must(t, err)
+	must.OK(t, err)
 	const algs = `, algs="EdDSA Ed25519 ES256"`
 	refused := map[string]int{}
 	for path, item := range doc.Paths.Map() {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/gorilla/websocket"
 
 	"attestd/crypto/cred"
@@ -21,7 +23,7 @@ func (c caller) listenFrom(t testing.TB, from int) *listener {
 	t.Helper()
 	h := c.request(t, "GET /v1/ws", "").Header
 	conn, res, err := websocket.DefaultDialer.DialContext(t.Context(), fmt.Sprintf("ws%s/v1/ws?from=%d", strings.TrimPrefix(c.url, "http"), from), h)
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return &listener{t, conn, res}
 }

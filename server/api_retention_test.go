@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/cred"
 	"attestd/crypto/jose"
 	"attestd/internal/testenv"
@@ -24,7 +26,7 @@ func TestPassportThatHasGone(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	_, err := document() // outside of the bubble, because other tests share it
-	must(t, err)
+	must.OK(t, err)
 	path := storetest.New(t)
 	synctest.Test(t, func(t *testing.T) {
 		network := pipes.New()
@@ -34,19 +36,19 @@ func TestPassportThatHasGone(t *testing.T) {
 		acme := s.company(t, "acme")
 		acme.agent(t, "bot")
 		c, err := s.store.Companies.Get(t.Context(), "acme")
-		must(t, err)
+		must.OK(t, err)
 		issue := func(jti string, days int) {
 			t.Helper()
 			at := time.Now().AddDate(0, 0, -days)
 			p := store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"}, IssuedAt: at.Unix(), ExpiresAt: at.Unix() + 3600}
-			must(t, s.store.Passports.Record(t.Context(), store.Caller{Company: c, At: at}, p))
+			must.OK(t, s.store.Passports.Record(t.Context(), store.Caller{Company: c, At: at}, p))
 		}
 		const old, revoked, recent = "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002", "00000000-0000-4000-8000-000000000003"
 		issue(old, 12)
 		issue(revoked, 12)
 		issue(recent, 9)
 		acme.do(t, "POST /v1/passports/"+revoked+"/revoke", "").status(200)
-		must(t, s.store.Credentials.Use(t.Context(), store.UsedProof{Name: [32]byte{1}, Ends: time.Now().Add(-time.Hour)}, time.Now().Add(-2*time.Hour)))
+		must.OK(t, s.store.Credentials.Use(t.Context(), store.UsedProof{Name: [32]byte{1}, Ends: time.Now().Add(-time.Hour)}, time.Now().Add(-2*time.Hour)))
 		status := func(jti string) string { return acme.do(t, "GET /v1/ocsp/"+jti, "").status(200).str("status") }
 		if before := []string{status(old), status(revoked), status(recent)}; strings.Join(before, " ") != "valid revoked valid" {
 			t.Errorf("before: %q", before)
@@ -84,7 +86,7 @@ func TestServerDeletesWhatHasEndedAlone(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	_, err := document() // outside of the bubble, because other tests share it
-	must(t, err)
+	must.OK(t, err)
 	path := storetest.New(t)
 	synctest.Test(t, func(t *testing.T) {
 		const day = 24 * time.Hour

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/google/uuid"
 
 	"attestd/internal/testenv"
@@ -107,7 +109,7 @@ func TestOCSP(t *testing.T) {
 			delete(signed, "signature")
 			digest := sha256.Sum256([]byte(canonical(t, toJSON(t, signed))))
 			signature, err := b64.DecodeString(r.str("signature"))
-			must(t, err)
+			must.OK(t, err)
 			key := readPEM(t, r.str("caPublicKey"))
 			if !key.Equal(c.as.publicKey(t)) {
 				t.Error("caPublicKey is not the company's key")
@@ -124,10 +126,10 @@ func TestOCSP(t *testing.T) {
 func (c caller) expiredPassport(t testing.TB) string {
 	t.Helper()
 	company, err := c.store.Companies.Get(t.Context(), c.id)
-	must(t, err)
+	must.OK(t, err)
 	then := time.Now().Add(-24 * time.Hour).Unix()
 	p := store.Passport{JTI: uuid.NewString(), AgentID: "bot", Scopes: []string{"*"}, IssuedAt: then, ExpiresAt: then + 3600}
-	must(t, c.store.Passports.Record(t.Context(), store.Caller{Company: company, At: time.Now()}, p))
+	must.OK(t, c.store.Passports.Record(t.Context(), store.Caller{Company: company, At: time.Now()}, p))
 	return p.JTI
 }
 

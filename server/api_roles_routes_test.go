@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"attestd/chain"
@@ -33,7 +35,7 @@ func TestEveryRouteAgainstEveryRole(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
-	must(t, err)
+	must.OK(t, err)
 	tried := 0
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
@@ -193,19 +195,19 @@ func (s *service) digest(t *testing.T) map[string]string {
 	defer db.Close()
 	list := func(query string) (lines []string) {
 		rows, err := db.QueryContext(t.Context(), query)
-		must(t, err)
+		must.OK(t, err)
 		defer rows.Close()
 		columns, err := rows.Columns()
-		must(t, err)
+		must.OK(t, err)
 		values, into := make([]any, len(columns)), make([]any, len(columns))
 		for i := range into {
 			into[i] = &values[i]
 		}
 		for rows.Next() {
-			must(t, rows.Scan(into...))
+			must.OK(t, rows.Scan(into...))
 			lines = append(lines, fmt.Sprint(values...))
 		}
-		must(t, rows.Err())
+		must.OK(t, rows.Err())
 		slices.Sort(lines)
 		return lines
 	}

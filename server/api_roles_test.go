@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/gorilla/websocket"
 
 	"attestd/chain"
@@ -91,7 +93,7 @@ func TestRolesAndExpiryOfNewCredentials(t *testing.T) {
 func TestExpiredCredentials(t *testing.T) {
 	t.Parallel()
 	_, err := document() // outside of the bubble, because other tests share it
-	must(t, err)
+	must.OK(t, err)
 	path := storetest.New(t)
 	synctest.Test(t, func(t *testing.T) {
 		network := pipes.New()
@@ -110,7 +112,7 @@ func TestExpiredCredentials(t *testing.T) {
 		for _, who := range []caller{key, reader} {
 			dialer := websocket.Dialer{NetDialContext: network.Dial}
 			conn, _, err := dialer.Dial("ws://pipe/v1/ws", http.Header{"Authorization": {"Bearer " + who.credential}})
-			must(t, err)
+			must.OK(t, err)
 			go func() {
 				_, _, err := conn.ReadMessage()
 				var closed *websocket.CloseError

@@ -3,6 +3,8 @@ package server_test
 import (
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/jose"
 	"attestd/sdk/attestd"
 )
@@ -14,14 +16,14 @@ func TestGoClientRepeatsNonces(t *testing.T) {
 	acme := s.company(t, "acme")
 	bot := acme.signer(t, "bot", jose.ES256)
 	key, err := attestd.ParseAgentKey(bot.key.JWK())
-	must(t, err)
+	must.OK(t, err)
 	identity, err := attestd.NewIdentity(attestd.IdentityConfig{Key: key, SPIFFEID: bot.spiffe(), DPoP: true})
-	must(t, err)
+	must.OK(t, err)
 	c, err := attestd.New(attestd.Config{URL: s.url, Credential: identity})
-	must(t, err)
+	must.OK(t, err)
 	for range 2 {
 		_, err := c.Attest(t.Context(), attestd.Attestation{AgentID: "bot", ActionType: "note", Payload: []byte("1")})
-		must(t, err)
+		must.OK(t, err)
 	}
 }
 
@@ -34,16 +36,16 @@ func TestGoClientEnrolsWithNonces(t *testing.T) {
 	acme.agent(t, "bot")
 	client := func(credential attestd.Credential) *attestd.Client {
 		c, err := attestd.New(attestd.Config{URL: s.url, Credential: credential})
-		must(t, err)
+		must.OK(t, err)
 		t.Cleanup(c.Close)
 		return c
 	}
 	enrols := func(c *attestd.Client) *attestd.AgentKey {
 		t.Helper()
 		key, err := attestd.NewAgentKey(attestd.ES256)
-		must(t, err)
+		must.OK(t, err)
 		made, err := c.EnrolKey(t.Context(), "bot", key, attestd.NewEnrolledKey{})
-		must(t, err)
+		must.OK(t, err)
 		if made.Thumbprint != key.Thumbprint() {
 			t.Errorf("%s was enrolled, not %s", made.Thumbprint, key.Thumbprint())
 		}
@@ -53,7 +55,7 @@ func TestGoClientEnrolsWithNonces(t *testing.T) {
 	key := enrols(client(attestd.Key(acme.enrolling(t, "bot").credential)))
 	for _, bound := range []bool{false, true} {
 		identity, err := attestd.NewIdentity(attestd.IdentityConfig{Key: key, SPIFFEID: acme.companySPIFFE() + "/agent/bot", DPoP: bound, Alarm: func(error) {}})
-		must(t, err)
+		must.OK(t, err)
 		c := client(identity)
 		enrols(c)
 		enrols(c)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/jose"
 	"attestd/server"
 	"attestd/server/limit"
@@ -53,7 +55,7 @@ func BenchmarkListSessions(b *testing.B) {
 					Sessions []struct{ State string }
 					Next     string
 				}
-				must(b, json.Unmarshal(answer.Body.Bytes(), &page))
+				must.OK(b, json.Unmarshal(answer.Body.Bytes(), &page))
 				for _, s := range page.Sessions {
 					if s.State == "sealed" {
 						sealed++

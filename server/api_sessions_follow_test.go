@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
@@ -26,7 +28,7 @@ type listed struct {
 func (c caller) listed(t testing.TB, sid string) (l listed) {
 	t.Helper()
 	var page struct{ Sessions []listed }
-	must(t, json.Unmarshal(c.do(t, "GET /v1/sessions?sid="+sid, "").status(200).raw, &page))
+	must.OK(t, json.Unmarshal(c.do(t, "GET /v1/sessions?sid="+sid, "").status(200).raw, &page))
 	if len(page.Sessions) != 1 {
 		t.Fatalf("%d sessions of the name %s", len(page.Sessions), sid)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/crypto/jose"
 	"attestd/sdk/attestd"
@@ -213,9 +215,9 @@ func TestRefusedRecordsMakeNoSessions(t *testing.T) {
 	wantSids(t, acme.do(t, "GET /v1/sessions", ""), "kept hook x 1 unproven false")
 	var listed []string
 	company, err := s.store.Companies.Get(t.Context(), "acme")
-	must(t, err)
+	must.OK(t, err)
 	for of, err := range s.store.Sessions.List(t.Context(), store.Caller{Company: company}, store.SessionQuery{Before: 1 << 62}) {
-		must(t, err)
+		must.OK(t, err)
 		listed = append(listed, of.ID)
 	}
 	if fmt.Sprint(listed) != "[kept]" {
@@ -237,15 +239,15 @@ func TestClientReadsSessions(t *testing.T) {
 		acme.do(t, "POST /v1/attest/batch", `{"records":[`+strings.Join(items, ",")+`]}`).status(201)
 	}
 	c, err := attestd.New(attestd.Config{URL: s.url, Credential: attestd.Key(acme.credential)})
-	must(t, err)
+	must.OK(t, err)
 	found := 0
 	for session, err := range c.Sessions(t.Context(), "") {
-		must(t, err)
+		must.OK(t, err)
 		if session.Kind != "mcp" || session.State != "unproven" || session.Records != records {
 			t.Errorf("%+v", session)
 		}
 		for record, err := range c.SessionRecords(t.Context(), session) {
-			must(t, err)
+			must.OK(t, err)
 			if record.Index != int64(found) {
 				t.Fatalf("record %d comes as number %d", record.Index, found)
 			}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/cred"
 	"attestd/crypto/jose"
 	"attestd/internal/testenv"
@@ -141,7 +143,7 @@ func TestConnectionsToTheDatabase(t *testing.T) {
 		}
 		all.Wait()
 		var n int
-		must(t, db.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'attestd'").Scan(&n))
+		must.OK(t, db.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'attestd'").Scan(&n))
 		most = max(most, n)
 	}
 	if most != 12 {

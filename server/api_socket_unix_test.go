@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/local"
@@ -27,7 +29,7 @@ import (
 func dialSocket(t testing.TB, db string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("unix", db+".sock")
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -36,9 +38,9 @@ func dialSocket(t testing.TB, db string) net.Conn {
 func leaveSocket(t testing.TB, path string) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	must(t, err)
+	must.OK(t, err)
 	l.SetUnlinkOnClose(false)
-	must(t, l.Close())
+	must.OK(t, l.Close())
 }
 
 // A command reads what is sent to it strictly, and says what kind of error it is.
@@ -76,7 +78,7 @@ func TestLocalErrorsKeepTheirKind(t *testing.T) {
 	}
 	seen := 0
 	for c, err := range operator.List(t.Context()) {
-		must(t, err)
+		must.OK(t, err)
 		if seen++; c.CompanyID != "acme" || c.SuspendedAt != "" {
 			t.Errorf("%+v", c)
 		}
@@ -122,9 +124,9 @@ func TestCommandBesideIdleConnections(t *testing.T) {
 	}()
 	turnedAway(socket.Status().Busy + 1)
 	for _, c := range idle {
-		must(t, c.Close())
+		must.OK(t, c.Close())
 	}
-	must(t, <-patient)
+	must.OK(t, <-patient)
 	if found, err := operator.Show(t.Context(), "acme"); err != nil || found.SuspendedAt == "" {
 		t.Errorf("%+v, %v", found, err)
 	}
@@ -141,10 +143,10 @@ func TestSocketInALongPath(t *testing.T) {
 		t.Skip("needs the folder of open files of Linux")
 	}
 	dir := filepath.Join(t.TempDir(), strings.Repeat("a", 200))
-	must(t, os.Mkdir(dir, 0o700))
+	must.OK(t, os.Mkdir(dir, 0o700))
 	db := filepath.Join(dir, "attestd.db")
 	l := &local.Server{}
-	must(t, l.Listen(db))
+	must.OK(t, l.Listen(db))
 	defer l.Close()
 	if _, err := local.Dial(t.Context(), db); err != nil {
 		t.Error(err)
@@ -165,7 +167,7 @@ func TestSocketRefusesOtherUsers(t *testing.T) {
 	}
 	s, _ := startLocal(t)
 	s.company(t, "acme")
-	must(t, os.Chmod(s.path+".sock", 0o666))
+	must.OK(t, os.Chmod(s.path+".sock", 0o666))
 	script := `import socket,sys
 s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
 b=b'{"companyId":"acme","reason":"x"}'
@@ -175,7 +177,7 @@ try:
 except OSError: print(b'')`
 	for dir := filepath.Dir(s.path); dir != "/" && dir != "."; dir = filepath.Dir(dir) {
 		if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o001 == 0 {
-			must(t, os.Chmod(dir, info.Mode().Perm()|0o011))
+			must.OK(t, os.Chmod(dir, info.Mode().Perm()|0o011))
 		}
 	}
 	as := func(uid uint32) string {

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/store/storetest"
@@ -29,9 +31,9 @@ func TestStateNamesNobody(t *testing.T) {
 		t.Helper()
 		eventually(t, what, func() bool {
 			state, err := operator.State(t.Context())
-			must(t, err)
+			must.OK(t, err)
 			text, err := json.Marshal(state)
-			must(t, err)
+			must.OK(t, err)
 			said = string(text)
 			for _, secret := range []string{"of-secrets", acme.credential, acme.credential[len(acme.credential)-16:]} {
 				if strings.Contains(said, secret) {
@@ -47,11 +49,11 @@ func TestStateNamesNobody(t *testing.T) {
 		return failing == 1 && strings.Contains(reasons, "LOG_FAILED")
 	})
 	beside := storetest.Heads(s.path)
-	must(t, os.Remove(beside))
-	must(t, os.Mkdir(beside, 0o700))
+	must.OK(t, os.Remove(beside))
+	must.OK(t, os.Mkdir(beside, 0o700))
 	acme.do(t, "POST /v1/agents/register", `{"agentId":"other-of-secrets"}`).status(201)
 	shows("the head file is behind", func(_ int, reasons string) bool { return strings.Contains(reasons, "HEAD_FILE_BEHIND") })
-	must(t, storetest.Stranger(t, s.path, `UPDATE agent SET registered_at = '2020-01-01T00:00:00.000Z' WHERE agent_id = 'bot-of-secrets'`).Close())
+	must.OK(t, storetest.Stranger(t, s.path, `UPDATE agent SET registered_at = '2020-01-01T00:00:00.000Z' WHERE agent_id = 'bot-of-secrets'`).Close())
 	shows("the tables were changed", func(_ int, reasons string) bool { return strings.Contains(reasons, "TABLES_CHANGED") })
 	for _, has := range []string{`"program":"attestd/1.2.3-test"`, `"verification":`, `"limits":`} {
 		if !strings.Contains(said, has) {

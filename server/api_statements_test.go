@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"golang.org/x/sync/errgroup"
 
 	"attestd/crypto/cred"
@@ -90,7 +92,7 @@ func TestStatementIsRefused(t *testing.T) {
 	}
 	withToken(sound).has400(t, "STATEMENT_MISMATCH")
 	d, err := cred.ReadDelegation(delegation.str("token"))
-	must(t, err)
+	must.OK(t, err)
 	withToken(claims(func(c *statement.Claims) { c.Delegation = c.ActionHash })).has400(t, "STATEMENT_MISMATCH")
 	withToken(claims(func(c *statement.Claims) { c.Delegation = d.Hash() })).status(201)
 
@@ -138,7 +140,7 @@ func TestStatementsAtOnce(t *testing.T) {
 	for i := range said {
 		all.Go(func() error { codes[i] = a.attests(t, fmt.Sprint(i%3), said[i]).code; return nil })
 	}
-	must(t, all.Wait())
+	must.OK(t, all.Wait())
 	accepted := map[int]int{}
 	for i, code := range codes {
 		if code != 201 && code != 409 {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"attestd/internal/must"
+
 	"golang.org/x/sync/errgroup"
 
 	"attestd/chain/evidence"
@@ -28,15 +30,15 @@ func olderDatabase(t testing.TB) (acme caller, a signer) {
 		AgentKey json.RawMessage
 	}
 	text, err := os.ReadFile("../store/testdata/schema-20.json")
-	must(t, err)
-	must(t, json.Unmarshal(text, &about))
+	must.OK(t, err)
+	must.OK(t, json.Unmarshal(text, &about))
 	content, err := os.ReadFile("../store/testdata/schema-20.db")
-	must(t, err)
+	must.OK(t, err)
 	path := filepath.Join(t.TempDir(), "attestd.db")
-	must(t, os.WriteFile(path, content, 0o600))
+	must.OK(t, os.WriteFile(path, content, 0o600))
 	acme = caller{startOn(t, path, cred.Domain{}), "acme", about["acme"].Keys[0]}
 	key, err := jose.ParsePrivateKey(about["acme"].AgentKey)
-	must(t, err)
+	must.OK(t, err)
 	return acme, signer{acme, "deploy-bot", key}
 }
 
@@ -62,8 +64,8 @@ func TestOlderKeyMakesEitherForm(t *testing.T) {
 	}
 	found := acme.do(t, "GET /v1/sessions/deploy-bot/release-7/records", "").status(200).at("records").([]any)
 	text, err := json.Marshal(found[len(found)-1])
-	must(t, err)
-	must(t, json.Unmarshal(text, &last))
+	must.OK(t, err)
+	must.OK(t, json.Unmarshal(text, &last))
 
 	c := a.olderClaims(t, "3")
 	c.Session, c.Seq, c.Previous = "release-7", 3, statement.Hash(last.Payload.Statement)
@@ -75,7 +77,7 @@ func TestOlderKeyMakesEitherForm(t *testing.T) {
 
 	delegation := acme.do(t, delegate, `{"agentId":"deploy-bot","actingOn":"acme","scope":"x"}`).status(201).str("token")
 	d, err := cred.ReadDelegation(delegation)
-	must(t, err)
+	must.OK(t, err)
 	withToken := func(c statement.Claims) *reply {
 		return a.do(t, "POST /v1/attest", fmt.Sprintf(`{"agentId":"deploy-bot","actionType":"note","payload":5,"statement":%q,"delegation":%q}`, a.states(t, c).Compact, delegation))
 	}
@@ -130,7 +132,7 @@ func TestStatementCoversDelegation(t *testing.T) {
 	standard := acme.exchanges(t, one, actor(acme.do(t, "GET /v1/agents/bot/svid", "").str("svid"))...)
 	hashOf := func(token string) string {
 		d, err := cred.ReadDelegation(token)
-		must(t, err)
+		must.OK(t, err)
 		return d.Hash()
 	}
 	sends := func(token, hash string) *reply {
@@ -146,7 +148,7 @@ func TestStatementCoversDelegation(t *testing.T) {
 	for _, token := range tokens {
 		record := sends(token, hashOf(token)).status(201)
 		text, err := json.Marshal(record.at("delegation"))
-		must(t, err)
+		must.OK(t, err)
 		if got, err := cred.HashInfo(text); err != nil || got != hashOf(token) {
 			t.Errorf("the record has the delegation %s", text)
 		}
@@ -191,7 +193,7 @@ func TestSIDIsOfOneKey(t *testing.T) {
 				return nil
 			})
 		}
-		must(t, all.Wait())
+		must.OK(t, all.Wait())
 		if by := acme.do(t, "GET /v1/sessions?sid="+sid, "").at("sessions").([]any); len(by) != 1 {
 			t.Errorf("%v: %d keys have the session %s", codes, len(by), sid)
 		}

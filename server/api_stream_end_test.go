@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/gorilla/websocket"
 
 	"attestd/internal/testenv"
@@ -16,7 +18,7 @@ import (
 // ended waits for the end of the connection, whose reason must be the missing credential.
 func (l *listener) ended() {
 	l.t.Helper()
-	must(l.t, l.conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	must.OK(l.t, l.conn.SetReadDeadline(time.Now().Add(20*time.Second)))
 	_, _, err := l.conn.ReadMessage()
 	var closed *websocket.CloseError
 	if !errors.As(err, &closed) || closed.Code != websocket.ClosePolicyViolation {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/gorilla/websocket"
 	"github.com/jackc/pgx/v5"
 
@@ -21,12 +23,12 @@ import (
 func (s *service) database(t *testing.T, name string) *pgx.Conn {
 	t.Helper()
 	u, err := url.Parse(s.path)
-	must(t, err)
+	must.OK(t, err)
 	if name != "" {
 		u.Path = name
 	}
 	c, err := pgx.Connect(t.Context(), u.String())
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { c.Close(t.Context()) })
 	return c
 }
@@ -122,7 +124,7 @@ func TestStreamAfterDatabaseRollback(t *testing.T) {
 		"DELETE FROM head WHERE chain = 1", "INSERT INTO head SELECT * FROM earlier", "COMMIT",
 		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
 	for name, l := range map[string]*listener{"resumed": resumed, "live": live, "of all": all} {
-		must(t, l.conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+		must.OK(t, l.conn.SetReadDeadline(time.Now().Add(20*time.Second)))
 		_, m, err := l.conn.ReadMessage()
 		var closed *websocket.CloseError
 		if !errors.As(err, &closed) || closed.Code != websocket.CloseTryAgainLater || !strings.Contains(closed.Text, "fewer records") {
@@ -178,7 +180,7 @@ func TestNotReadyAfterRollback(t *testing.T) {
 	}
 	acme.refusesWrites(t, "ROLLED_BACK")
 	globex.refusesWrites(t, "ROLLED_BACK")
-	must(t, live.conn.SetReadDeadline(time.Now().Add(20*time.Second)))
+	must.OK(t, live.conn.SetReadDeadline(time.Now().Add(20*time.Second)))
 	var closed *websocket.CloseError
 	if _, m, err := live.conn.ReadMessage(); !errors.As(err, &closed) || closed.Code != websocket.CloseTryAgainLater {
 		t.Errorf("the stream goes on: %s, %v", m, err)

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"attestd/crypto/cred"
@@ -32,7 +34,7 @@ func (c caller) resume(t testing.TB)  { c.decide(t, store.Companies.Resume) }
 func (c caller) decide(t testing.TB, what func(store.Companies, context.Context, store.Caller, string) (bool, error)) {
 	t.Helper()
 	company, err := c.store.Companies.Get(t.Context(), c.id)
-	must(t, err)
+	must.OK(t, err)
 	changed, err := what(c.store.Companies, t.Context(), store.Caller{Company: company, Operator: true, At: time.Now()}, "a test")
 	if err != nil || !changed {
 		t.Fatal(changed, err)
@@ -48,7 +50,7 @@ func TestEveryRouteOfASuspendedCompany(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	doc, err := openapi3.NewLoader().LoadFromFile("../web/openapi.yaml")
-	must(t, err)
+	must.OK(t, err)
 	p := s.populate(t, "acme")
 	p.suspend(t)
 	before := s.digest(t)
@@ -145,10 +147,10 @@ func startLocal(t *testing.T, change ...func(*server.Config)) (*service, *local.
 	path := storetest.New(t)
 	s := startOn(t, path, cred.Domain{}, append(change, func(c *server.Config) {
 		c.Local = &local.Server{Operations: local.Operations{Store: c.Store}, Log: c.Log}
-		must(t, c.Local.Listen(path))
+		must.OK(t, c.Local.Listen(path))
 	})...)
 	client, err := local.Dial(t.Context(), path)
-	must(t, err)
+	must.OK(t, err)
 	return s, client
 }
 
@@ -181,7 +183,7 @@ func TestSuspensionStopsWebhooks(t *testing.T) {
 	default:
 	}
 	_, err = operator.Resume(t.Context(), local.Decision{CompanyID: "acme", Reason: "paid"})
-	must(t, err)
+	must.OK(t, err)
 	acme.attestMany(t, 1)
 	e.record(t, "acme", 1)
 	e.record(t, "acme", 2)
@@ -198,7 +200,7 @@ func TestLocalOperationsAreNotServedOverTCP(t *testing.T) {
 		for _, who := range []caller{acme, s.anyone()} {
 			for _, host := range []string{"Host: local", "Host: localhost"} {
 				res, err := s.client.Do(who.request(t, "POST "+path, `{"companyId":"acme","reason":"x"}`, host))
-				must(t, err)
+				must.OK(t, err)
 				_ = res.Body.Close()
 				if res.StatusCode != http.StatusNotFound && res.StatusCode != http.StatusMethodNotAllowed {
 					t.Errorf("%s: %d", path, res.StatusCode)
@@ -210,7 +212,7 @@ func TestLocalOperationsAreNotServedOverTCP(t *testing.T) {
 	c := dialSocket(t, s.path)
 	fmt.Fprint(c, "GET /v1/health HTTP/1.1\r\nHost: local\r\nConnection: close\r\n\r\n")
 	res, err := http.ReadResponse(bufio.NewReader(c), nil)
-	must(t, err)
+	must.OK(t, err)
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusNotFound {
 		t.Errorf("the socket serves /v1/health: %d", res.StatusCode)
@@ -236,9 +238,9 @@ func TestSocketOfAKilledServer(t *testing.T) {
 		t.Errorf("a socket of nobody: %v", err)
 	}
 	again := &local.Server{}
-	must(t, again.Listen(s.path))
+	must.OK(t, again.Listen(s.path))
 	again.Close()
-	must(t, os.WriteFile(socket, []byte("mine"), 0o600))
+	must.OK(t, os.WriteFile(socket, []byte("mine"), 0o600))
 	if err := again.Listen(s.path); err == nil {
 		t.Error("a file that is no socket was taken away")
 	}
@@ -254,8 +256,8 @@ func TestSocketOfAnotherServerIsLeft(t *testing.T) {
 	path := storetest.New(t)
 	socket := path + ".sock"
 	first, second := new(local.Server), new(local.Server)
-	must(t, first.Listen(path))
-	must(t, second.Listen(path))
+	must.OK(t, first.Listen(path))
+	must.OK(t, second.Listen(path))
 	first.Close()
 	if _, err := os.Lstat(socket); err != nil {
 		t.Error("the socket of the second server was removed by the first", err)
@@ -276,7 +278,7 @@ func TestLocalListIsReadStrictly(t *testing.T) {
 	defer client.CloseIdleConnections()
 	for body, want := range map[string]int{`{}`: 200, ``: 400, `junk`: 400, `{"companyId":"acme"}`: 400, `{} {}`: 400} {
 		answer, err := client.Post("http://local/company/list", "application/json", strings.NewReader(body))
-		must(t, err)
+		must.OK(t, err)
 		answer.Body.Close()
 		if answer.StatusCode != want {
 			t.Errorf("%q: %d, want %d", body, answer.StatusCode, want)

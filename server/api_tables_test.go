@@ -3,6 +3,8 @@ package server_test
 import (
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/cred"
 	"attestd/store/storetest"
 )
@@ -20,7 +22,7 @@ func TestTablesChanged(t *testing.T) {
 	passport := acme.passport(t, "bot", "")
 	acme.do(t, "POST /v1/agents/other/disable", "").status(200)
 	client := acme.do(t, "POST /v1/oauth/clients", "").status(201)
-	must(t, storetest.Stranger(t, s.path, `UPDATE agent SET disabled_at = NULL WHERE agent_id = 'other'`).Close())
+	must.OK(t, storetest.Stranger(t, s.path, `UPDATE agent SET disabled_at = NULL WHERE agent_id = 'other'`).Close())
 
 	acme.do(t, "GET /v1/verify?log=control", "").gets(200, `{"valid":false,"failedAtIndex":5,"error":"…"}`)
 	token := `{"grant_type":"client_credentials","client_id":"` + client.str("clientId") + `","client_secret":"` + client.str("clientSecret") + `"}`
@@ -51,7 +53,7 @@ func TestTablesAreComparedAfterTheStart(t *testing.T) {
 	acme := s.company(t, "acme")
 	acme.agent(t, "bot")
 	s.stop()
-	must(t, storetest.Stranger(t, s.path, `UPDATE agent SET registered_at = '2020-01-01T00:00:00.000Z' WHERE agent_id = 'bot'`).Close())
+	must.OK(t, storetest.Stranger(t, s.path, `UPDATE agent SET registered_at = '2020-01-01T00:00:00.000Z' WHERE agent_id = 'bot'`).Close())
 	again := startOn(t, s.path, cred.Domain{})
 	eventually(t, "the log says so", func() bool { return again.log.says("see attestd help accept-tables") == 1 })
 	acme.on(again).do(t, "POST /v1/agents/register", `{"agentId":"new"}`).gets(503, tablesChanged)

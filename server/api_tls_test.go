@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/gorilla/websocket"
 
 	"attestd/internal/testenv"
@@ -41,12 +43,12 @@ func startTLS(t testing.TB, change ...func(*server.Config)) *secure {
 		cert: filepath.Join(dir, "tls.crt"), key: filepath.Join(dir, "tls.key"), clientFile: filepath.Join(dir, "clients.pem"),
 	}
 	s.install(t, s.ca)
-	must(t, os.WriteFile(s.clientFile, s.clientCA.PEM(), 0o600))
+	must.OK(t, os.WriteFile(s.clientFile, s.clientCA.PEM(), 0o600))
 	s.service = start(t, append([]func(*server.Config){func(c *server.Config) {
 		files, err := https.OpenFiles(s.cert, s.key, readKey, 5*time.Millisecond, c.Log)
-		must(t, err)
+		must.OK(t, err)
 		clients, err := https.OpenClientCAs(s.clientFile, os.ReadFile, 5*time.Millisecond, c.Log)
-		must(t, err)
+		must.OK(t, err)
 		c.TLS = &server.TLS{Certificates: files, ClientCAs: clients}
 	}}, change...)...)
 	s.url = strings.Replace(s.url, "http://", "https://", 1)
@@ -58,8 +60,8 @@ func startTLS(t testing.TB, change ...func(*server.Config)) *secure {
 func (s *secure) install(t testing.TB, ca *testenv.CA) {
 	t.Helper()
 	cert, key := ca.Server(t)
-	must(t, os.WriteFile(s.cert, cert, 0o600))
-	must(t, os.WriteFile(s.key, key, 0o600))
+	must.OK(t, os.WriteFile(s.cert, cert, 0o600))
+	must.OK(t, os.WriteFile(s.key, key, 0o600))
 }
 
 // as is a client of the service that has a certificate, if any. Each has connections of its own.
@@ -87,16 +89,16 @@ func TestServesTLS(t *testing.T) {
 		c.service = &service{url: s.url, client: s.as(t, h2), log: s.log}
 		c.attestMany(t, 3)
 		res, err := c.service.client.Get(s.url + "/v1/health")
-		must(t, err)
+		must.OK(t, err)
 		res.Body.Close()
 		if res.Proto != proto || res.Header.Get("Strict-Transport-Security") != "" {
 			t.Errorf("%s, HSTS %q: want %s and none on loopback", res.Proto, res.Header.Get("Strict-Transport-Security"), proto)
 		}
 		req, err := http.NewRequest("GET", s.url+"/", nil)
-		must(t, err)
+		must.OK(t, err)
 		req.Host = "attest.example.com"
 		res, err = c.service.client.Do(req)
-		must(t, err)
+		must.OK(t, err)
 		res.Body.Close()
 		if got := res.Header.Get("Strict-Transport-Security"); got != "max-age=2592000" {
 			t.Errorf("HSTS %q", got)
@@ -124,17 +126,17 @@ func TestStreamOverTLS(t *testing.T) {
 	acme := s.company(t, "acme")
 	dialer := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: s.ca.Pool()}}
 	conn, res, err := dialer.Dial(strings.Replace(s.url, "https://", "wss://", 1)+"/v1/ws", http.Header{"Authorization": {"Bearer " + acme.credential}})
-	must(t, err)
+	must.OK(t, err)
 	defer conn.Close()
 	res.Body.Close()
 	acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"deploy","payload":{"n":1}}`).status(201)
 	_, message, err := conn.ReadMessage()
-	must(t, err)
+	must.OK(t, err)
 	if !strings.Contains(string(message), "deploy") {
 		t.Errorf("the stream has %s", message)
 	}
 	res, err = s.as(t, true).Get(s.url + "/v1/ws")
-	must(t, err)
+	must.OK(t, err)
 	res.Body.Close()
 	if res.StatusCode != http.StatusUpgradeRequired || res.Header.Get("Upgrade") != "" {
 		t.Errorf("over %s: %d, Upgrade %q", res.Proto, res.StatusCode, res.Header.Get("Upgrade"))
@@ -147,12 +149,12 @@ func TestPlainHTTP(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.OK(t, err)
 	s := startTLS(t, func(c *server.Config) { c.TLS.Redirect, c.TLS.RedirectPort = plain, "8443" })
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer client.CloseIdleConnections()
 	res, err := client.Get(strings.Replace(s.url, "https://", "http://", 1) + "/v1/health")
-	must(t, err)
+	must.OK(t, err)
 	res.Body.Close()
 	if res.StatusCode != 400 {
 		t.Errorf("plain HTTP to TLS: %d", res.StatusCode)
@@ -170,13 +172,13 @@ func TestPlainHTTP(t *testing.T) {
 		{"POST", "attest.example.com", "/v1/attest", "", "", 403},
 	} {
 		req, err := http.NewRequest(tt.method, "http://"+plain.Addr().String()+tt.path, nil)
-		must(t, err)
+		must.OK(t, err)
 		req.Host = tt.host
 		if tt.credential != "" {
 			req.Header.Set("Authorization", tt.credential)
 		}
 		res, err := client.Do(req)
-		must(t, err)
+		must.OK(t, err)
 		res.Body.Close()
 		if res.StatusCode != tt.status || res.Header.Get("Location") != tt.location {
 			t.Errorf("%+v: %d %s", tt, res.StatusCode, res.Header.Get("Location"))
@@ -229,7 +231,7 @@ func TestCertificateIsReloadedUnderLoad(t *testing.T) {
 	s.install(t, next)
 	for !shown(next) && t.Context().Err() == nil {
 	}
-	must(t, os.WriteFile(s.key, []byte("no key"), 0o600))
+	must.OK(t, os.WriteFile(s.key, []byte("no key"), 0o600))
 	for s.log.says("was not taken into use") == 0 && t.Context().Err() == nil {
 		shown(next)
 	}
@@ -258,12 +260,12 @@ func TestHandshakesHaveSeats(t *testing.T) {
 	var silent []net.Conn
 	for range 3 {
 		conn, err := net.Dial("tcp", address)
-		must(t, err)
+		must.OK(t, err)
 		defer conn.Close()
 		silent = append(silent, conn)
 	}
 	conn, err := net.Dial("tcp", address)
-	must(t, err)
+	must.OK(t, err)
 	defer conn.Close()
 	if n, err := conn.Read(make([]byte, 100)); n > 0 || err == nil {
 		t.Error("a connection beyond the budget is answered")

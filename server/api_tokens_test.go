@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/google/uuid"
 
 	"attestd/store/storetest"
@@ -36,7 +38,7 @@ func readPEM(t testing.TB, text string) ed25519.PublicKey {
 		t.Fatalf("not one PEM block: %q", text)
 	}
 	key, err := x509.ParsePKIXPublicKey(block.Bytes)
-	must(t, err)
+	must.OK(t, err)
 	return key.(ed25519.PublicKey)
 }
 
@@ -47,15 +49,15 @@ func (c caller) privateKey(t testing.TB) ed25519.PrivateKey {
 	defer file.Close()
 	var seed []byte
 	var place string
-	must(t, file.QueryRow(`SELECT seed, replace('company_key ' || company || ' ' || generation, ' ', '`+"\n"+`')
+	must.OK(t, file.QueryRow(`SELECT seed, replace('company_key ' || company || ' ' || generation, ' ', '`+"\n"+`')
 		FROM company_key WHERE ended_at IS NULL AND company = (SELECT id FROM company WHERE company_id = '`+c.id+`')`).Scan(&seed, &place))
 	if master() != nil {
 		var salt string
-		must(t, file.QueryRow(`SELECT value FROM setting WHERE name = 'seal_salt'`).Scan(&salt))
+		must.OK(t, file.QueryRow(`SELECT value FROM setting WHERE name = 'seal_salt'`).Scan(&salt))
 		raw, err := hex.DecodeString(salt)
-		must(t, err)
+		must.OK(t, err)
 		seed, err = master().Key(raw).Open(seed, place)
-		must(t, err)
+		must.OK(t, err)
 	}
 	return ed25519.NewKeyFromSeed(seed)
 }
@@ -73,14 +75,14 @@ func open(t testing.TB, token string, key ed25519.PublicKey) (header, claims map
 		t.Fatalf("a token of %d parts", len(part))
 	}
 	signature, err := b64.DecodeString(part[2])
-	must(t, err)
+	must.OK(t, err)
 	if !ed25519.Verify(key, []byte(part[0]+"."+part[1]), signature) {
 		t.Fatal("the signature of a token is wrong")
 	}
 	for i, v := range []*map[string]any{&header, &claims} {
 		raw, err := b64.DecodeString(part[i])
-		must(t, err)
-		must(t, json.Unmarshal(raw, v))
+		must.OK(t, err)
+		must.OK(t, json.Unmarshal(raw, v))
 	}
 	return header, claims
 }
@@ -89,9 +91,9 @@ func open(t testing.TB, token string, key ed25519.PublicKey) (header, claims map
 func mint(t testing.TB, key ed25519.PrivateKey, header, claims any) string {
 	t.Helper()
 	h, err := json.Marshal(header)
-	must(t, err)
+	must.OK(t, err)
 	c, err := json.Marshal(claims)
-	must(t, err)
+	must.OK(t, err)
 	return signRaw(key, string(h), string(c))
 }
 
@@ -156,11 +158,11 @@ func same(t testing.TB, what string, got, want any) {
 	shape, isShape := want.(string)
 	if !isShape {
 		raw, err := json.Marshal(want)
-		must(t, err)
+		must.OK(t, err)
 		shape = string(raw)
 	}
 	raw, err := json.Marshal(got)
-	must(t, err)
+	must.OK(t, err)
 	if err := like(t, shape, raw); err != nil {
 		t.Errorf("%s: %v\n%s", what, err, raw)
 	}
@@ -169,6 +171,6 @@ func same(t testing.TB, what string, got, want any) {
 func otherKey(t testing.TB) ed25519.PrivateKey {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
+	must.OK(t, err)
 	return key
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -63,7 +65,7 @@ func traced(t testing.TB, url string) func(*server.Config) {
 	tracer, err := trace.Start(t.Context(), trace.Config{Service: "attestd", Version: "1", Log: slog.New(slog.DiscardHandler),
 		Collector: trace.Collector{URL: url + "/v1/traces", Headers: map[string]string{"Authorization": "Bearer of-the-collector"},
 			Timeout: 10 * time.Second, Gzip: true}})
-	must(t, err)
+	must.OK(t, err)
 	return func(c *server.Config) { c.Traces = tracer }
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/cred"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -31,9 +33,9 @@ func (s *service) forgets(t *testing.T, why string) {
 func acceptWitness(t *testing.T, path string) []store.Behind {
 	t.Helper()
 	schema, err := os.ReadFile("../schema.sql")
-	must(t, err)
+	must.OK(t, err)
 	accepted, err := admin.AcceptRollback(t.Context(), path, string(schema), admin.AcceptOptions{Heads: storetest.Heads(path), Reason: "a test", Master: master()})
-	must(t, err)
+	must.OK(t, err)
 	return accepted
 }
 
@@ -81,7 +83,7 @@ func TestWitnessThatForgetsWhileItServes(t *testing.T) {
 	l := newWatchedLog(t, "leaf", 20)
 	s.anyone().do(t, addCheckpoint, l.request(t, 0, 9)).status(200)
 	db := storetest.Stranger(t, s.path, "DROP TRIGGER witness_log_only_grows", "UPDATE witness_log SET size = 5")
-	must(t, db.Close())
+	must.OK(t, db.Close())
 	s.forgets(t, "log log.example/watched was cosigned at size 9 with log root ")
 }
 
@@ -114,13 +116,13 @@ func TestWitnessWithoutItsHeadFile(t *testing.T) {
 	t.Parallel()
 	path, l := storetest.New(t), newWatchedLog(t, "leaf", 20)
 	heads := storetest.Heads(path)
-	must(t, os.Mkdir(heads+".new", 0o700)) // the head file is created under this name
+	must.OK(t, os.Mkdir(heads+".new", 0o700)) // the head file is created under this name
 	s := startOn(t, path, cred.Domain{}, cosigning(t, watchedLine()))
 	s.anyone().do(t, addCheckpoint, l.request(t, 0, 5)).gets(503, `{"error":"…","code":"NOT_DONE","requestId":"…"}`)
-	must(t, os.Remove(heads+".new"))
+	must.OK(t, os.Remove(heads+".new"))
 	s.anyone().do(t, addCheckpoint, l.request(t, 5, 5)).status(200)
 	s.stop()
-	must(t, storetest.Stranger(t, path, "DROP TRIGGER witness_log_no_delete", "DELETE FROM witness_log").Close())
+	must.OK(t, storetest.Stranger(t, path, "DROP TRIGGER witness_log_no_delete", "DELETE FROM witness_log").Close())
 	s = startOn(t, path, cred.Domain{}, cosigning(t, watchedLine()))
 	s.forgets(t, "log of the origin with SHA-256 ")
 }

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
 	"attestd/crypto/cred"
@@ -129,7 +131,7 @@ func (l *liar) any() bool {
 func (l *liar) asking(t testing.TB) func(*server.Config) {
 	t.Helper()
 	client, err := witness.NewClient(l.URL, liarVKey())
-	must(t, err)
+	must.OK(t, err)
 	return func(cfg *server.Config) {
 		cfg.Witnesses, cfg.PublishEvery = []*witness.Client{client}, time.Millisecond
 	}
@@ -172,9 +174,9 @@ func (twoCompanies) published(t testing.TB, who caller, l logged) string {
 func sign(t testing.TB, s *service, tree tlog.Tree) string {
 	t.Helper()
 	acme, err := s.store.Companies.Get(t.Context(), "acme")
-	must(t, err)
+	must.OK(t, err)
 	signed, err := acme.SignCheckpoint(acme.Actions, tree)
-	must(t, err)
+	must.OK(t, err)
 	return string(signed)
 }
 
@@ -220,20 +222,20 @@ func TestFalseWitnessClaimsStopNothing(t *testing.T) {
 	_, ofPrefix, _ := strings.Cut(base.prefix, "\n\n")
 	forged := strings.Replace(signature, signature[len(signature)-12:len(signature)-8], "AAAA", 1)
 	size, err := tlog.ParseCheckpoint(text + "\n")
-	must(t, err)
+	must.OK(t, err)
 	stranger, err := size.Sign(watchedKey)
-	must(t, err)
+	must.OK(t, err)
 	byItself, err := size.Cosign("liar.example", liarKey, time.Now())
-	must(t, err)
+	must.OK(t, err)
 	replayed := func(asked tlog.Checkpoint, _ []byte) string {
 		asked.Tree = tlog.Tree{Size: 1, Root: tlog.Hash{1}}
 		c, err := asked.Cosign("liar.example", liarKey, time.Now())
-		must(t, err)
+		must.OK(t, err)
 		return c.Line
 	}
 	byStranger := func(asked tlog.Checkpoint, _ []byte) string {
 		c, err := asked.Cosign("liar.example", watchedKey, time.Now())
-		must(t, err)
+		must.OK(t, err)
 		return c.Line
 	}
 	echoed := func(_ tlog.Checkpoint, signed []byte) string { return string(signed) }
@@ -351,11 +353,11 @@ func TestWitnessProofHaltsOneCompany(t *testing.T) {
 	base := newTwoCompanies(t)
 	text, signature, _ := strings.Cut(base.fork, "\n\n")
 	checkpoint, err := tlog.ParseCheckpoint(text + "\n")
-	must(t, err)
+	must.OK(t, err)
 	cosignature, err := checkpoint.Cosign("liar.example", liarKey, time.Now())
-	must(t, err)
+	must.OK(t, err)
 	stranger, err := checkpoint.Sign(watchedKey)
-	must(t, err)
+	must.OK(t, err)
 	_, byStranger, _ := strings.Cut(string(stranger), "\n\n")
 	for _, test := range []struct {
 		name   string
@@ -458,7 +460,7 @@ func TestWitnessProvesARewrittenHistory(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	schema, err := os.ReadFile("../schema.sql")
-	must(t, err)
+	must.OK(t, err)
 	acme, log, w := watchedCompany(t)
 	globex := acme.service.company(t, "globex")
 	acme.agent(t, "bot")
@@ -470,8 +472,8 @@ func TestWitnessProvesARewrittenHistory(t *testing.T) {
 	_, err = rewrite.Record(t.Context(), acme.path, string(schema), store.Options{Master: master()}, "acme", store.Actions, 2, func(payload []byte) []byte {
 		return bytes.Replace(payload, []byte(`"n":2`), []byte(`"n":9`), 1)
 	})
-	must(t, err)
-	must(t, os.Remove(storetest.Heads(acme.path)))
+	must.OK(t, err)
+	must.OK(t, os.Remove(storetest.Heads(acme.path)))
 	again := startOn(t, acme.path, cred.Domain{}, asking(t, w))
 	eventually(t, "the company is halted", func() bool { return again.anyone().do(t, "GET /readyz", "").str("status") == "degraded" })
 	globex.on(again).attestMany(t, 1)
@@ -484,7 +486,7 @@ func TestWitnessProvesARewrittenHistory(t *testing.T) {
 	alone.stop()
 	accept := func() []store.Behind {
 		accepted, err := admin.AcceptRollback(t.Context(), acme.path, string(schema), admin.AcceptOptions{Heads: storetest.Heads(acme.path), Reason: "a test", Master: master()})
-		must(t, err)
+		must.OK(t, err)
 		return accepted
 	}
 	if accepted := accept(); len(accepted) != 1 || accepted[0].Kept.Witness != w.vkey(t).String() || !strings.Contains(accepted[0].Why, "was signed by a witness at size 5 with log root ") {
@@ -509,7 +511,7 @@ func TestKeptCheckpointsAreCompared(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	schema, err := os.ReadFile("../schema.sql")
-	must(t, err)
+	must.OK(t, err)
 	for table, again := range map[string]string{
 		"checkpoint":  `INSERT INTO checkpoint (log_id, size, note) SELECT ?, 5, ?`,
 		"cosignature": `INSERT INTO cosignature (log_id, witness, size, note, line) SELECT ?1, 'liar.example+00000000+AAAA', 5, ?2, 'line'`,
@@ -527,15 +529,15 @@ func TestKeptCheckpointsAreCompared(t *testing.T) {
 				_, err := rewrite.Record(t.Context(), s.path, string(schema), store.Options{Master: master()}, "acme", store.Actions, 2, func(payload []byte) []byte {
 					return bytes.Replace(payload, []byte(`"n":2`), []byte(`"n":9`), 1)
 				})
-				must(t, err)
-				must(t, os.Remove(storetest.Heads(s.path)))
+				must.OK(t, err)
+				must.OK(t, os.Remove(storetest.Heads(s.path)))
 				grown := startOn(t, s.path, cred.Domain{})
 				acme.on(grown).attestMany(t, more)
 				grown.stop()
 				db := storetest.Stranger(t, s.path)
 				_, err = db.Exec(again, log.LogID, published)
-				must(t, err)
-				must(t, db.Close())
+				must.OK(t, err)
+				must.OK(t, db.Close())
 
 				s = startOn(t, s.path, cred.Domain{})
 				eventually(t, "the company is halted", func() bool { return s.anyone().do(t, "GET /readyz", "").str("status") == "degraded" })

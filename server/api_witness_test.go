@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"filippo.io/torchwood"
 	"golang.org/x/mod/sumdb/note"
 	modtlog "golang.org/x/mod/sumdb/tlog"
@@ -44,7 +46,7 @@ func newWatchedLog(t testing.TB, name string, size int64) (l watchedLog) {
 	t.Helper()
 	for i := range size {
 		stored, err := modtlog.StoredHashes(i, []byte(name+strconv.FormatInt(i, 10)), l)
-		must(t, err)
+		must.OK(t, err)
 		l = append(l, stored...)
 	}
 	return l
@@ -61,9 +63,9 @@ func (l watchedLog) ReadHashes(indexes []int64) ([]tlog.Hash, error) {
 func (l watchedLog) checkpoint(t testing.TB, size int64) string {
 	t.Helper()
 	root, err := modtlog.TreeHash(size, l)
-	must(t, err)
+	must.OK(t, err)
 	signed, err := tlog.Checkpoint{Origin: watchedOrigin, Tree: tlog.Tree{Size: size, Root: root}}.Sign(watchedKey)
-	must(t, err)
+	must.OK(t, err)
 	return string(signed)
 }
 
@@ -74,7 +76,7 @@ func (l watchedLog) request(t testing.TB, from, to int64) string {
 	if from > 0 && from < to {
 		var err error
 		r.Proof, err = modtlog.ProveTree(to, from, l)
-		must(t, err)
+		must.OK(t, err)
 	}
 	return string(r.Format())
 }
@@ -82,16 +84,16 @@ func (l watchedLog) request(t testing.TB, from, to int64) string {
 // cosigning makes a server a witness of the logs that policy lines name.
 func cosigning(t testing.TB, lines ...string) func(*server.Config) {
 	logs, err := tlog.ParseLogs([]byte(strings.Join(lines, "\n") + "\n"))
-	must(t, err)
+	must.OK(t, err)
 	return func(cfg *server.Config) {
 		name, private, err := cfg.Store.Cosigner.Key(t.Context(), "witness.example", time.Now())
 		if errors.Is(err, store.ErrRolledBack) { // as attestd serve does it
 			cfg.CosignerStopped = err
 			return
 		}
-		must(t, err)
+		must.OK(t, err)
 		cfg.Cosigner, err = witness.NewCosigner(name, private, logs, cfg.Store.Cosigner.Logs())
-		must(t, err)
+		must.OK(t, err)
 	}
 }
 
@@ -105,7 +107,7 @@ const addCheckpoint = "POST /v1/witness/add-checkpoint"
 func (s *service) vkey(t testing.TB) tlog.VKey {
 	t.Helper()
 	key, err := tlog.ParseVKey(s.anyone().do(t, "GET /v1/witness", "").status(200).str("vkey"))
-	must(t, err)
+	must.OK(t, err)
 	return key
 }
 
@@ -127,7 +129,7 @@ func TestWitness(t *testing.T) {
 	}
 	cosigned := who.do(t, addCheckpoint, l.request(t, 0, 5)).status(200).sets("Content-Type: text/plain; charset=utf-8")
 	unknown, err := tlog.Checkpoint{Origin: "unknown.example", Tree: tlog.Tree{Size: 1}}.Sign(watchedKey)
-	must(t, err)
+	must.OK(t, err)
 	for _, row := range []struct {
 		body   string
 		status int
@@ -154,7 +156,7 @@ func TestWitness(t *testing.T) {
 		t.Errorf("shown is %q", shown.raw)
 	}
 	checkpoint, err := tlog.ParseCheckpoint(l.checkpoint(t, 5)[:strings.Index(l.checkpoint(t, 5), "\n\n")+1])
-	must(t, err)
+	must.OK(t, err)
 	if list, err := checkpoint.ParseCosignatures(cosigned.raw, key); err != nil || len(list) != 1 || time.Since(time.Unix(list[0].Time, 0)).Abs() > time.Minute {
 		t.Errorf("cosigned: %+v, %v", list, err)
 	}
@@ -181,7 +183,7 @@ func TestWitnessCosignsExtensionLines(t *testing.T) {
 		t.Errorf("shown is %q", shown.raw)
 	}
 	verifier, err := torchwood.NewCosignatureVerifier(key.String())
-	must(t, err)
+	must.OK(t, err)
 	if _, err := note.Open([]byte(signed+string(cosigned.raw)), note.VerifierList(verifier)); err != nil {
 		t.Errorf("the cosignature does not cover the text: %v", err)
 	}
@@ -262,7 +264,7 @@ func watchedCompany(t *testing.T) (acme caller, log logged, w *service) {
 // asking makes a server ask a witness.
 func asking(t testing.TB, w *service) func(*server.Config) {
 	client, err := witness.NewClient(w.url+"/v1/witness", w.vkey(t))
-	must(t, err)
+	must.OK(t, err)
 	return func(cfg *server.Config) {
 		cfg.Witnesses, cfg.PublishEvery = []*witness.Client{client}, time.Millisecond
 	}
@@ -287,7 +289,7 @@ func TestServersWatchEachOther(t *testing.T) {
 	t.Parallel()
 	acme, log, w := watchedCompany(t)
 	policy, err := tlog.ParsePolicy([]byte("log " + log.VKeys[0] + "\nwitness w " + w.vkey(t).String() + "\nquorum w\n"))
-	must(t, err)
+	must.OK(t, err)
 	for _, size := range []int64{0, 3, 260} {
 		acme.attestMany(t, int(size-acme.actions(t).Size))
 		eventually(t, fmt.Sprintf("the witness has cosigned size %d, though nobody asked for a checkpoint", size), func() bool {
@@ -302,7 +304,7 @@ func TestServersWatchEachOther(t *testing.T) {
 		})
 	}
 	proof, err := tlog.ParseProof(acme.do(t, "GET /v1/log/"+log.LogID+"/proof/7", "").status(200).raw)
-	must(t, err)
+	must.OK(t, err)
 	if seen, err := policy.Open(proof.Checkpoint); err != nil || !seen.Quorum {
 		t.Errorf("the checkpoint of a proof: %+v, %v", seen, err)
 	}
@@ -315,10 +317,10 @@ func TestProofPrefersAWitnessedCheckpoint(t *testing.T) {
 	t.Parallel()
 	acme, log, w := watchedCompany(t)
 	policy, err := tlog.ParsePolicy([]byte("log " + log.VKeys[0] + "\nwitness w " + w.vkey(t).String() + "\nquorum none\n"))
-	must(t, err)
+	must.OK(t, err)
 	open := func(note []byte) tlog.Witnessed {
 		seen, err := policy.Open(note)
-		must(t, err)
+		must.OK(t, err)
 		return seen
 	}
 	checkpoint := "GET /v1/log/" + log.LogID + "/checkpoint"
@@ -332,7 +334,7 @@ func TestProofPrefersAWitnessedCheckpoint(t *testing.T) {
 	for index, cosigned := range map[int]bool{0: true, 4: true, 5: false, 7: false} {
 		r := acme.do(t, fmt.Sprintf("GET /v1/log/%s/proof/%d", log.LogID, index), "").status(200)
 		proof, err := tlog.ParseProof(r.raw)
-		must(t, err)
+		must.OK(t, err)
 		leaf := acme.leaves(t, "actions")[index]
 		if _, err := proof.Check(leaf, policy.Logs[0].Key); err != nil {
 			t.Errorf("the proof of %d: %v", index, err)
@@ -364,7 +366,7 @@ func TestWitnessKnowsThatWeWereRolledBack(t *testing.T) {
 	})
 	acme.stop()
 	storetest.Replace(t, acme.path, older)
-	must(t, os.Remove(storetest.Heads(acme.path))) // which knows it, too
+	must.OK(t, os.Remove(storetest.Heads(acme.path))) // which knows it, too
 
 	acme.service = startOn(t, acme.path, cred.Domain{}, asking(t, w))
 	eventually(t, "nothing of the company is written", func() bool { return acme.do(t, "GET /readyz", "").str("status") == "degraded" })
@@ -389,7 +391,7 @@ func TestWitnessKnowsThatWeWereRolledBack(t *testing.T) {
 	acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"build","payload":1}`).status(503)
 	acme.stop()
 	schema, err := os.ReadFile("../schema.sql")
-	must(t, err)
+	must.OK(t, err)
 	lost, err := admin.AcceptRollback(t.Context(), acme.path, string(schema), admin.AcceptOptions{Heads: storetest.Heads(acme.path), Reason: "a test", Master: master()})
 	if err != nil || len(lost) == 0 || !strings.Contains(lost[0].Why, "was signed by a witness at size 5, and is at size 2") {
 		t.Fatalf("accepted %+v, %v", lost, err)
@@ -444,7 +446,7 @@ func TestWitnessThatCannotBeReached(t *testing.T) {
 	key := w.vkey(t)
 	down.Store(true)
 	client, err := witness.NewClient(behind.URL+"/v1/witness", key)
-	must(t, err)
+	must.OK(t, err)
 	s := start(t, func(cfg *server.Config) {
 		cfg.Witnesses, cfg.PublishEvery = []*witness.Client{client}, time.Millisecond
 	})

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/cred"
 	"attestd/crypto/seal"
 	"attestd/server"
@@ -68,7 +70,7 @@ func start(t testing.TB, change ...func(*server.Config)) *service {
 func startOn(t testing.TB, path string, domain cred.Domain, change ...func(*server.Config)) *service {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.OK(t, err)
 	return startBehind(t, ln, nil, path, domain, change...)
 }
 
@@ -77,11 +79,11 @@ func startOn(t testing.TB, path string, domain cred.Domain, change ...func(*serv
 func startBehind(t testing.TB, ln net.Listener, dial func(ctx context.Context, network, address string) (net.Conn, error), path string, domain cred.Domain, change ...func(*server.Config)) *service {
 	t.Helper()
 	_, err := document()
-	must(t, err)
+	must.OK(t, err)
 	schema, err := os.ReadFile("../schema.sql")
-	must(t, err)
+	must.OK(t, err)
 	db, err := store.Open(t.Context(), path, string(schema), store.Options{Domain: domain, Master: master(), Heads: storetest.Heads(path)})
-	must(t, err)
+	must.OK(t, err)
 	log := &journal{}
 	cfg := server.Config{
 		Store:           db,
@@ -167,13 +169,6 @@ var serving = struct {
 	on      map[string]map[*server.Config]bool
 }{on: map[string]map[*server.Config]bool{}}
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // caller is a client of a service: a company with its credential, or an unauthenticated client.
 type caller struct {
 	*service
@@ -212,12 +207,12 @@ func (c caller) do(t testing.TB, call, body string, headers ...string) *reply {
 	t.Helper()
 	req := c.request(t, call, body, headers...)
 	res, err := c.client.Do(req)
-	must(t, err)
+	must.OK(t, err)
 	defer res.Body.Close()
 	var raw []byte
 	if res.StatusCode != http.StatusSwitchingProtocols {
 		raw, err = io.ReadAll(res.Body)
-		must(t, err)
+		must.OK(t, err)
 	}
 	return c.reply(t, req, res.StatusCode, res.Header, raw)
 }
@@ -226,7 +221,7 @@ func (c caller) request(t testing.TB, call, body string, headers ...string) *htt
 	t.Helper()
 	method, path, _ := strings.Cut(call, " ")
 	req, err := http.NewRequestWithContext(t.Context(), method, c.url+path, strings.NewReader(body))
-	must(t, err)
+	must.OK(t, err)
 	if c.credential != "" {
 		req.Header.Set("Authorization", "Bearer "+c.credential)
 	}

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/local"
@@ -42,15 +44,15 @@ func expressions(t testing.TB) (list []string) {
 		}
 	}
 	text, err := os.ReadFile(monitoring + "/grafana.json")
-	must(t, err)
-	must(t, json.Unmarshal(text, &dashboard))
+	must.OK(t, err)
+	must.OK(t, json.Unmarshal(text, &dashboard))
 	for _, p := range dashboard.Panels {
 		for _, target := range p.Targets {
 			list = append(list, target.Expr)
 		}
 	}
 	rules, err := os.ReadFile(monitoring + "/alerts.yaml")
-	must(t, err)
+	must.OK(t, err)
 	for line := range strings.Lines(string(rules)) {
 		if _, expr, is := strings.Cut(line, "expr: "); is {
 			list = append(list, expr)
@@ -73,7 +75,7 @@ func scraped(t *testing.T) map[string]string {
 		c.Backups = &backups.Schedule{To: folder, Every: time.Hour, Log: c.Log,
 			Newest: func(context.Context) (time.Time, error) { return time.Now(), nil }}
 		c.Local = &local.Server{Operations: local.Operations{Store: c.Store}, Log: c.Log}
-		must(t, c.Local.Listen(filepath.Join(folder, "attestd.db")))
+		must.OK(t, c.Local.Listen(filepath.Join(folder, "attestd.db")))
 	})
 	s.company(t, "acme").attestMany(t, 1)
 	var series map[string]string
@@ -103,7 +105,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		}
 	}
 	page, err := os.ReadFile("../docs/operate/monitoring.md")
-	must(t, err)
+	must.OK(t, err)
 	documented := map[string]bool{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `(attestd_[a-z_]+)`").FindAllStringSubmatch(string(page), -1) {
 		documented[row[1]] = true
@@ -134,11 +136,11 @@ func TestPrometheusLoadsRulesAndDashboard(t *testing.T) {
 	for i, expr := range expressions(t) {
 		expr = strings.NewReplacer("$__rate_interval", "5m", "$instance", ".*").Replace(strings.TrimSpace(expr))
 		quoted, err := json.Marshal(expr)
-		must(t, err)
+		must.OK(t, err)
 		fmt.Fprintf(&tests, "      - {record: 'attestd:expression:%d', expr: %s}\n", i, quoted)
 	}
 	file := filepath.Join(t.TempDir(), "expressions.yaml")
-	must(t, os.WriteFile(file, []byte("groups:\n  - name: expressions\n    rules:\n"+tests.String()), 0o600))
+	must.OK(t, os.WriteFile(file, []byte("groups:\n  - name: expressions\n    rules:\n"+tests.String()), 0o600))
 	if out, err := exec.Command(testenv.Path(t, "promtool"), "check", "rules", file).CombinedOutput(); err != nil {
 		t.Errorf("an expression: %v\n%s", err, out)
 	}
@@ -154,22 +156,22 @@ func watchedByPrometheus(t *testing.T) {
 	s.company(t, "acme").attestMany(t, 1)
 	folder := t.TempDir()
 	config, err := os.ReadFile(monitoring + "/prometheus.yaml")
-	must(t, err)
+	must.OK(t, err)
 	rules, err := filepath.Abs(monitoring + "/alerts.yaml")
-	must(t, err)
+	must.OK(t, err)
 	host := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/metrics")
 	text := strings.NewReplacer("127.0.0.1:9464", host, "alerts.yaml", rules, "scrape_interval: 15s",
 		"scrape_interval: 1s\n  evaluation_interval: 1s").Replace(string(config))
-	must(t, os.WriteFile(filepath.Join(folder, "prometheus.yaml"), []byte(text), 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(folder, "prometheus.yaml"), []byte(text), 0o600))
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.OK(t, err)
 	address := free.Addr().String()
-	must(t, free.Close())
+	must.OK(t, free.Close())
 	cmd := exec.Command(testenv.Path(t, "prometheus"), "--config.file="+filepath.Join(folder, "prometheus.yaml"),
 		"--storage.tsdb.path="+filepath.Join(folder, "data"), "--web.listen-address="+address)
 	var log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &log, &log
-	must(t, cmd.Start())
+	must.OK(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

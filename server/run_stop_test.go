@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/gorilla/websocket"
 
 	"attestd/crypto/cred"
@@ -52,7 +54,7 @@ func TestStopWhileAppending(t *testing.T) {
 					return
 				}
 				var record struct{ Hash string }
-				must(t, json.Unmarshal(body, &record))
+				must.OK(t, json.Unmarshal(body, &record))
 				acknowledged <- record.Hash
 				if len(acknowledged) >= before {
 					once.Do(func() { close(enough) })

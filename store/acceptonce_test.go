@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -18,8 +20,8 @@ func TestAcceptedRollbackIsRecordedOnce(t *testing.T) {
 	acceptances := func() (n int64) {
 		t.Helper()
 		db := storetest.Stranger(t, path)
-		must(t, db.QueryRow(`SELECT count(*) FROM record WHERE CAST(payload AS text) LIKE '%rollback.accepted%'`).Scan(&n))
-		must(t, db.Close())
+		must.OK(t, db.QueryRow(`SELECT count(*) FROM record WHERE CAST(payload AS text) LIKE '%rollback.accepted%'`).Scan(&n))
+		must.OK(t, db.Close())
 		return n
 	}
 	before := got(os.ReadFile(storetest.Heads(path)))(t)
@@ -27,7 +29,7 @@ func TestAcceptedRollbackIsRecordedOnce(t *testing.T) {
 	accept(t, path)
 	for range 3 {
 		// This is the head file on disk after the power failure.
-		must(t, os.WriteFile(storetest.Heads(path), before, 0o600))
+		must.OK(t, os.WriteFile(storetest.Heads(path), before, 0o600))
 		if list := accept(t, path); len(list) == 0 {
 			t.Error("nothing was accepted")
 		}
@@ -39,20 +41,20 @@ func TestAcceptedRollbackIsRecordedOnce(t *testing.T) {
 
 	s := kept(t, path)
 	attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), 20)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	newer := storetest.Copy(t, path)
 	s = kept(t, path)
 	attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), 20)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	storetest.Replace(t, path, newer)
 	accept(t, path)
 	if n := acceptances(); n != 2 {
 		t.Errorf("after another rollback the control logs have %d acceptances", n)
 	}
 	s = kept(t, path)
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	if len(s.Rollback.Behind()) != 0 {
 		t.Errorf("behind: %+v", s.Rollback.Behind())
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 }

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
@@ -25,7 +27,7 @@ func sample(t *testing.T) (path string, acme *store.Company) {
 	zoo, _ := company(t, s, "zoo")
 	attest(t, s, acme, 300)
 	attest(t, s, zoo, 5)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	return path, acme
 }
 
@@ -39,7 +41,7 @@ func tampered(t *testing.T) string {
 	t.Helper()
 	path, _ := sample(t)
 	db := other(t, path, append(unguarded, "UPDATE record SET payload = '{}' WHERE id = (2 << 40) + 3", "PRAGMA wal_checkpoint(TRUNCATE)")...)
-	must(t, db.Close())
+	must.OK(t, db.Close())
 	return path
 }
 
@@ -50,12 +52,12 @@ func TestBackupAndRestore(t *testing.T) {
 	path, acme := sample(t)
 	var records int64 // the sum over all logs
 	db := other(t, path)
-	must(t, db.QueryRow("SELECT count(*) FROM record").Scan(&records))
-	must(t, db.Close())
+	must.OK(t, db.QueryRow("SELECT count(*) FROM record").Scan(&records))
+	must.OK(t, db.Close())
 	before := got(os.ReadFile(path))(t)
 	out := target(t)
 	stages := map[string][2]int64{}
-	must(t, admin.Backup(ctx, path, out, schema(t), func(stage string, done, total int64) { stages[stage] = [2]int64{done, total} }))
+	must.OK(t, admin.Backup(ctx, path, out, schema(t), func(stage string, done, total int64) { stages[stage] = [2]int64{done, total} }))
 	if !bytes.Equal(got(os.ReadFile(path))(t), before) {
 		t.Error("the backup has changed its source")
 	}
@@ -75,14 +77,14 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 
 	restored := filepath.Join(t.TempDir(), "attestd.db")
-	must(t, restore(t, out, restored, admin.RestoreOptions{}))
+	must.OK(t, restore(t, out, restored, admin.RestoreOptions{}))
 	s := open(t, restored)
 	if n := length(t, s, acme); n != 300 {
 		t.Errorf("length %d", n)
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	attest(t, s, acme, 1) // the restored log can be extended
-	must(t, s.VerifyAll(ctx, "acme", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "acme", 2, nil, nil))
 }
 
 func TestBackupOfALiveDatabase(t *testing.T) {
@@ -113,17 +115,17 @@ func TestBackupOfALiveDatabase(t *testing.T) {
 	}
 	<-appending
 	out := target(t)
-	must(t, admin.Backup(ctx, path, out, schema(t), nil))
+	must.OK(t, admin.Backup(ctx, path, out, schema(t), nil))
 	close(end)
 	wg.Wait()
 	copied, err := store.OpenReadOnly(ctx, out)
-	must(t, err)
+	must.OK(t, err)
 	defer copied.Close()
 	if n := length(t, copied, c); n < 51 {
 		t.Errorf("the copy has %d records", n)
 	}
-	must(t, copied.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, copied.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 func TestBackupRefuses(t *testing.T) {
@@ -132,7 +134,7 @@ func TestBackupRefuses(t *testing.T) {
 	t.Parallel()
 	path, _ := sample(t)
 	text := target(t)
-	must(t, os.WriteFile(text, []byte("dear diary"), 0o600))
+	must.OK(t, os.WriteFile(text, []byte("dear diary"), 0o600))
 	for name, out := range map[string]string{"a file": text, "itself": path, "a directory": t.TempDir()} {
 		if err := admin.Backup(ctx, path, out, schema(t), nil); !errors.Is(err, store.ErrRefused) {
 			t.Errorf("over %s: %v", name, err)
@@ -171,11 +173,11 @@ func TestBackupAndRestoreRequireVerification(t *testing.T) {
 	bad := tampered(t)
 	cut, _ := sample(t)
 	db := other(t, cut, append(unguarded, "DELETE FROM record WHERE id = (1 << 40) + 299", "PRAGMA wal_checkpoint(TRUNCATE)")...)
-	must(t, db.Close())
+	must.OK(t, db.Close())
 	unguardedOnly, _ := sample(t)
-	must(t, other(t, unguardedOnly, "DROP TRIGGER record_no_update", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
+	must.OK(t, other(t, unguardedOnly, "DROP TRIGGER record_no_update", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
 	orphan, _ := sample(t)
-	must(t, other(t, orphan, "PRAGMA foreign_keys = 0", "INSERT INTO agent (company, agent_id, registered_at) VALUES (77, 'a', '')", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
+	must.OK(t, other(t, orphan, "PRAGMA foreign_keys = 0", "INSERT INTO agent (company, agent_id, registered_at) VALUES (77, 'a', '')", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
 	old, acme := sample(t)
 	before := got(os.ReadFile(old))(t)
 
@@ -217,7 +219,7 @@ func TestBackupAndRestoreRequireVerification(t *testing.T) {
 func TestVerifyAllGoesOnAfterAFailure(t *testing.T) {
 	t.Parallel()
 	s, err := store.OpenReadOnly(ctx, tampered(t))
-	must(t, err)
+	must.OK(t, err)
 	defer s.Close()
 	verdicts := map[string]bool{}
 	err = s.VerifyAll(ctx, "", 2, func(v store.ChainVerdict) { verdicts[v.Title()] = v.Valid }, nil)
@@ -227,7 +229,7 @@ func TestVerifyAllGoesOnAfterAFailure(t *testing.T) {
 	if len(verdicts) != 5 || !verdicts["log of the companies"] || !verdicts["acme"] || !verdicts["acme (control)"] || verdicts["zoo"] || !verdicts["zoo (control)"] {
 		t.Errorf("verdicts: %v", verdicts)
 	}
-	must(t, s.VerifyAll(ctx, "acme", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "acme", 2, nil, nil))
 	if err := s.VerifyAll(ctx, "nobody", 2, nil, nil); !errors.Is(err, store.ErrNotFound) {
 		t.Error(err)
 	}
@@ -246,16 +248,16 @@ func TestRestoreOverADatabase(t *testing.T) {
 	if err := restore(t, in, path, admin.RestoreOptions{Force: true}); !errors.Is(err, store.ErrInUse) {
 		t.Errorf("over a served one: %v", err)
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 
 	stranger := other(t, path)
-	must(t, stranger.QueryRow("SELECT 1 FROM company").Scan(new(int)))
+	must.OK(t, stranger.QueryRow("SELECT 1 FROM company").Scan(new(int)))
 	if err := restore(t, in, path, accepted); !errors.Is(err, store.ErrInUse) {
 		t.Errorf("under a reader: %v", err)
 	}
-	must(t, stranger.Close())
+	must.OK(t, stranger.Close())
 
-	must(t, restore(t, in, path, accepted))
+	must.OK(t, restore(t, in, path, accepted))
 	s = open(t, path)
 	if _, err := s.Companies.Get(ctx, "old"); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("what was there before: %v", err)
@@ -276,21 +278,21 @@ func TestRestoreOverAKilledServersFiles(t *testing.T) {
 	c, _ := company(t, s, "old")
 	attest(t, s, c, 20)
 	killed := asKilled(t, path)
-	must(t, restore(t, in, killed, accepted))
+	must.OK(t, restore(t, in, killed, accepted))
 	s = open(t, killed)
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	if n := length(t, s, acme); n != 300 {
 		t.Errorf("length %d", n)
 	}
 
 	// The same holds if the database was removed and only the write-ahead log is left.
 	orphan := filepath.Join(t.TempDir(), "attestd.db")
-	must(t, os.WriteFile(orphan+"-wal", got(os.ReadFile(path+"-wal"))(t), 0o600))
+	must.OK(t, os.WriteFile(orphan+"-wal", got(os.ReadFile(path+"-wal"))(t), 0o600))
 	if err := restore(t, in, orphan, admin.RestoreOptions{}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("beside a log: %v", err)
 	}
-	must(t, restore(t, in, orphan, accepted))
-	must(t, open(t, orphan).VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, restore(t, in, orphan, accepted))
+	must.OK(t, open(t, orphan).VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // A restore replaces a database that cannot be opened any more, and leaves files of other programs
@@ -301,14 +303,14 @@ func TestRestoreOverDamage(t *testing.T) {
 	t.Parallel()
 	in, acme := sample(t)
 	damaged, _ := sample(t)
-	must(t, os.WriteFile(damaged, scribble(got(os.ReadFile(damaged))(t), 100, 9000), 0o600))
-	must(t, os.WriteFile(damaged+"-wal", []byte("remains"), 0o600))
-	must(t, restore(t, in, damaged, accepted))
+	must.OK(t, os.WriteFile(damaged, scribble(got(os.ReadFile(damaged))(t), 100, 9000), 0o600))
+	must.OK(t, os.WriteFile(damaged+"-wal", []byte("remains"), 0o600))
+	must.OK(t, restore(t, in, damaged, accepted))
 	if n := length(t, open(t, damaged), acme); n != 300 {
 		t.Errorf("length %d", n)
 	}
 	foreign := target(t)
-	must(t, os.WriteFile(foreign, []byte("dear diary"), 0o600))
+	must.OK(t, os.WriteFile(foreign, []byte("dear diary"), 0o600))
 	for _, force := range []bool{false, true} {
 		if err := restore(t, in, foreign, admin.RestoreOptions{Force: force}); !errors.Is(err, store.ErrForeign) {
 			t.Errorf("over a foreign file: %v", err)
@@ -318,8 +320,8 @@ func TestRestoreOverDamage(t *testing.T) {
 		}
 	}
 	empty := target(t)
-	must(t, os.WriteFile(empty, nil, 0o644))
-	must(t, restore(t, in, empty, admin.RestoreOptions{}))
+	must.OK(t, os.WriteFile(empty, nil, 0o644))
+	must.OK(t, restore(t, in, empty, admin.RestoreOptions{}))
 	if n := length(t, open(t, empty), acme); n != 300 {
 		t.Errorf("over an empty file: length %d", n)
 	}
@@ -332,17 +334,17 @@ func TestOpenRollsBack(t *testing.T) {
 	path, acme := sample(t)
 	db := other(t, path, "PRAGMA journal_mode = DELETE", "PRAGMA cache_size = 1")
 	tx, err := db.Begin()
-	must(t, err)
+	must.OK(t, err)
 	for _, statement := range append(unguarded, "UPDATE record SET payload = '{}'") {
 		_, err := tx.Exec(statement)
-		must(t, err)
+		must.OK(t, err)
 	}
 	cut := target(t)
 	for _, suffix := range []string{"", "-journal"} {
-		must(t, os.WriteFile(cut+suffix, got(os.ReadFile(path+suffix))(t), 0o600))
+		must.OK(t, os.WriteFile(cut+suffix, got(os.ReadFile(path+suffix))(t), 0o600))
 	}
-	must(t, tx.Rollback())
+	must.OK(t, tx.Rollback())
 	s := open(t, cut)
-	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
 	attest(t, s, acme, 1)
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/crypto/keys"
 	"attestd/store"
@@ -63,7 +65,7 @@ func BenchmarkRecords(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		for from := int64(0); from < n; from += step {
-			must(b, s.Records(ctx, c.Chain, from, from+step, func(r *chain.Record) error {
+			must.OK(b, s.Records(ctx, c.Chain, from, from+step, func(r *chain.Record) error {
 				bytes += int64(len(r.Payload))
 				rows++
 				return nil
@@ -77,7 +79,7 @@ func BenchmarkRecords(b *testing.B) {
 func BenchmarkHashes(b *testing.B) {
 	s, _ := fresh(b)
 	c, _ := company(b, s, "acme")
-	must(b, s.Extend(typical(c, chain.EmptyHead(), 10_000)))
+	must.OK(b, s.Extend(typical(c, chain.EmptyHead(), 10_000)))
 	for b.Loop() {
 		if _, err := s.Hashes(ctx, c.Chain, 0, 5000, 5256); err != nil {
 			b.Fatal(err)
@@ -201,9 +203,9 @@ func BenchmarkOpen(b *testing.B) {
 	for i := range 1000 {
 		company(b, s, fmt.Sprint("c", i))
 	}
-	must(b, s.Close())
+	must.OK(b, s.Close())
 	for b.Loop() {
-		must(b, open(b, path).Close())
+		must.OK(b, open(b, path).Close())
 	}
 }
 
@@ -218,14 +220,14 @@ func BenchmarkReplay(b *testing.B) {
 	for i := range 64 {
 		group.Go(func() {
 			for n := i; n < passports; n += 64 {
-				must(b, s.Passports.Record(ctx, who, store.Passport{JTI: fmt.Sprintf("%036d", n), AgentID: fmt.Sprintf("agent-%d", n%100),
+				must.OK(b, s.Passports.Record(ctx, who, store.Passport{JTI: fmt.Sprintf("%036d", n), AgentID: fmt.Sprintf("agent-%d", n%100),
 					Scopes: []string{"tool:*", "attest:write"}, IssuedAt: now.Unix() + int64(n/500), ExpiresAt: now.Unix() + 3600}))
 			}
 		})
 	}
 	group.Wait()
 	for b.Loop() {
-		must(b, s.Tables.Check(ctx, c.Chain))
+		must.OK(b, s.Tables.Check(ctx, c.Chain))
 	}
 	b.ReportMetric(float64(passports)*float64(b.N)/b.Elapsed().Seconds(), "records/s")
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -19,14 +21,14 @@ func TestCacheEntriesAreBounded(t *testing.T) { // not in parallel, because it m
 	first, _ := company(t, s, "first")
 	for i := range n {
 		_, _, err := s.Companies.Create(ctx, fmt.Sprint("c", i), metadata, now)
-		must(t, err)
+		must.OK(t, err)
 		_, err = s.Agents.Register(ctx, by(first, now), fmt.Sprint("a", i), metadata, many)
-		must(t, err)
+		must.OK(t, err)
 	}
 	before := heap()
 	for i := range n {
 		got(s.Companies.Get(ctx, fmt.Sprint("c", i)))(t)
-		must(t, s.Agents.Check(ctx, by(first, now), fmt.Sprint("a", i)))
+		must.OK(t, s.Agents.Check(ctx, by(first, now), fmt.Sprint("a", i)))
 	}
 	// a company and an agent have 16 KiB of metadata each
 	if grown := heap() - before; grown > n*6<<10 {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/chain/action"
 	"attestd/store"
@@ -30,7 +32,7 @@ func TestRefusedCalls(t *testing.T) {
 	first := store.NewRefusedCall(name, now)
 	first.State.Add(4, &call)
 	first.Counted = 5
-	must(t, s.Calls.Save(ctx, by(acme, now), []store.RefusedCall{first}, nil))
+	must.OK(t, s.Calls.Save(ctx, by(acme, now), []store.RefusedCall{first}, nil))
 	if err := s.Calls.Save(ctx, by(acme, now), []store.RefusedCall{first}, nil); err == nil {
 		t.Error("a call is there twice")
 	}
@@ -50,7 +52,7 @@ func TestRefusedCalls(t *testing.T) {
 	session := names.Session{AgentID: "bot", Key: "mcp", ID: "s"}
 	finding := []store.DisobeyedCall{{Disobeyed: one.State.Disobeyed(), Call: call, Session: session}}
 	later := now.Add(time.Hour)
-	must(t, s.Calls.Save(ctx, by(acme, later), []store.RefusedCall{one}, finding))
+	must.OK(t, s.Calls.Save(ctx, by(acme, later), []store.RefusedCall{one}, finding))
 	if err := s.Calls.Save(ctx, by(acme, later), []store.RefusedCall{other}, finding); err == nil {
 		t.Error("the same finding is recorded twice")
 	}
@@ -94,10 +96,10 @@ func TestCallsNotLookedAt(t *testing.T) {
 	attest(t, s, acme, 10)
 	behind(1, acme.Chain)
 	behind(100, acme.Chain) // nothing is known
-	must(t, s.Calls.SaveNext(ctx, nil, map[int64]int64{acme.Chain: 4, zoo.Chain: 0}))
+	must.OK(t, s.Calls.SaveNext(ctx, nil, map[int64]int64{acme.Chain: 4, zoo.Chain: 0}))
 	behind(6, acme.Chain)
 	behind(7)
-	must(t, s.Calls.SaveNext(ctx, nil, map[int64]int64{acme.Chain: 10}))
+	must.OK(t, s.Calls.SaveNext(ctx, nil, map[int64]int64{acme.Chain: 10}))
 	behind(1)
 	attest(t, s, zoo, 2)
 	behind(1, zoo.Chain)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/jackc/pgx/v5"
 
 	"attestd/chain"
@@ -46,7 +48,7 @@ func TestReadEndsWithItsContext(t *testing.T) {
 		leaving, leave = context.WithCancel(ctx)
 		err = s.Snapshot(leaving, func(v *store.View) error {
 			_, _, err := v.Tip(leaving, c.Chain)
-			must(t, err)
+			must.OK(t, err)
 			leave()
 			_, _, err = v.Tip(leaving, c.Chain)
 			return err
@@ -77,7 +79,7 @@ func TestCanceledReadIsNotRemembered(t *testing.T) {
 	s := open(t, path)
 	c, key := company(t, s, "acme")
 	_, err := s.Agents.Register(ctx, by(c, now), "bot", nil, many)
-	must(t, err)
+	must.OK(t, err)
 
 	left, leave := context.WithCancel(ctx)
 	leave()
@@ -90,7 +92,7 @@ func TestCanceledReadIsNotRemembered(t *testing.T) {
 		"verify":     func(ctx context.Context) error { return s.VerifyAll(ctx, "", 2, nil, nil) },
 	}
 	for name, read := range reads {
-		must(t, s.Close()) // so that nothing is cached
+		must.OK(t, s.Close()) // so that nothing is cached
 		s = open(t, path)
 		if err := read(left); !isEnd(err) {
 			t.Errorf("%s: %v", name, err)
@@ -111,13 +113,13 @@ func locked(t *testing.T, path, table, statement string) (unlock func(), waiting
 		watch.Close(ctx)
 	})
 	_, err := held.Exec(ctx, "BEGIN; LOCK TABLE "+table+" IN ACCESS EXCLUSIVE MODE")
-	must(t, err)
+	must.OK(t, err)
 	return func() {
 			_, err := held.Exec(ctx, "ROLLBACK")
-			must(t, err)
+			must.OK(t, err)
 		}, func() []int {
 			rows, err := watch.Query(ctx, `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND state = 'active' AND query LIKE $1`, statement+"%")
-			must(t, err)
+			must.OK(t, err)
 			return got(pgx.CollectRows(rows, pgx.RowTo[int]))(t)
 		}
 }
@@ -160,13 +162,13 @@ func TestCanceledReadKeepsConnectionsOfOthers(t *testing.T) {
 	waitFor(t, waiting, readers-1)
 	unlock()
 	for range readers - 1 {
-		must(t, <-reads)
+		must.OK(t, <-reads)
 	}
 	after, cancel, reads, unlock, _ := fill()
 	defer cancel()
 	unlock()
 	for range readers {
-		must(t, <-reads)
+		must.OK(t, <-reads)
 	}
 	if lost := slices.DeleteFunc(before, func(pid int) bool { return slices.Contains(after, pid) }); len(lost) != 1 {
 		t.Errorf("%d connections were lost, not one: %v", len(lost), lost)
@@ -179,7 +181,7 @@ func TestCanceledReadKeepsConnectionsOfOthers(t *testing.T) {
 	for range readers {
 		<-reads
 	}
-	must(t, s.Close()) // even if a connection was lost
+	must.OK(t, s.Close()) // even if a connection was lost
 }
 
 // A call against a limit that all servers share is counted even if its caller leaves meanwhile,
@@ -191,7 +193,7 @@ func TestCanceledCallIsCounted(t *testing.T) {
 	s := open(t, path)
 	account := [32]byte{1}
 	_, err := s.Spend(ctx, account, 3)
-	must(t, err)
+	must.OK(t, err)
 	unlock, waiting := locked(t, path, "budget", "INSERT INTO budget")
 	leaving, leave := context.WithCancel(ctx)
 	spent := make(chan error, 1)
@@ -242,7 +244,7 @@ func TestCloseEndsReconnecting(t *testing.T) {
 		written <- err
 	}()
 	for range 10 { // attempts, with a pause of the store after each
-		must(t, got(broken.Accept())(t).Close())
+		must.OK(t, got(broken.Accept())(t).Close())
 	}
 	var later atomic.Int64
 	go func() { // later attempts fail too
@@ -278,12 +280,12 @@ func TestCloseAfterALostConnection(t *testing.T) {
 		}
 		_, err := admin.Exec(ctx, `SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity
 			WHERE datname = current_database() AND pid <> pg_backend_pid()`)
-		must(t, err)
+		must.OK(t, err)
 		_, _, err = v.Tip(ctx, c.Chain)
 		return err
 	})
 	if !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a read whose connection was lost: %v", err)
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"attestd/internal/must"
+
 	"golang.org/x/sys/unix"
 
 	"attestd/chain"
@@ -56,7 +58,7 @@ func play(t *testing.T, name, path string, environment ...string) string {
 	cmd.Env = append(append(os.Environ(), part+"="+name+":"+path), environment...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
-	must(t, err)
+	must.OK(t, err)
 	return string(out)
 }
 
@@ -163,7 +165,7 @@ func TestFailedSyncGivesUnknownOutcome(t *testing.T) {
 	if n := length(t, s, c); n < 1 || n > 3 {
 		t.Errorf("%d records", n)
 	}
-	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
 	attest(t, s, c, 1)
 }
 
@@ -239,7 +241,7 @@ func TestRotationWithFailedSyncIsAtomic(t *testing.T) {
 	attest(t, s, c, 3)
 	got2(s.Companies.RotateKey(ctx, by(c, now), false))(t)
 	attest(t, s, c, 3)
-	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
 }
 
 // failingWrite appends more than the file-size limit allows, and then less.
@@ -281,7 +283,7 @@ func TestFailedCommitIsOverwritten(t *testing.T) {
 	if n := length(t, s, got(s.Companies.Get(ctx, "acme"))(t)); n != 2 {
 		t.Errorf("%d records", n)
 	}
-	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
 }
 
 // manyWriters imitates a busy service: 64 callers make all kinds of changes, each for its own

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
@@ -29,7 +31,7 @@ func TestClockTenYearsAheadStopsWrites(t *testing.T) {
 	set(in(-40))
 	s := openWith(t, path, o)
 	c, _, err := s.Companies.Create(ctx, "acme", nil, in(-40))
-	must(t, err)
+	must.OK(t, err)
 	append := func(want error) {
 		t.Helper()
 		if _, err := s.Append(ctx, draft(c)); !errors.Is(err, want) {
@@ -48,13 +50,13 @@ func TestClockTenYearsAheadStopsWrites(t *testing.T) {
 	if n := length(t, s, c); n != 1 {
 		t.Errorf("%d records can be read", n)
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 
 	s = openWith(t, path, o) // the newest time is stored in the file
 	append(store.ErrClock)
 	set(in(-25))
 	append(nil)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 
 	set(in(0))
 	s = openWith(t, path, store.RunOptions{Now: o.Now, AcceptClock: true})
@@ -63,7 +65,7 @@ func TestClockTenYearsAheadStopsWrites(t *testing.T) {
 	append(store.ErrClock)
 	set(in(-50))
 	append(nil)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 
 	set(in(9))
 	s = openWith(t, path, o)
@@ -72,5 +74,5 @@ func TestClockTenYearsAheadStopsWrites(t *testing.T) {
 	if len(records) != 5 || records[3].Timestamp != records[2].Timestamp || records[4].Timestamp[:4] != in(9).Format("2006") {
 		t.Errorf("records: %v", records)
 	}
-	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
 }

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/internal/rewrite"
 	"attestd/internal/testenv"
@@ -39,7 +41,7 @@ func deletion(number int) (statements []string) {
 func verdicts(t *testing.T, path string) (failed []string) {
 	t.Helper()
 	s, err := store.OpenReadOnly(ctx, path)
-	must(t, err)
+	must.OK(t, err)
 	defer s.Close()
 	err = s.VerifyAll(ctx, "", 2, func(v store.ChainVerdict) {
 		if !v.Valid {
@@ -60,7 +62,7 @@ func twoCompanies(t *testing.T) string {
 		c, _ := company(t, s, id)
 		attest(t, s, c, 3)
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	return path
 }
 
@@ -73,7 +75,7 @@ func TestRemovedLastCompanyIsDetected(t *testing.T) {
 	if failed := verdicts(t, path); len(failed) > 0 {
 		t.Fatalf("before: %q", failed)
 	}
-	must(t, other(t, path, deletion(2)...).Close())
+	must.OK(t, other(t, path, deletion(2)...).Close())
 	const missing = `table company, row "zoo": is missing, and the log of the companies tells of it`
 	if failed := verdicts(t, path); len(failed) != 1 || failed[0] != "log of the companies at 2: "+missing {
 		t.Errorf("%q", failed)
@@ -111,7 +113,7 @@ func TestCompaniesWithoutTheirLog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			path := twoCompanies(t)
-			must(t, other(t, path, c.statements...).Close())
+			must.OK(t, other(t, path, c.statements...).Close())
 			if failed := verdicts(t, path); !slices.ContainsFunc(failed, func(f string) bool {
 				return strings.HasPrefix(f, "log of the companies at ") && strings.Contains(f, c.want)
 			}) {
@@ -151,7 +153,7 @@ func TestRenamedCompaniesAreDetected(t *testing.T) {
 					}
 				}
 			}
-			must(t, other(t, path, "DROP TRIGGER company_no_update", "UPDATE company SET company_id = 'x' WHERE id = 1",
+			must.OK(t, other(t, path, "DROP TRIGGER company_no_update", "UPDATE company SET company_id = 'x' WHERE id = 1",
 				"UPDATE company SET company_id = '"+names[1]+"' WHERE id = 2", "UPDATE company SET company_id = '"+names[0]+"' WHERE id = 1").Close())
 			number, listed := 2, "zoo"
 			if name == "swapped" {
@@ -173,11 +175,11 @@ func TestHeadFileDetectsRemovedLastCompany(t *testing.T) {
 	path := storetest.New(t)
 	s := kept(t, path)
 	company(t, s, "acme")
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	older := storetest.Copy(t, path)
 	s = kept(t, path)
 	company(t, s, "zoo")
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	storetest.Replace(t, path, older)
 	if failed := verdicts(t, path); len(failed) > 0 {
 		t.Errorf("inside the database: %q", failed)
@@ -197,7 +199,7 @@ func TestHeadFileDetectsRemovedLastCompany(t *testing.T) {
 	fine(t, path)
 	s = kept(t, path)
 	company(t, s, "newcomer")
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // A database from before the log of the companies gets that log at the next start: one record for
@@ -212,21 +214,21 @@ func TestCompaniesBeforeControlLogAreListed(t *testing.T) {
 		}
 		path, companies := written(t, version)
 		s := open(t, path)
-		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 		if _, err := s.Companies.Installation(ctx); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("schema %s: %v", version, err)
 		}
-		must(t, s.Settings.RecordStart(ctx, nil))
-		must(t, s.Settings.RecordStart(ctx, nil))
+		must.OK(t, s.Settings.RecordStart(ctx, nil))
+		must.OK(t, s.Settings.RecordStart(ctx, nil))
 		company(t, s, "newcomer")
 		if n := tipOf(t, s, got(s.Companies.Installation(ctx))(t).Control).Length; n != int64(len(companies))+2 {
 			t.Errorf("schema %s: the log of the companies has %d records", version, n)
 		}
-		must(t, s.Close())
+		must.OK(t, s.Close())
 		if failed := verdicts(t, path); len(failed) > 0 {
 			t.Errorf("schema %s: %q", version, failed)
 		}
-		must(t, other(t, path, deletion(len(companies)+1)...).Close())
+		must.OK(t, other(t, path, deletion(len(companies)+1)...).Close())
 		if failed := verdicts(t, path); len(failed) != 1 || !strings.Contains(failed[0], `row "newcomer": is missing`) {
 			t.Errorf("schema %s: %q", version, failed)
 		}
@@ -243,7 +245,7 @@ func TestRegistrationListsTheCompaniesBeforeIt(t *testing.T) {
 	if n := tipOf(t, s, got(s.Companies.Installation(ctx))(t).Control).Length; n != int64(len(companies))+2 {
 		t.Errorf("the log of the companies has %d records", n)
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // Concurrent registrations on several servers of one PostgreSQL database are all listed, in the
@@ -272,8 +274,8 @@ func TestConcurrentRegistrationsAreListed(t *testing.T) {
 	if n := tipOf(t, first, c.Control).Length; n != int64(len(servers)*each)+1 {
 		t.Errorf("the log of the companies has %d records", n)
 	}
-	must(t, first.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, first.Tables.Check(ctx, db.Installation))
+	must.OK(t, first.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, first.Tables.Check(ctx, db.Installation))
 }
 
 // The installation is not a company: it has no credential, its ID finds nothing and cannot be
@@ -305,13 +307,13 @@ func TestInstallationIsNotACompany(t *testing.T) {
 	}
 	of := got(s.Companies.Installation(ctx))(t)
 	_, next, err := s.Companies.RotateKey(ctx, by(of, now), true)
-	must(t, err)
+	must.OK(t, err)
 	company(t, s, "zoo")
 	if again := got(s.Companies.Installation(ctx))(t); !again.Issuer.Public.Key.Equal(next.Public) {
 		t.Error("its key was not changed")
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, s.Close())
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.Close())
 	if !slices.Equal(slices.Compact(published), []int64{c.Chain}) {
 		t.Errorf("published of chains %v", published)
 	}

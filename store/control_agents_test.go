@@ -3,6 +3,8 @@ package store_test
 import (
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/store"
 )
@@ -23,14 +25,14 @@ func TestChangesOfAgentsAreRecorded(t *testing.T) {
 	registered := func(metadataHash any) change {
 		return did(c, store.AgentRegistered, "agent:bot", details{"agentId": "bot", "registeredAt": chain.FormatTime(now), "metadataHash": metadataHash})
 	}
-	must(t, register("bot", "", many))
+	must.OK(t, register("bot", "", many))
 	k.writes("an agent registered", registered(nil))
-	must(t, register("bot", `{"of":"private words"}`, many))
+	must.OK(t, register("bot", `{"of":"private words"}`, many))
 	k.writes("an agent registered anew", registered(hashOf(`{"of":"private words"}`)))
 	k.refuses("one that must be new", register("bot", "", store.AgentBounds{New: true, Most: 10}), store.ErrExists)
 	k.refuses("one too many", register("other", "", store.AgentBounds{Most: 1}), store.ErrTooMany)
 	for _, jti := range []string{"a", "b"} {
-		must(t, s.Passports.Record(ctx, who, passport(jti, now.Unix())))
+		must.OK(t, s.Passports.Record(ctx, who, passport(jti, now.Unix())))
 	}
 	k.read += 2
 
@@ -40,7 +42,7 @@ func TestChangesOfAgentsAreRecorded(t *testing.T) {
 		_, _, err := s.Agents.Disable(ctx, who, id)
 		return err
 	}
-	must(t, disable("bot"))
+	must.OK(t, disable("bot"))
 	k.writes("an agent disabled", did(c, store.AgentDisabled, "agent:bot", details{"agentId": "bot", "disabledAt": chain.FormatTime(now), "passportsRevoked": 2}))
 	k.refuses("disabling what is disabled", disable("bot"), nil)
 	k.refuses("registering what is disabled", register("bot", "", many), store.ErrDisabled)
@@ -74,13 +76,13 @@ func TestChangesOfPassportsAreRecorded(t *testing.T) {
 		}
 		return one
 	}
-	must(t, s.Passports.Record(ctx, who, passport("a", 1)))
+	must.OK(t, s.Passports.Record(ctx, who, passport("a", 1)))
 	k.writes("a passport issued", issued("a"))
 	if err := s.Passports.Record(ctx, who, passport("a", 1)); err == nil {
 		t.Error("one jti was issued twice")
 	}
 	k.writes("a jti that there is")
-	must(t, s.Passports.Rotate(ctx, who, passport("a", 1), passport("b", 1)))
+	must.OK(t, s.Passports.Rotate(ctx, who, passport("a", 1), passport("b", 1)))
 	k.writes("a passport rotated", revoked("a", nil, "b"), issued("b", "a"))
 	k.refuses("rotating it again", s.Passports.Rotate(ctx, who, passport("a", 1), passport("c", 1)), store.ErrRevoked)
 	k.refuses("rotating what is not there", s.Passports.Rotate(ctx, who, passport("x", 1), passport("c", 1)), store.ErrNotFound)

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/crypto/jcs"
 	"attestd/crypto/keys"
@@ -41,9 +43,9 @@ func did(c *store.Company, action store.ControlAction, subject string, more deta
 // hashed.
 func changes(t testing.TB, s *store.Store, c *store.Company, from int64) (list []change) {
 	t.Helper()
-	must(t, s.Records(ctx, c.Control.Chain, from, tipOf(t, s, c.Control).Length, func(r *chain.Record) error {
+	must.OK(t, s.Records(ctx, c.Control.Chain, from, tipOf(t, s, c.Control).Length, func(r *chain.Record) error {
 		var one change
-		must(t, json.Unmarshal(r.Payload, &one))
+		must.OK(t, json.Unmarshal(r.Payload, &one))
 		if text, err := jcs.Append(nil, r.Payload, 16); err != nil || !bytes.Equal(text, r.Payload) || r.Delegation != nil {
 			t.Errorf("record %d is not canonical: %s", r.Index, r.Payload)
 		}
@@ -106,7 +108,7 @@ func newClerk(t *testing.T, metadata string) (*clerk, store.APIKey) {
 	t.Helper()
 	s, _ := fresh(t)
 	c, key, err := s.Companies.Create(ctx, "acme", raw(metadata), now)
-	must(t, err)
+	must.OK(t, err)
 	return &clerk{T: t, s: s, c: c, secrets: []string{key.Key, "private words"}}, key
 }
 
@@ -150,12 +152,12 @@ func TestChangesOfCredentialsAreRecorded(t *testing.T) {
 	k.refuses("a key too many", err, store.ErrTooMany)
 	k.refuses("deleting another company's key", s.Credentials.DeleteKey(ctx, who, theirs.Key), store.ErrNotFound)
 	k.refuses("deleting the last admin's key", s.Credentials.DeleteKey(ctx, who, first.Key), store.ErrLastKey)
-	must(t, s.Credentials.DeleteKey(ctx, who, key.Key))
+	must.OK(t, s.Credentials.DeleteKey(ctx, who, key.Key))
 	k.writes("a key deleted", did(c, store.APIKeyDeleted, "api-key:"+of(key.Key), details{"fingerprint": of(key.Key)}))
 	k.refuses("deleting it again", s.Credentials.DeleteKey(ctx, who, key.Key), store.ErrNotFound)
 
 	client, secret, err := s.Credentials.CreateClient(ctx, who, store.Grant{Role: store.Reader}, 1000)
-	must(t, err)
+	must.OK(t, err)
 	k.secrets = append(k.secrets, secret)
 	k.writes("a client made", did(c, store.OAuthClientCreated, "oauth-client:"+client.ID,
 		details{"clientId": client.ID, "fingerprint": of(secret), "role": "reader", "expiresAt": nil}))
@@ -188,7 +190,7 @@ func TestChangesOfSigningKeysAreRecorded(t *testing.T) {
 		k.writes("a signing key rotated", did(c, store.SigningKeyRotated, "signing-key:"+is.KID,
 			details{"kid": is.KID, "fingerprint": is.Fingerprint, "previousKid": c.Issuer.Public.KID, "compromised": compromised, "fromIndex": 7, "endedAt": chain.FormatTime(now)}))
 		_, ring, err := k.s.KeyRing(ctx, c.Control.Chain)
-		must(t, err)
+		must.OK(t, err)
 		if last := ring[len(ring)-1]; last.From != at || !last.Public.Equal(is.Key) {
 			t.Errorf("the record %d of the rotation is signed by %+v", at, last)
 		}
@@ -204,11 +206,11 @@ func TestConcurrentEqualChangesMakeOneRecord(t *testing.T) {
 	s, c, who := k.s, k.c, by(k.c, now)
 	got(s.Agents.Register(ctx, who, "bot", nil, many))(t)
 	for _, jti := range []string{"old", "lost"} {
-		must(t, s.Passports.Record(ctx, who, passport(jti, 1)))
+		must.OK(t, s.Passports.Record(ctx, who, passport(jti, 1)))
 	}
 	key := got(s.Credentials.CreateKey(ctx, who, nil, full, 1000))(t)
 	client, _, err := s.Credentials.CreateClient(ctx, who, full, 1000)
-	must(t, err)
+	must.OK(t, err)
 	k.read = tipOf(t, s, c.Control).Length
 	for _, test := range []struct {
 		want   []store.ControlAction

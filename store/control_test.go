@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/crypto/keyring"
 	"attestd/internal/testenv"
@@ -27,7 +29,7 @@ func control(t testing.TB, s *store.Store, c *store.Company, n int) {
 func tipOf(t testing.TB, s *store.Store, log store.Log) chain.Head {
 	t.Helper()
 	h, _, err := s.Tip(ctx, log.Chain)
-	must(t, err)
+	must.OK(t, err)
 	return h
 }
 
@@ -50,7 +52,7 @@ func TestChangeToBothLogsIsAtomic(t *testing.T) {
 	start := map[int64]int64{}
 	for _, of := range []int64{c.Chain, c.Control.Chain, zoo.Chain, zoo.Control.Chain} {
 		h, _, err := s.Tip(ctx, of)
-		must(t, err)
+		must.OK(t, err)
 		start[of] = h.Length
 	}
 	from := start[c.Control.Chain]
@@ -71,10 +73,10 @@ func TestChangeToBothLogsIsAtomic(t *testing.T) {
 		written += h.Length
 	}
 	companies, _, err := s.Tip(ctx, store.Control.ChainID(db.Installation))
-	must(t, err)
+	must.OK(t, err)
 	written += companies.Length
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, s.Close())
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.Close())
 	if appended != written {
 		t.Errorf("%d records counted, %d written", appended, written)
 	}
@@ -94,7 +96,7 @@ func TestRowsOfBothLogs(t *testing.T) {
 	attest(t, s, c, 2)
 	control(t, s, c, 2)
 	var rows string
-	must(t, other(t, path).QueryRow(`SELECT string_agg(name || ' ' || (record.id >> 40) || ' ' || (record.id & 1099511627775), ', ' ORDER BY record.id)
+	must.OK(t, other(t, path).QueryRow(`SELECT string_agg(name || ' ' || (record.id >> 40) || ' ' || (record.id & 1099511627775), ', ' ORDER BY record.id)
 		FROM record JOIN log ON chain = record.id >> 40 WHERE company = 2`).Scan(&rows))
 	want := ""
 	for i := range tipOf(t, s, c.Control).Length {
@@ -114,12 +116,12 @@ func TestVerifyFindsAChangedControlRecord(t *testing.T) {
 	c, _ := company(t, s, "acme")
 	attest(t, s, c, 10)
 	control(t, s, c, 300) // enough for a stored subtree root
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, s.Close())
-	must(t, other(t, path, "DROP TRIGGER record_no_update",
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.Close())
+	must.OK(t, other(t, path, "DROP TRIGGER record_no_update",
 		"UPDATE record SET payload = replace(payload, 'test', 'text') WHERE id = (-1 << 40) + 7", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
 	read, err := store.OpenReadOnly(ctx, path)
-	must(t, err)
+	must.OK(t, err)
 	defer read.Close()
 	said := map[string]bool{}
 	err = read.VerifyAll(ctx, "acme", 2, func(v store.ChainVerdict) { said[v.Title()] = v.Valid }, nil)
@@ -156,7 +158,7 @@ func TestRotationsInBothLogs(t *testing.T) {
 	}
 	for log, want := range map[store.Log]string{c.Actions: "[0 4 4 6]", c.Control: fmt.Sprint(first)} {
 		origin, ring, err := s.KeyRing(ctx, log.Chain)
-		must(t, err)
+		must.OK(t, err)
 		var from []int64
 		for _, k := range ring {
 			from = append(from, k.From)
@@ -165,10 +167,10 @@ func TestRotationsInBothLogs(t *testing.T) {
 			t.Errorf("%s of %s: keys from %v, %q", log.Name, origin, from, flaws)
 		}
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, s.Close())
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.Close())
 	if !storetest.OnPostgres() {
-		must(t, admin.Backup(ctx, path, target(t), schema(t), nil))
+		must.OK(t, admin.Backup(ctx, path, target(t), schema(t), nil))
 	}
 
 	const unguarded = "DROP TRIGGER log_key_no_update; DROP TRIGGER log_key_no_delete; DROP TRIGGER company_key_only_ends; DROP TRIGGER company_key_no_delete; "
@@ -190,9 +192,9 @@ func TestRotationsInBothLogs(t *testing.T) {
 		"INSERT INTO log_key (chain, generation, first_record) VALUES (-1, 4, 303)": -1,
 	} {
 		changed := storetest.Copy(t, path)
-		must(t, other(t, changed, unguarded+statement).Close())
+		must.OK(t, other(t, changed, unguarded+statement).Close())
 		s, err := store.OpenReadOnly(ctx, changed)
-		must(t, err)
+		must.OK(t, err)
 		var invalid *store.VerifyError
 		err = s.VerifyAll(ctx, "", 2, nil, nil)
 		if at < 0 && err != nil || at >= 0 && (!errors.As(err, &invalid) || invalid.Index != at || invalid.Log != store.Control) {
@@ -214,14 +216,14 @@ func TestRestoreComparesControlLogs(t *testing.T) {
 	kept := tipOf(t, s, c.Control).Length
 	in := backUp(t, path)
 	control(t, s, c, 2)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	ours := backUp(t, path)
 	checkRollback(t, in, path, fmt.Sprintf("acme (control): %d records, the backup has %d", kept+2, kept))
 
 	theirs := backUp(t, in)
 	s = open(t, theirs)
 	control(t, s, c, 2) // the time differs, so the hashes differ
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	checkRollback(t, theirs, ours, fmt.Sprintf("acme (control): another history: %d records, the backup has %[1]d, and they differ from record %d on", kept+2, kept))
 
 	old, companies := written(t, "4")
@@ -230,7 +232,7 @@ func TestRestoreComparesControlLogs(t *testing.T) {
 	for id := range companies {
 		control(t, s, got(s.Companies.Get(ctx, id))(t), 1)
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	checkRollback(t, in, old, "acme (control): 1 records, the backup has 0", "zoo (control): 1 records, the backup has 0")
 }
 
@@ -244,9 +246,9 @@ func TestUpgradeCreatesControlLog(t *testing.T) {
 	for _, version := range []string{"1", "2", "4", "5"} {
 		path, companies := written(t, version)
 		// An operator's own view is broken by the upgrade.
-		must(t, other(t, path, "CREATE VIEW lengths AS SELECT company, length FROM head").Close())
+		must.OK(t, other(t, path, "CREATE VIEW lengths AS SELECT company, length FROM head").Close())
 		before, err := store.OpenReadOnly(ctx, path)
-		must(t, err)
+		must.OK(t, err)
 		s := open(t, path)
 		for id := range companies {
 			c := got(s.Companies.Get(ctx, id))(t)
@@ -254,7 +256,7 @@ func TestUpgradeCreatesControlLog(t *testing.T) {
 				t.Errorf("logs: %+v and %+v", a, b)
 			}
 			_, ring, err := s.KeyRing(ctx, c.Chain)
-			must(t, err)
+			must.OK(t, err)
 			var first []int64 // indices by key
 			for i := range 3 {
 				control(t, s, c, 2)
@@ -264,25 +266,25 @@ func TestUpgradeCreatesControlLog(t *testing.T) {
 			}
 			control(t, s, c, 1)
 			_, beside, err := s.KeyRing(ctx, c.Control.Chain)
-			must(t, err)
+			must.OK(t, err)
 			if n := int64(len(ring)) - 1; len(beside) != 4 || beside[0].Generation != n || beside[0].Rotation != nil || beside[1].From != first[0] || beside[3].From != first[2] {
 				t.Errorf("%s: keys of the control log: %+v", id, beside)
 			}
 		}
-		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-		must(t, before.VerifyAll(ctx, "", 2, nil, nil)) // opened for reading before the upgrade
-		must(t, before.Close())
+		must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		must.OK(t, before.VerifyAll(ctx, "", 2, nil, nil)) // opened for reading before the upgrade
+		must.OK(t, before.Close())
 	}
 	// The logs of actions keep their names, and their published checkpoints remain.
 	for _, version := range []string{"4", "5"} {
 		path, _ := written(t, version)
 		names := func() (all string) {
-			must(t, other(t, path).QueryRow(`SELECT group_concat(log_id || origin || coalesce(note, '') || name, ' ' ORDER BY log_id)
+			must.OK(t, other(t, path).QueryRow(`SELECT group_concat(log_id || origin || coalesce(note, '') || name, ' ' ORDER BY log_id)
 				FROM log LEFT JOIN checkpoint USING (log_id) WHERE name = 'actions'`).Scan(&all))
 			return all
 		}
 		was := names()
-		must(t, open(t, path).Close())
+		must.OK(t, open(t, path).Close())
 		if is := names(); is != was || strings.Count(is, "actions") != 2 || strings.Count(is, "\u2014") != 2 {
 			t.Errorf("names and checkpoints of the actions:\n%s\nbefore:\n%s", is, was)
 		}
@@ -308,7 +310,7 @@ func TestUpgradeKeepsSchema4Data(t *testing.T) {
 		}
 		acme := got(s.Companies.Get(ctx, "acme"))(t)
 		origin, ring, err := s.KeyRing(ctx, acme.Chain)
-		must(t, err)
+		must.OK(t, err)
 		if len(ring) != 3 || strings.Join(keyring.Flaws(origin, ring), "") != "" || ring[1].From != 258 || ring[2].From != 268 ||
 			ring[0].CompromisedAt == "" || ring[1].CompromisedAt == "" || ring[2].CompromisedAt != "" {
 			t.Errorf("keys: %+v", ring)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
@@ -31,29 +33,29 @@ func prepare(t *testing.T) (p prepared) {
 	who := by(p.c, now)
 	p.key = got(s.Credentials.CreateKey(ctx, who, nil, full, 1000))(t).Key
 	client, _, err := s.Credentials.CreateClient(ctx, who, full, 1000)
-	must(t, err)
+	must.OK(t, err)
 	p.client = client.ID
 	for _, id := range []string{"bot", "stopped"} {
 		got(s.Agents.Register(ctx, who, id, nil, many))(t)
 	}
 	_, _, err = s.Agents.Disable(ctx, who, "stopped")
-	must(t, err)
+	must.OK(t, err)
 	for _, jti := range []string{"a", "b"} {
-		must(t, s.Passports.Record(ctx, who, passport(jti, 1)))
+		must.OK(t, s.Passports.Record(ctx, who, passport(jti, 1)))
 	}
 	for _, id := range []*string{&p.hook, &p.off} {
 		*id = got(s.Webhooks.Create(ctx, who, store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 16))(t).ID
 	}
 	got(s.Webhooks.Disable(ctx, who, p.off, store.WebhookRequested))(t)
 	attest(t, s, p.c, 2)
-	must(t, s.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
-	must(t, s.Close())
+	must.OK(t, s.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
+	must.OK(t, s.Close())
 	if storetest.OnPostgres() {
 		return p // PostgreSQL has its own backups
 	}
 	in := backUp(t, p.path)
 	p.path = target(t)
-	must(t, restore(t, in, p.path, admin.RestoreOptions{At: now}))
+	must.OK(t, restore(t, in, p.path, admin.RestoreOptions{At: now}))
 	return p
 }
 
@@ -127,10 +129,10 @@ func dump(t testing.TB, db *sql.DB, query string) string {
 		into[i] = &values[i]
 	}
 	for rows.Next() {
-		must(t, rows.Scan(into...))
+		must.OK(t, rows.Scan(into...))
 		fmt.Fprintf(&text, "%q\n", values)
 	}
-	must(t, rows.Err())
+	must.OK(t, rows.Err())
 	return text.String()
 }
 
@@ -162,20 +164,20 @@ func TestChangeAndControlRecordAreAtomic(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			path := target(t)
-			must(t, os.WriteFile(path, content, 0o600))
+			must.OK(t, os.WriteFile(path, content, 0o600))
 			s := open(t, path)
 			// This is one commit; the start may make commits of its own before it.
 			attest(t, s, p.c, 1)
 			// The reader keeps the write-ahead log from being truncated after a rotation.
 			reader := other(t, path, "BEGIN", "SELECT count(*) FROM record")
 			start := commits(got(os.ReadFile(path + "-wal"))(t))
-			must(t, change(s))
+			must.OK(t, change(s))
 			log := got(os.ReadFile(path + "-wal"))(t)
-			must(t, reader.Close())
+			must.OK(t, reader.Close())
 			if n := commits(log) - start; n != 1 {
 				t.Errorf("%d commits", n)
 			}
-			must(t, s.Close())
+			must.OK(t, s.Close())
 			after := stateOf(t, path)
 			if after.rows == before.rows || after.control == before.control {
 				t.Fatal("it changed nothing, or recorded nothing")
@@ -191,8 +193,8 @@ func TestChangeAndControlRecordAreAtomic(t *testing.T) {
 					outcomes["something else"]++
 				}
 				s := open(t, cut)
-				must(t, s.VerifyAll(ctx, "", 1, nil, nil))
-				must(t, s.Close())
+				must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
+				must.OK(t, s.Close())
 			}
 			if outcomes["neither"] == 0 || outcomes["both"] == 0 || len(outcomes) != 2 {
 				t.Errorf("outcomes: %v", outcomes)
@@ -216,11 +218,11 @@ func TestChangeRequiresControlRecord(t *testing.T) {
 				t.Error("a change went through without its record")
 			}
 			other(t, path, "DROP TRIGGER refused")
-			must(t, s.Close())
+			must.OK(t, s.Close())
 			if stateOf(t, path) != before {
 				t.Error("the failed change has left something")
 			}
-			must(t, open(t, path).VerifyAll(ctx, "", 1, nil, nil))
+			must.OK(t, open(t, path).VerifyAll(ctx, "", 1, nil, nil))
 		})
 	}
 }

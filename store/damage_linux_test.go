@@ -6,6 +6,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"attestd/internal/must"
+
 	"golang.org/x/sys/unix"
 
 	"attestd/store/storetest"
@@ -72,7 +74,7 @@ func TestFailedReadFailsOnlyItsRequest(t *testing.T) {
 	if said := play(t, "failing read", path); said != "done\ndone\ndone\nnot done\ndone\ndone\n<nil>\n" {
 		t.Fatalf("said %q", said)
 	}
-	must(t, open(t, path).VerifyAll(ctx, "", 1, nil, nil))
+	must.OK(t, open(t, path).VerifyAll(ctx, "", 1, nil, nil))
 }
 
 // unreadableClose appends, and closes the store when no file can be read any more.
@@ -106,5 +108,5 @@ func TestCloseOfUnreadableFile(t *testing.T) {
 	if head, _, err := s.Tip(ctx, c.Chain); err != nil || head.Length != 3 {
 		t.Errorf("the log has %d records: %v", head.Length, err)
 	}
-	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
 }

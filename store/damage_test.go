@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
@@ -27,7 +29,7 @@ func TestDamageThatAReadMeetsStopsWrites(t *testing.T) {
 	damaged.Canonical = damaged.Payload
 	got(s.Append(ctx, damaged))(t)
 	attest(t, s, c, 5)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	content := got(os.ReadFile(path))(t)
 	const page = 4096
 	leaf := bytes.Index(content, []byte(`{"x":"damaged `)) / page * page

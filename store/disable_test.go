@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
@@ -24,13 +26,13 @@ func TestDisablingRevokesLivePassportsAlone(t *testing.T) {
 	}
 	issue := func(jti, agent string, expires time.Time) {
 		t.Helper()
-		must(t, s.Passports.Record(ctx, by(c, at.now()), store.Passport{JTI: jti, AgentID: agent, Scopes: []string{"*"}, IssuedAt: now.Unix(), ExpiresAt: expires.Unix()}))
+		must.OK(t, s.Passports.Record(ctx, by(c, at.now()), store.Passport{JTI: jti, AgentID: agent, Scopes: []string{"*"}, IssuedAt: now.Unix(), ExpiresAt: expires.Unix()}))
 	}
 	issue("others", "other", now.Add(time.Hour))
 	disable := func(want int64) {
 		t.Helper()
 		_, revoked, err := s.Agents.Disable(ctx, by(c, at.now()), "bot")
-		must(t, err)
+		must.OK(t, err)
 		if revoked != want {
 			t.Errorf("%d passports were revoked, want %d", revoked, want)
 		}

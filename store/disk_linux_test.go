@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/crypto/keys"
 	"attestd/internal/testenv"
@@ -46,7 +48,7 @@ func TestFullDisk(t *testing.T) {
 	ballast := filepath.Join(dir, "ballast")
 	for round := range 3 {
 		for range 4 {
-			must(t, extendBig(s, c, &head))
+			must.OK(t, extendBig(s, c, &head))
 			acknowledged = head.Length
 		}
 		if err := os.WriteFile(ballast, make([]byte, 8<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
@@ -70,15 +72,15 @@ func TestFullDisk(t *testing.T) {
 		if n := length(t, s, c); n != acknowledged {
 			t.Fatalf("round %d: length %d, acknowledged %d", round, n, acknowledged)
 		}
-		must(t, os.Truncate(ballast, 0)) // frees the space at once, even if the file is open
-		must(t, os.Remove(ballast))
+		must.OK(t, os.Truncate(ballast, 0)) // frees the space at once, even if the file is open
+		must.OK(t, os.Remove(ballast))
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	s = open(t, path)
 	if h, next, err := s.Tip(ctx, c.Chain); err != nil || h.Length != acknowledged || next != acknowledged {
 		t.Errorf("after a restart: %d records, length %d, acknowledged %d, %v", next, h.Length, acknowledged, err)
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 }
 
 // extendBig adds 5 records of 10 kB and advances head when they are durable.

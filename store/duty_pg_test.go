@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/db"
@@ -62,7 +64,7 @@ func TestDutyHasOneServer(t *testing.T) {
 
 	conn := connectPG(t, url)
 	_, err := conn.Exec(`UPDATE duty SET holder = 'one that has stopped', until = now() + interval '3 seconds'`)
-	must(t, err)
+	must.OK(t, err)
 	<-b.lost
 	<-b.took // the first server never gave it up
 }
@@ -84,25 +86,25 @@ func TestHaltedServerKnowsThatItLostItsDuty(t *testing.T) {
 	number := acme.Actions.Chain
 	w := got(s.Webhooks.Create(ctx, by(acme, time.Now()), store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 2))(t)
 	save := func(h *db.Held, at int64) error {
-		must(t, s.Webhooks.SaveProgress(ctx, h, map[string]store.Progress{w.ID: {Next: at}}))
-		must(t, s.Calls.SaveNext(ctx, h, map[int64]int64{number: at}))
+		must.OK(t, s.Webhooks.SaveProgress(ctx, h, map[string]store.Progress{w.ID: {Next: at}}))
+		must.OK(t, s.Calls.SaveNext(ctx, h, map[int64]int64{number: at}))
 		return s.SaveExportPositions(ctx, h, "x", map[int64]string{number: fmt.Sprint(at)})
 	}
 	is := func(want int64) {
 		t.Helper()
 		var progress, next int64
-		must(t, conn.QueryRow(`SELECT next_record FROM webhook`).Scan(&progress))
-		must(t, conn.QueryRow(`SELECT next_record FROM call_watch`).Scan(&next))
+		must.OK(t, conn.QueryRow(`SELECT next_record FROM webhook`).Scan(&progress))
+		must.OK(t, conn.QueryRow(`SELECT next_record FROM call_watch`).Scan(&next))
 		position, err := s.ExportPosition(ctx, "x", number)
-		must(t, err)
+		must.OK(t, err)
 		if progress != want || next != want || position != fmt.Sprint(want) {
 			t.Errorf("progress %d, calls %d, export %s; want %d", progress, next, position, want)
 		}
 	}
-	must(t, held.Check(ctx))
-	must(t, save(held, 7))
+	must.OK(t, held.Check(ctx))
+	must.OK(t, save(held, 7))
 	is(7)
-	must(t, save(held, 9))
+	must.OK(t, save(held, 9))
 	is(9)
 
 	// Another server, of this version or of the one before, takes over from one that is halted.
@@ -137,8 +139,8 @@ func TestHaltedServerKnowsThatItLostItsDuty(t *testing.T) {
 		if err := held.Check(ctx); !errors.Is(err, db.ErrDutyLost) {
 			t.Errorf("the run before: %v", err)
 		}
-		must(t, again.Check(ctx))
-		must(t, save(again, 9))
+		must.OK(t, again.Check(ctx))
+		must.OK(t, save(again, 9))
 		is(9)
 		held = again
 	}
@@ -158,7 +160,7 @@ func TestSQLiteServerHasAllDuties(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	held := <-atDuty(t, s).took
-	must(t, held.Check(ctx))
+	must.OK(t, held.Check(ctx))
 	if held.Run() == "" {
 		t.Error("the run has no name")
 	}
@@ -196,7 +198,7 @@ func TestServersShareABudget(t *testing.T) {
 	// The window slides: use of more than a minute ago no longer counts.
 	conn := connectPG(t, url)
 	_, err := conn.Exec(`UPDATE budget SET spent = ARRAY (SELECT at - interval '61 seconds' FROM unnest(spent[1:4]) AS at) || spent[5:10]`)
-	must(t, err)
+	must.OK(t, err)
 	fresh := openWith(t, url, store.RunOptions{}) // this server has refused no caller yet
 	for i := range 5 {
 		spent, err := fresh.Spend(ctx, account, 10)
@@ -210,7 +212,7 @@ func TestServersShareABudget(t *testing.T) {
 func connectPG(t *testing.T, url string) *sql.DB {
 	t.Helper()
 	conn, err := sql.Open("pgx", url)
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { conn.Close() })
 	return conn
 }

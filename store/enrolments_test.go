@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/crypto/jose"
 	"attestd/crypto/keys"
@@ -31,7 +33,7 @@ func TestSpentEnrolmentStaysSpent(t *testing.T) {
 				_, err := s.AgentKeys.Enrol(ctx, who, store.AgentKey{Thumbprint: private.Key().Thumbprint, AgentID: "bot", JWK: raw(private.Key().JWK())}, &token, nil)
 				return err
 			}
-			must(t, enrol())
+			must.OK(t, enrol())
 			if err := enrol(); !errors.Is(err, store.ErrBadEnrolment) {
 				t.Fatalf("spent again: %v", err)
 			}
@@ -45,10 +47,10 @@ func TestSpentEnrolmentStaysSpent(t *testing.T) {
 			}
 			// moved out of sight, and back
 			_, err := db.Exec("UPDATE agent_key SET agent_id = 'hidden'")
-			must(t, err)
-			must(t, enrol())
+			must.OK(t, err)
+			must.OK(t, enrol())
 			_, err = db.Exec("UPDATE agent_key SET agent_id = 'bot'")
-			must(t, err)
+			must.OK(t, err)
 			if invalid := (*store.VerifyError)(nil); !errors.As(s.VerifyAll(ctx, "", 2, nil, nil), &invalid) {
 				t.Error("verify says nothing of an enrolment that two keys were enrolled with")
 			}

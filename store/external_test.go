@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/crypto/keys"
 	"attestd/store"
@@ -48,7 +50,7 @@ func TestOwnWritesAreNotExternal(t *testing.T) {
 		t.Error("the first batch after the start")
 	}
 	_, err := s.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000)
-	must(t, err)
+	must.OK(t, err)
 	if s.grow(t) {
 		t.Error("after another write of ours")
 	}
@@ -57,19 +59,19 @@ func TestOwnWritesAreNotExternal(t *testing.T) {
 	long.Canonical = long.Payload
 	for range 30 { // 4000 pages start a checkpoint
 		_, err := s.Append(ctx, long)
-		must(t, err)
+		must.OK(t, err)
 	}
 	if s.grow(t) {
 		t.Fatal("after a checkpoint of ours")
 	}
-	must(t, s.Records(ctx, c.Chain, 0, 100, func(*chain.Record) error { return nil }))
+	must.OK(t, s.Records(ctx, c.Chain, 0, 100, func(*chain.Record) error { return nil }))
 	if s.grow(t) {
 		t.Error("after a read")
 	}
 	ro, err := store.OpenReadOnly(ctx, path)
-	must(t, err)
+	must.OK(t, err)
 	length(t, ro, c)
-	must(t, ro.Close())
+	must.OK(t, ro.Close())
 	if s.grow(t) {
 		t.Error("after a read-only command beside us")
 	}
@@ -95,10 +97,10 @@ func TestExternalWriteIsReportedOnce(t *testing.T) {
 		t.Error("noticed twice")
 	}
 	_, err := db.Exec("INSERT INTO strange VALUES (1)")
-	must(t, err)
+	must.OK(t, err)
 	// This read sees the external write first and must not hide it from the writer.
 	_, err = s.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000)
-	must(t, err)
+	must.OK(t, err)
 	if !s.grow(t) {
 		t.Error("a write noticed by another transaction was lost")
 	}
@@ -132,11 +134,11 @@ func TestCacheIsValidWithoutExternalWrites(t *testing.T) {
 			_, err := s.Credentials.Authenticate(ctx, keys.HashSecret(key.Key), at(ms))
 			return err
 		}
-		must(t, ask(test.read))
+		must.OK(t, ask(test.read))
 		clock.Store(test.look)
-		must(t, s.Ready(ctx))
+		must.OK(t, s.Ready(ctx))
 		_, err := db.Exec("DELETE FROM api_key WHERE fingerprint = '" + keys.Fingerprint(keys.HashSecret(key.Key)) + "'")
-		must(t, err)
+		must.OK(t, err)
 		if err := ask(test.counts); err != nil {
 			t.Errorf("read at %d, looked at %d, asked at %d: %v", test.read, test.look, test.counts, err)
 		}
@@ -167,7 +169,7 @@ func TestExternalDeletionInvalidatesCache(t *testing.T) {
 		return // on PostgreSQL no write of a server reveals external writes
 	}
 	_, err := db.Exec("DELETE FROM api_key WHERE fingerprint = '" + keys.Fingerprint(keys.HashSecret(second.Key)) + "'")
-	must(t, err)
+	must.OK(t, err)
 	s.grow(t)
 	if _, err := s.Credentials.Authenticate(ctx, keys.HashSecret(second.Key), now); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("after a write: %v", err)

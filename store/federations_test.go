@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/keys"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -66,19 +68,19 @@ func TestFederations(t *testing.T) {
 			t.Errorf("another company: %v, %v, %v", err, getErr, deleteErr)
 		}
 	}
-	must(t, s.Federations.Delete(ctx, who, "ci"))
+	must.OK(t, s.Federations.Delete(ctx, who, "ci"))
 	if have := got(s.Federations.Trusting(ctx, who, f.Issuer))(t); len(have) != 1 || have[0].Name != "second" {
 		t.Errorf("after the deletion: %+v", have)
 	}
 	got(s.Federations.Create(ctx, who, aFederation("ci"), 3))(t) // its name is free again
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	records := strings.Join(controlRecords(t, s, who.Company), "\n")
 	for _, want := range []string{`federation.created `, `"audience":"ci"`, `"issuer":"https://ci.example"`, `"jwksUri":"https://ci.example/jwks"`, `"jwks":{"keys":[]}`, `"rules":` + aRule, `federation.deleted `, `"subject":"federation:ci"`} {
 		if !strings.Contains(records, want) {
 			t.Errorf("%s is not in the control log:\n%s", want, records)
 		}
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	s = open(t, path)
 	who.Company = got(s.Companies.Get(ctx, "acme"))(t)
 	if have := got(s.Federations.Trusting(ctx, who, f.Issuer))(t); len(have) != 2 {
@@ -158,14 +160,14 @@ func TestFederatedToken(t *testing.T) {
 	}
 	refused("ended", token, now.Add(time.Minute))
 	_, _, err := s.Agents.Disable(ctx, who, "bot")
-	must(t, err)
+	must.OK(t, err)
 	refused("disabled", token, now)
 	if _, err := s.Federations.IssueFederated(ctx, who, store.Federated{Federation: f, Subject: "x", AgentID: "bot", Ends: now.Add(time.Hour)}, 100); !errors.Is(err, store.ErrDisabled) {
 		t.Errorf("to a disabled agent: %v", err)
 	}
 	got(s.Agents.Enable(ctx, who, "bot"))(t)
 	got(s.Credentials.Authenticate(ctx, token, now))(t)
-	must(t, s.Federations.Delete(ctx, who, "ci"))
+	must.OK(t, s.Federations.Delete(ctx, who, "ci"))
 	refused("federation deleted", token, now)
 	refused("federation deleted", bound, now)
 	got(s.Federations.Create(ctx, who, aFederation("ci"), 3))(t)
@@ -233,7 +235,7 @@ func TestAssertionCountsOnce(t *testing.T) {
 	if len(used) != 4 || !strings.Contains(used[0], `"tokenSubject":"x"`) || !strings.Contains(used[0], `"issuer":"https://ci.example"`) || !strings.Contains(used[2], `"rule":1`) || !strings.Contains(used[0], `"agentId":"bot"`) {
 		t.Errorf("%d control records:\n%s", len(used), strings.Join(used, "\n"))
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // An attacker who can write rows but has no key makes no token, changes none, and restores none.
@@ -258,7 +260,7 @@ func TestForgedFederatedTokenIsRefused(t *testing.T) {
 		clients := []string{}
 		for range 2 {
 			client, _, err := s.Credentials.CreateClient(ctx, who, full, 10)
-			must(t, err)
+			must.OK(t, err)
 			clients = append(clients, client.ID)
 		}
 		token := keys.HashSecret(got(s.Federations.IssueFederated(ctx, who, store.Federated{
@@ -266,8 +268,8 @@ func TestForgedFederatedTokenIsRefused(t *testing.T) {
 		}, 100))(t))
 		proven := func(string) error { return nil }
 		got(s.Credentials.AuthenticateBound(ctx, token, now, proven))(t)
-		must(t, s.Close())
-		must(t, other(t, path, append(guards(t, path), change)...).Close())
+		must.OK(t, s.Close())
+		must.OK(t, other(t, path, append(guards(t, path), change)...).Close())
 		s = open(t, path)
 		if have, err := s.Credentials.Authenticate(ctx, token, now); err == nil {
 			t.Errorf("%s: %+v without a proof", name, have)
@@ -284,7 +286,7 @@ func TestTokenForPerson(t *testing.T) {
 	t.Parallel()
 	s, _, who, f := federated(t)
 	client, _, err := s.Credentials.CreateClient(ctx, who, full, 10)
-	must(t, err)
+	must.OK(t, err)
 	const person = `{"act":{"sub":"spiffe://attestd.local/company/acme/agent/bot"},"delegationChain":["https://idp#alice","spiffe://attestd.local/company/acme/agent/bot"],"subject":"https://idp#alice","tokenId":"1"}`
 	use := store.Federated{Federation: f, Subject: "alice", AgentID: "bot", Client: client.ID, Delegation: person, Ends: now.Add(time.Minute)}
 	token := keys.HashSecret(got(s.Federations.IssueFederated(ctx, who, use, 100))(t))
@@ -294,7 +296,7 @@ func TestTokenForPerson(t *testing.T) {
 		}
 	}
 	_, err = s.Credentials.DeleteClient(ctx, who, client.ID)
-	must(t, err)
+	must.OK(t, err)
 	if _, err := s.Credentials.Authenticate(ctx, token, now); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("the client is gone: %v", err)
 	}
@@ -308,7 +310,7 @@ func TestTokenForPerson(t *testing.T) {
 	if !strings.Contains(records, `"clientId":"`+client.ID+`","federation":"ci"`) {
 		t.Errorf("the control log has\n%s", records)
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // A rule admits a limited number of new subjects on a day. Each has a control record, those that
@@ -360,11 +362,11 @@ func TestSubjectsOfARuleAreBounded(t *testing.T) {
 			t.Errorf("%s, which is in: %t: %v", subject, in[subject], err)
 		}
 	}
-	must(t, as(s, who, 1, "other rule"))
+	must.OK(t, as(s, who, 1, "other rule"))
 	tomorrow := who
 	tomorrow.At = now.Add(24 * time.Hour)
 	for i := range most {
-		must(t, as(s, tomorrow, 0, fmt.Sprint("t", i)))
+		must.OK(t, as(s, tomorrow, 0, fmt.Sprint("t", i)))
 	}
 	if err := as(s, tomorrow, 0, "one more"); !errors.Is(err, store.ErrTooMany) {
 		t.Error(err)
@@ -376,6 +378,6 @@ func TestSubjectsOfARuleAreBounded(t *testing.T) {
 	if n := used(); n != 2*most+1 {
 		t.Errorf("%d control records", n)
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, s.Federations.Delete(ctx, who, f.Name))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.Federations.Delete(ctx, who, f.Name))
 }

@@ -4,6 +4,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
@@ -16,7 +18,7 @@ func TestHeadFileComparedBesideServer(t *testing.T) {
 	t.Parallel()
 	path, heads := storetest.New(t), filepath.Join(t.TempDir(), "heads")
 	s, err := store.Open(ctx, path, schema(t), store.Options{Master: master(), Heads: heads})
-	must(t, err)
+	must.OK(t, err)
 	go s.Run(ctx, store.RunOptions{})
 	t.Cleanup(func() { s.Close() })
 	for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
@@ -24,7 +26,7 @@ func TestHeadFileComparedBesideServer(t *testing.T) {
 	}
 	c, _ := company(t, s, "acme")
 	beside, err := store.OpenReadOnly(ctx, path)
-	must(t, err)
+	must.OK(t, err)
 	defer beside.Close()
 	end, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -48,5 +50,5 @@ func TestHeadFileComparedBesideServer(t *testing.T) {
 		}
 	}
 	close(end)
-	must(t, <-ended)
+	must.OK(t, <-ended)
 }

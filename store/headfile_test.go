@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
@@ -27,7 +29,7 @@ func TestDamagedHeadFile(t *testing.T) {
 	whole := got(os.ReadFile(beside))(t)
 	const header, slot = 256, 256
 	opened := func(damaged []byte) error {
-		must(t, os.WriteFile(beside, damaged, 0o600))
+		must.OK(t, os.WriteFile(beside, damaged, 0o600))
 		s, err := store.Open(ctx, path, schema(t), store.Options{Heads: beside})
 		if err != nil {
 			return err
@@ -38,10 +40,10 @@ func TestDamagedHeadFile(t *testing.T) {
 		return s.Close()
 	}
 	for end := header; end < len(whole); end += slot / 2 {
-		must(t, opened(whole[:end]))
+		must.OK(t, opened(whole[:end]))
 	}
 	for at := header; at < len(whole); at += slot {
-		must(t, opened(append(bytes.Clone(whole[:at]), append(make([]byte, slot/8), whole[min(at+slot/8, len(whole)):]...)...)))
+		must.OK(t, opened(append(bytes.Clone(whole[:at]), append(make([]byte, slot/8), whole[min(at+slot/8, len(whole)):]...)...)))
 	}
 	for _, at := range []int{0, 15, 16, 31, 32, 200, header - 4, header - 1} {
 		if err := opened(append(append(bytes.Clone(whole[:at]), whole[at]^1), whole[at+1:]...)); !errors.Is(err, store.ErrRefused) {
@@ -51,7 +53,7 @@ func TestDamagedHeadFile(t *testing.T) {
 	if err := opened(whole[:header-1]); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("cut within the header: %v", err)
 	}
-	must(t, opened(whole[:header]))
+	must.OK(t, opened(whole[:header]))
 	storetest.Replace(t, path, older)
 	if len(behind(t, path)) == 0 {
 		t.Error("the head file that was made whole knows less")
@@ -77,8 +79,8 @@ func TestForeignHeadFileIsRefused(t *testing.T) {
 		"a folder":            {func() error { return os.Mkdir(beside, 0o700) }, "not a plain file"},
 		"writable by others":  {func() error { return errors.Join(os.WriteFile(beside, own, 0o600), os.Chmod(beside, 0o606)) }, "others may write"},
 	} {
-		must(t, os.RemoveAll(beside))
-		must(t, test.make())
+		must.OK(t, os.RemoveAll(beside))
+		must.OK(t, test.make())
 		before, _ := os.ReadFile(beside)
 		_, err := store.Open(ctx, path, schema(t), store.Options{Heads: beside})
 		if !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), test.says) {
@@ -89,13 +91,13 @@ func TestForeignHeadFileIsRefused(t *testing.T) {
 		}
 	}
 	for _, test := range []func() error{func() error { return nil }, func() error { return os.WriteFile(beside, nil, 0o644) }} {
-		must(t, os.RemoveAll(beside))
-		must(t, test())
+		must.OK(t, os.RemoveAll(beside))
+		must.OK(t, test())
 		s := kept(t, path)
 		if n := s.Notices(); !strings.Contains(strings.Join(n, "; "), "made the head file") || s.Rollback.HeadFile() != "written" {
 			t.Errorf("notices %q, the head file is %s", n, s.Rollback.HeadFile())
 		}
-		must(t, s.Close())
+		must.OK(t, s.Close())
 		if info := got(os.Stat(beside))(t); info.Mode().Perm() != 0o600 || info.Size() == 0 {
 			t.Errorf("made %v, %d bytes", info.Mode(), info.Size())
 		}
@@ -109,12 +111,12 @@ func TestNoNewDatabaseBesideHeadFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, older := grown(t)
-	must(t, os.Remove(path))
+	must.OK(t, os.Remove(path))
 	_, err := store.Open(ctx, path, schema(t), store.Options{Heads: storetest.Heads(path)})
 	if _, missing := os.Stat(path); !errors.Is(err, store.ErrRefused) || !errors.Is(missing, fs.ErrNotExist) {
 		t.Errorf("opened: %v; the database: %v", err, missing)
 	}
-	must(t, restore(t, older, path, admin.RestoreOptions{At: now}))
+	must.OK(t, restore(t, older, path, admin.RestoreOptions{At: now}))
 	if len(behind(t, path)) == 0 {
 		t.Error("not behind")
 	}
@@ -126,9 +128,9 @@ func TestHeadFileInMissingFolder(t *testing.T) {
 	t.Parallel()
 	path, older := grown(t)
 	elsewhere := filepath.Join(t.TempDir(), "disk")
-	must(t, os.Mkdir(elsewhere, 0o700))
+	must.OK(t, os.Mkdir(elsewhere, 0o700))
 	heads := filepath.Join(elsewhere, "heads")
-	must(t, os.MkdirAll(filepath.Join(heads+".new", "in the way"), 0o700))
+	must.OK(t, os.MkdirAll(filepath.Join(heads+".new", "in the way"), 0o700))
 	s := got(store.Open(ctx, path, schema(t), store.Options{Heads: heads}))(t)
 	go s.Run(ctx, store.RunOptions{})
 	acme := got(s.Companies.Get(ctx, "acme"))(t)
@@ -136,10 +138,10 @@ func TestHeadFileInMissingFolder(t *testing.T) {
 	if n := s.Notices(); !strings.Contains(strings.Join(n, "; "), "cannot be made") || s.Rollback.HeadFile() != "behind" {
 		t.Errorf("notices %q, the head file is %s", n, s.Rollback.HeadFile())
 	}
-	must(t, os.RemoveAll(heads+".new"))
+	must.OK(t, os.RemoveAll(heads+".new"))
 	attest(t, s, acme, 3)
-	must(t, s.Close()) // closing writes the head file if that is still due
-	must(t, os.Rename(heads, storetest.Heads(path)))
+	must.OK(t, s.Close()) // closing writes the head file if that is still due
+	must.OK(t, os.Rename(heads, storetest.Heads(path)))
 	storetest.Replace(t, path, older)
 	expect(t, behind(t, path), "acme actions was known at size 46 with log root", "acme control was known at size")
 }
@@ -151,7 +153,7 @@ func TestUpgradedBackupKeepsHeadFile(t *testing.T) {
 	path, _ := written(t, "5")
 	again, _ := written(t, "5")
 	fine(t, path)
-	must(t, os.Rename(again, path))
+	must.OK(t, os.Rename(again, path))
 	if len(behind(t, path)) == 0 {
 		t.Error("not behind")
 	}
@@ -165,12 +167,12 @@ func TestHeadFileOfFirstFormatIsUpgraded(t *testing.T) {
 	path, older := grown(t)
 	beside := storetest.Heads(path)
 	first := firstForm(got(os.ReadFile(beside))(t))
-	must(t, os.WriteFile(beside, first, 0o600))
+	must.OK(t, os.WriteFile(beside, first, 0o600))
 	fine(t, path)
 	if made := got(os.ReadFile(beside))(t); !bytes.HasPrefix(made, []byte("attestd heads 3\n")) {
 		t.Errorf("it begins with %q", made[:16])
 	}
-	must(t, os.WriteFile(beside, first, 0o600))
+	must.OK(t, os.WriteFile(beside, first, 0o600))
 	storetest.Replace(t, path, older)
 	expect(t, behind(t, path), "acme actions was known at size 40 with log root", "acme control was known at size")
 	if !bytes.Equal(got(os.ReadFile(beside))(t), first) {

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -37,21 +39,21 @@ func TestHeadFileOnFullDisk(t *testing.T) {
 	}
 	attest(t, s, acme, 3)
 	older := backUp(t, path)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 
 	s = serve()
 	if len(s.Rollback.Behind()) > 0 || s.Rollback.HeadFile() != "behind" || len(s.Notices()) != 1 {
 		t.Errorf("behind: %+v; the head file is %s; notices %q", s.Rollback.Behind(), s.Rollback.HeadFile(), s.Notices())
 	}
 	attest(t, s, acme, 3)
-	must(t, os.Truncate(ballast, 0)) // frees the space at once, even if the file is open
-	must(t, os.Remove(ballast))
+	must.OK(t, os.Truncate(ballast, 0)) // frees the space at once, even if the file is open
+	must.OK(t, os.Remove(ballast))
 	for s.Rollback.HeadFile() == "behind" {
 		attest(t, s, acme, 1)
 	}
 	length := length(t, s, acme)
-	must(t, s.Close())
-	must(t, os.Rename(older, path))
+	must.OK(t, s.Close())
+	must.OK(t, os.Rename(older, path))
 	s = serve()
 	if list := s.Rollback.Behind(); len(list) != 1 || list[0].Known.Size != length {
 		t.Errorf("%d logs are behind; acme had %d records", len(list), length)

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -30,25 +32,25 @@ func TestRemovedHeadFileIsMadeAgain(t *testing.T) {
 	older := backUp(t, path)
 	attest(t, s, other, 2) // only the removed file knows of these
 
-	must(t, os.Remove(heads))
+	must.OK(t, os.Remove(heads))
 	for exists := false; !exists; {
 		attest(t, s, acme, 1)
 		_, err := os.Stat(heads)
 		exists = err == nil
 	}
-	must(t, os.Remove(heads))
-	must(t, os.Mkdir(heads, 0o700))
+	must.OK(t, os.Remove(heads))
+	must.OK(t, os.Mkdir(heads, 0o700))
 	for s.Rollback.HeadFile() != "behind" {
 		attest(t, s, acme, 1)
 	}
-	must(t, os.Remove(heads))
+	must.OK(t, os.Remove(heads))
 	for s.Rollback.HeadFile() != "written" {
 		attest(t, s, acme, 1)
 	}
 	length := length(t, s, acme)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 
-	must(t, os.Rename(older, path))
+	must.OK(t, os.Rename(older, path))
 	s = got(store.Open(ctx, path, schema(t), store.Options{Heads: heads}))(t)
 	defer s.Close()
 	known := map[string]int64{}

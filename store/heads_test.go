@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/chain/tlog"
 	"attestd/internal/rewrite"
@@ -36,15 +38,15 @@ func grown(t *testing.T) (path, older string) {
 	s := kept(t, path)
 	acme, _ := company(t, s, "acme")
 	company(t, s, "zoo")
-	must(t, s.Passports.Record(ctx, by(acme, now), store.Passport{JTI: "lost", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 1 << 40}))
+	must.OK(t, s.Passports.Record(ctx, by(acme, now), store.Passport{JTI: "lost", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 1 << 40}))
 	attest(t, s, acme, 30)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	older = storetest.Copy(t, path)
 	s = kept(t, path)
 	attest(t, s, acme, 10)
 	got(s.Passports.Revoke(ctx, by(acme, now), "lost", nil))(t)
 	publish(t, s, acme.Actions)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	return path, older
 }
 
@@ -53,9 +55,9 @@ func publish(t testing.TB, s *store.Store, l store.Log) string {
 	t.Helper()
 	c := got(s.Companies.Get(ctx, "acme"))(t)
 	head, _, err := s.Tip(ctx, l.Chain)
-	must(t, err)
+	must.OK(t, err)
 	note := string(got(c.SignCheckpoint(l, tlog.Tree{Size: head.Length, Root: head.LogRoot}))(t))
-	must(t, s.Checkpoints.Keep(ctx, l.ID, head.Length, note))
+	must.OK(t, s.Checkpoints.Keep(ctx, l.ID, head.Length, note))
 	return note
 }
 
@@ -97,7 +99,7 @@ func fine(t testing.TB, path string) {
 		t.Errorf("behind: %+v", s.Rollback.Behind())
 	}
 	attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), 2)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 }
 
 func accept(t testing.TB, path string) []store.Behind {
@@ -128,7 +130,7 @@ func TestOlderDatabaseIsRefusedUntilAccepted(t *testing.T) {
 	s := kept(t, path)
 	acme := got(s.Companies.Get(ctx, "acme"))(t)
 	lost, checkpoint := tip(t, s, acme), publish(t, s, acme.Actions)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	heads := got(os.ReadFile(storetest.Heads(path)))(t)
 	if storetest.OnPostgres() {
 		storetest.Replace(t, path, older)
@@ -154,8 +156,8 @@ func TestOlderDatabaseIsRefusedUntilAccepted(t *testing.T) {
 		actions.Known.MerkleRoot != fmt.Sprintf("%x", lost.Root[:]) || actions.Known.Checkpoint != checkpoint || actions.Found.Size != 30 {
 		t.Errorf("the control record says %+v; the checkpoint was %q", record, checkpoint)
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, s.Close())
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.Close())
 	if _, err := admin.AcceptRollback(ctx, path, schema(t), admin.AcceptOptions{Heads: storetest.Heads(path), Reason: "again"}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("nothing is behind: %v", err)
 	}
@@ -180,8 +182,8 @@ type acceptance struct {
 func lastControl(t testing.TB, s *store.Store, c *store.Company) (last acceptance) {
 	t.Helper()
 	head, _, err := s.Tip(ctx, c.Control.Chain)
-	must(t, err)
-	must(t, s.Records(ctx, c.Control.Chain, head.Length-1, head.Length, func(r *chain.Record) error { return json.Unmarshal(r.Payload, &last) }))
+	must.OK(t, err)
+	must.OK(t, s.Records(ctx, c.Control.Chain, head.Length-1, head.Length, func(r *chain.Record) error { return json.Unmarshal(r.Payload, &last) }))
 	return last
 }
 
@@ -199,9 +201,9 @@ func TestRewrittenHistoryIsDetected(t *testing.T) {
 		s := got(store.Open(ctx, path, schema(t), store.Options{}))(t)
 		go s.Run(ctx, store.RunOptions{})
 		attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), more)
-		must(t, s.VerifyAll(ctx, "", 2, nil, nil)) // nothing inside the file shows it
-		must(t, s.Check(ctx, schema(t)))
-		must(t, s.Close())
+		must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil)) // nothing inside the file shows it
+		must.OK(t, s.Check(ctx, schema(t)))
+		must.OK(t, s.Close())
 		if n != 40 {
 			t.Errorf("%d records", n)
 		}
@@ -230,9 +232,9 @@ func TestUndoneRevocationIsDetected(t *testing.T) {
 	t.Parallel()
 	for _, counted := range []bool{false, true} {
 		path, _ := grown(t)
-		must(t, rewrite.Unrevoke(ctx, path, "lost", counted))
+		must.OK(t, rewrite.Unrevoke(ctx, path, "lost", counted))
 		if !counted {
-			must(t, os.Remove(storetest.Heads(path)))
+			must.OK(t, os.Remove(storetest.Heads(path)))
 		}
 		expect(t, behind(t, path), "acme control was known with 1 revocations of passports, and 0 are there")
 		accept(t, path)
@@ -240,7 +242,7 @@ func TestUndoneRevocationIsDetected(t *testing.T) {
 		if r := lastControl(t, s, got(s.Companies.Get(ctx, "acme"))(t)).Payload.Logs; len(r) != 1 || r[0].Revocations.Known != 1 || r[0].Revocations.Found != 0 {
 			t.Errorf("recorded: %+v", r)
 		}
-		must(t, s.Close())
+		must.OK(t, s.Close())
 	}
 }
 
@@ -253,7 +255,7 @@ func TestRemovedCompanyIsDetected(t *testing.T) {
 	older := storetest.Copy(t, path)
 	s := kept(t, path)
 	company(t, s, "newcomer")
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	storetest.Replace(t, path, older)
 	expect(t, behind(t, path), "@installation control was known at size 4 with log root", "  was known at size 2 with log root"[1:])
 	accept(t, path)
@@ -279,7 +281,7 @@ func TestTruncationWhileServedIsDetected(t *testing.T) {
 		"DELETE FROM record WHERE id >> 40 = 1 AND id & 1099511627775 >= 30").Close()
 	source := other(t, path, "ATTACH '"+older+"' AS older")
 	_, err := source.Exec("UPDATE head SET (length, root, frontier, timestamp, log_root, log_frontier) = (SELECT length, root, frontier, timestamp, log_root, log_frontier FROM older.head WHERE chain = 1) WHERE chain = 1")
-	must(t, err)
+	must.OK(t, err)
 	attest(t, s, acme, 1) // this commit detects it
 	for err == nil {
 		_, err = s.Append(ctx, draft(acme))
@@ -287,7 +289,7 @@ func TestTruncationWhileServedIsDetected(t *testing.T) {
 	if !errors.Is(err, store.ErrRolledBack) {
 		t.Errorf("append: %v", err)
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	if len(behind(t, path)) == 0 {
 		t.Error("it is forgotten at the next start")
 	}

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/chain/tlog"
 	"attestd/crypto/jose"
@@ -36,22 +38,15 @@ var (
 func schema(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile("../schema.sql")
-	must(t, err)
+	must.OK(t, err)
 	return string(text)
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // got returns v and ends the test on an error.
 func got[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
-		must(t, err)
+		must.OK(t, err)
 		return v
 	}
 }
@@ -68,11 +63,11 @@ func openWith(t testing.TB, path string, o store.RunOptions) *store.Store {
 	if errors.Is(err, store.ErrMasterKey) { // the file was created before master keys existed
 		s, err = store.Open(ctx, path, schema(t), store.Options{})
 	}
-	must(t, err)
+	must.OK(t, err)
 	go s.Run(ctx, o)
 	t.Cleanup(func() { s.Close() })
 	if storetest.IsShared(path) {
-		must(t, s.Settings.RecordStart(ctx, another()))
+		must.OK(t, s.Settings.RecordStart(ctx, another()))
 	}
 	return s
 }
@@ -115,7 +110,7 @@ func fresh(t testing.TB) (*store.Store, string) {
 func company(t testing.TB, s *store.Store, id string) (*store.Company, store.APIKey) {
 	t.Helper()
 	c, key, err := s.Companies.Create(ctx, id, nil, now)
-	must(t, err)
+	must.OK(t, err)
 	return c, key
 }
 
@@ -145,7 +140,7 @@ func attest(t testing.TB, s *store.Store, c *store.Company, n int) {
 		}()
 	}
 	for range 32 {
-		must(t, <-answers)
+		must.OK(t, <-answers)
 	}
 }
 
@@ -209,14 +204,14 @@ func length(t testing.TB, s *store.Store, c *store.Company) int64 {
 func tip(t testing.TB, s *store.Store, c *store.Company) chain.Head {
 	t.Helper()
 	h, _, err := s.Tip(ctx, c.Chain)
-	must(t, err)
+	must.OK(t, err)
 	return h
 }
 
 // verified verifies every chain and returns the verdicts about the actions of each company.
 func verified(t testing.TB, s *store.Store) (verdicts []store.ChainVerdict) {
 	t.Helper()
-	must(t, s.VerifyAll(ctx, "", 2, func(v store.ChainVerdict) {
+	must.OK(t, s.VerifyAll(ctx, "", 2, func(v store.ChainVerdict) {
 		if v.Log == store.Actions {
 			verdicts = append(verdicts, v)
 		}
@@ -243,7 +238,7 @@ var many = store.AgentBounds{Most: 1000}
 func all[T any](t testing.TB, items iter.Seq2[T, error]) (list []T) {
 	t.Helper()
 	for item, err := range items {
-		must(t, err)
+		must.OK(t, err)
 		list = append(list, item)
 	}
 	return list
@@ -274,8 +269,8 @@ func crashes(t testing.TB, content, log []byte) iter.Seq[string] {
 	return func(yield func(path string) bool) {
 		for end := header; end <= len(log); end += step / 2 {
 			path := filepath.Join(t.TempDir(), "attestd.db")
-			must(t, os.WriteFile(path, content, 0o600))
-			must(t, os.WriteFile(path+"-wal", log[:end], 0o600))
+			must.OK(t, os.WriteFile(path, content, 0o600))
+			must.OK(t, os.WriteFile(path+"-wal", log[:end], 0o600))
 			if !yield(path) {
 				return
 			}

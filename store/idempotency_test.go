@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -77,15 +79,15 @@ func TestIdempotencyKeySurvivesRestartBackupAndRotation(t *testing.T) {
 	check(s)
 	rotate(t, s, acme, time.Now(), false)
 	check(s)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	check(open(t, path))
 	if storetest.OnPostgres() {
 		return // PostgreSQL has its own backups
 	}
 	out := target(t)
-	must(t, admin.Backup(ctx, path, out, schema(t), nil))
+	must.OK(t, admin.Backup(ctx, path, out, schema(t), nil))
 	restored := target(t)
-	must(t, restore(t, out, restored, admin.RestoreOptions{}))
+	must.OK(t, restore(t, out, restored, admin.RestoreOptions{}))
 	check(open(t, restored))
 }
 
@@ -101,7 +103,7 @@ func TestKeysExpire(t *testing.T) {
 	}
 	db := other(t, path)
 	count := func() (n int) {
-		must(t, db.QueryRow("SELECT count(*) FROM idempotency_key").Scan(&n))
+		must.OK(t, db.QueryRow("SELECT count(*) FROM idempotency_key").Scan(&n))
 		return n
 	}
 	older := fmt.Sprintf("UPDATE idempotency_key SET expires_at = expires_at - %d", ledger.KeyLifetime.Milliseconds())
@@ -140,7 +142,7 @@ func TestKeysExpire(t *testing.T) {
 			t.Fatalf("key %d of many: %+v", i, a)
 		}
 	}
-	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
 }
 
 // If the record of an idempotency key was removed, a retry gets an error instead of an answer, and

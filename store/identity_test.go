@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/keys"
 	"attestd/store"
 	"attestd/store/storetest"
@@ -18,10 +20,10 @@ func TestIdentityOfTheDatabaseIsFixed(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
 	s, start := fresh(t)
-	must(t, s.Settings.RecordStart(ctx, nil))
+	must.OK(t, s.Settings.RecordStart(ctx, nil))
 	company(t, s, "acme")
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, s.Close())
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.Close())
 	const set = "UPDATE setting SET value = '%s' WHERE name = '%s'"
 	forget := fmt.Sprintf(set, "{}", "trust_settings")
 	for what, statements := range map[string][]string{
@@ -40,7 +42,7 @@ func TestIdentityOfTheDatabaseIsFixed(t *testing.T) {
 				t.Skip("a key that is not sealed stops the start")
 			}
 			path := storetest.Copy(t, start)
-			must(t, other(t, path, statements...).Close())
+			must.OK(t, other(t, path, statements...).Close())
 			s := open(t, path)
 			c := got(s.Companies.Get(ctx, "acme"))(t)
 			err := s.Settings.RecordStart(ctx, nil)
@@ -71,7 +73,7 @@ func TestIdentityIsStatedAtTheFirstStart(t *testing.T) {
 	path, companies := written(t, "20")
 	s := open(t, path)
 	for range 2 {
-		must(t, s.Settings.RecordStart(ctx, nil))
+		must.OK(t, s.Settings.RecordStart(ctx, nil))
 	}
 	for id := range companies {
 		c := got(s.Companies.Get(ctx, id))(t)
@@ -79,7 +81,7 @@ func TestIdentityIsStatedAtTheFirstStart(t *testing.T) {
 			t.Errorf("%s: %q", id, list)
 		}
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // A pending control record is one of those that operations leave. An attacker who writes another
@@ -88,9 +90,9 @@ func TestForgedPendingRecordsAreNotSigned(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
 	s, start := fresh(t)
-	must(t, s.Settings.RecordStart(ctx, nil))
+	must.OK(t, s.Settings.RecordStart(ctx, nil))
 	company(t, s, "acme")
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	secret := "svc_forged"
 	fingerprint := keys.Fingerprint(keys.HashSecret(secret))
 	for what, pending := range map[string]string{
@@ -104,7 +106,7 @@ func TestForgedPendingRecordsAreNotSigned(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			path := storetest.Copy(t, start)
-			must(t, other(t, path, `INSERT INTO setting (name, value) VALUES ('unrecorded', '[`+pending+`]')`).Close())
+			must.OK(t, other(t, path, `INSERT INTO setting (name, value) VALUES ('unrecorded', '[`+pending+`]')`).Close())
 			s := open(t, path)
 			c := got(s.Companies.Get(ctx, "acme"))(t)
 			before := tipOf(t, s, c.Control).Length
@@ -117,9 +119,9 @@ func TestForgedPendingRecordsAreNotSigned(t *testing.T) {
 				t.Errorf("%d records were signed", n-before)
 			}
 			// the remedy that the error names
-			must(t, other(t, path, `DELETE FROM setting WHERE name = 'unrecorded'`).Close())
-			must(t, s.Settings.RecordStart(ctx, nil))
-			must(t, s.Tables.Changeable(ctx, by(c, now)))
+			must.OK(t, other(t, path, `DELETE FROM setting WHERE name = 'unrecorded'`).Close())
+			must.OK(t, s.Settings.RecordStart(ctx, nil))
+			must.OK(t, s.Tables.Changeable(ctx, by(c, now)))
 		})
 	}
 }

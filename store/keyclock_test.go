@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -112,7 +114,7 @@ func TestIdempotencyKeysSurviveClockJump(t *testing.T) {
 	r.at.pass(25*time.Hour, 25*time.Hour)
 	r.retry(t, "more than a day after it", false)
 	r.retry(t, "again", true)
-	must(t, r.VerifyAll(ctx, "", 1, nil, nil))
+	must.OK(t, r.VerifyAll(ctx, "", 1, nil, nil))
 }
 
 // A clock that is wrong at the start of a server is detected by the times in the database.
@@ -121,7 +123,7 @@ func TestIdempotencyKeysSurviveStartWithWrongClock(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)
 	r := newRetrier(t, path)
-	must(t, r.Close())
+	must.OK(t, r.Close())
 	r.at.pass(90*24*time.Hour, 0)
 	r.Store = openWith(t, path, r.at.options())
 	r.retry(t, "after the start", true)
@@ -129,13 +131,13 @@ func TestIdempotencyKeysSurviveStartWithWrongClock(t *testing.T) {
 	r.retry(t, "almost a day later", true)
 	r.at.pass(2*time.Hour, 2*time.Hour)
 	r.retry(t, "more than a day later", false)
-	must(t, r.Close())
+	must.OK(t, r.Close())
 
 	r.at.pass(90*24*time.Hour, 0)
 	o := r.at.options()
 	o.AcceptClock = true
 	r.Store = openWith(t, path, o)
-	must(t, r.Ready(ctx)) // wait until the server runs
+	must.OK(t, r.Ready(ctx)) // wait until the server runs
 	r.retry(t, "where somebody vouches for the clock", false)
 }
 
@@ -151,7 +153,7 @@ func TestKeysExpireOverRestarts(t *testing.T) {
 	acme, _ := company(t, s, "acme")
 	got(once(t, s, keyed(acme, "k", "a")))(t)
 	for range 29 {
-		must(t, s.Close())
+		must.OK(t, s.Close())
 		at.pass(day, 0)
 		s = openWith(t, path, at.options())
 		got(once(t, s, draft(acme)))(t)
@@ -159,11 +161,11 @@ func TestKeysExpireOverRestarts(t *testing.T) {
 	if a := got(once(t, s, keyed(acme, "k", "a")))(t); !a.Replayed {
 		t.Error("a key was forgotten in time")
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	at.pass(2*day, 0)
 	s = openWith(t, path, at.options())
 	got(once(t, s, draft(acme)))(t)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	s = openWith(t, path, at.options())
 	if a := got(once(t, s, keyed(acme, "k", "a")))(t); a.Replayed {
 		t.Error("a key counts after its time")

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -22,21 +24,21 @@ const frame = 24 + 4096
 func overwrite(t *testing.T, path string, at, n int64) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	must(t, err)
+	must.OK(t, err)
 	_, err = f.WriteAt(make([]byte, n), at)
-	must(t, errors.Join(err, f.Close()))
+	must.OK(t, errors.Join(err, f.Close()))
 }
 
 // logCuts are the ways in which the content of a running server's write-ahead log is destroyed;
 // size is the size of the log.
 var logCuts = map[string]func(t *testing.T, log string, size int64){
-	"emptied":                   func(t *testing.T, log string, _ int64) { must(t, os.Truncate(log, 0)) },
-	"cut to its header":         func(t *testing.T, log string, _ int64) { must(t, os.Truncate(log, 32)) },
-	"cut between two frames":    func(t *testing.T, log string, _ int64) { must(t, os.Truncate(log, 32+2*frame)) },
-	"cut within the last frame": func(t *testing.T, log string, size int64) { must(t, os.Truncate(log, size-100)) },
+	"emptied":                   func(t *testing.T, log string, _ int64) { must.OK(t, os.Truncate(log, 0)) },
+	"cut to its header":         func(t *testing.T, log string, _ int64) { must.OK(t, os.Truncate(log, 32)) },
+	"cut between two frames":    func(t *testing.T, log string, _ int64) { must.OK(t, os.Truncate(log, 32+2*frame)) },
+	"cut within the last frame": func(t *testing.T, log string, size int64) { must.OK(t, os.Truncate(log, size-100)) },
 	"emptied and filled with zeros": func(t *testing.T, log string, size int64) {
-		must(t, os.Truncate(log, 0))
-		must(t, os.Truncate(log, size))
+		must.OK(t, os.Truncate(log, 0))
+		must.OK(t, os.Truncate(log, size))
 	},
 	"zeros at its end":      func(t *testing.T, log string, size int64) { overwrite(t, log, size-frame, frame) },
 	"zeros over a frame":    func(t *testing.T, log string, _ int64) { overwrite(t, log, 32+3*frame, frame) },
@@ -97,7 +99,7 @@ func TestTruncatedWALLosesNoAcknowledgedRecord(t *testing.T) {
 				} else { // after a kill the disk holds the present content
 					killed := filepath.Join(t.TempDir(), "attestd.db")
 					for _, suffix := range []string{"", "-wal"} {
-						must(t, os.WriteFile(killed+suffix, got(os.ReadFile(path+suffix))(t), 0o600))
+						must.OK(t, os.WriteFile(killed+suffix, got(os.ReadFile(path+suffix))(t), 0o600))
 					}
 					path = killed
 				}
@@ -105,11 +107,11 @@ func TestTruncatedWALLosesNoAcknowledgedRecord(t *testing.T) {
 				if n := length(t, left, c); n < known || n > known+1 || int64(len(read(t, left, c.Chain, 0, 99_999))) != n {
 					t.Errorf("%d records are left of %d", n, known)
 				}
-				must(t, left.VerifyAll(ctx, "", 1, nil, nil))
+				must.OK(t, left.VerifyAll(ctx, "", 1, nil, nil))
 				if keys := all(t, left.Credentials.Keys(ctx, by(c, now))); len(keys) != 1 || keys[0].Key != key.Key {
 					t.Errorf("keys: %v", keys)
 				}
-				must(t, left.Check(ctx, schema(t)))
+				must.OK(t, left.Check(ctx, schema(t)))
 				attest(t, left, c, 5)
 			})
 		}
@@ -130,7 +132,7 @@ func TestTruncatedDatabaseIsDetected(t *testing.T) {
 			s, path := fresh(t)
 			c, _ := company(t, s, "acme")
 			attest(t, s, c, 20)
-			must(t, os.Truncate(path, size))
+			must.OK(t, os.Truncate(path, size))
 			log := got(os.ReadFile(path + "-wal"))(t)
 			if _, err := s.Append(ctx, draft(c)); !errors.Is(err, store.ErrFileChanged) || !strings.Contains(err.Error(), "attestd.db was cut short") {
 				t.Errorf("a write answers %v", err)
@@ -158,12 +160,12 @@ func TestExternalWALCheckpointIsAllowed(t *testing.T) {
 	for _, statement := range []string{"PRAGMA wal_checkpoint(TRUNCATE)", "PRAGMA wal_checkpoint(PASSIVE)", "PRAGMA wal_checkpoint(RESTART)", "VACUUM", "CREATE TABLE theirs (x)",
 		"INSERT INTO theirs VALUES (randomblob(300000))", "DROP TABLE theirs", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"} {
 		attest(t, s, c, 20)
-		must(t, other(t, path, statement).Close())
+		must.OK(t, other(t, path, statement).Close())
 		attest(t, s, c, 20)
-		must(t, s.Ready(ctx))
+		must.OK(t, s.Ready(ctx))
 	}
-	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
-	must(t, s.Close())
+	must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	must.OK(t, s.Close())
 	s = open(t, path)
 	if n := length(t, s, c); n != 360 {
 		t.Errorf("%d records", n)

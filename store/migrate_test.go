@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/keys"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -65,9 +67,9 @@ func hasMAC(version string) bool { return len(version) == 2 && version > "10" }
 func written(t testing.TB, version string) (string, fixture) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "attestd.db")
-	must(t, os.WriteFile(path, got(os.ReadFile("testdata/schema-"+version+".db"))(t), 0o600))
+	must.OK(t, os.WriteFile(path, got(os.ReadFile("testdata/schema-"+version+".db"))(t), 0o600))
 	var f fixture
-	must(t, json.Unmarshal(got(os.ReadFile("testdata/schema-"+version+".json"))(t), &f))
+	must.OK(t, json.Unmarshal(got(os.ReadFile("testdata/schema-"+version+".json"))(t), &f))
 	return path, f
 }
 
@@ -78,16 +80,16 @@ func shape(t testing.TB, path string) map[string]string {
 	db := other(t, path)
 	defer db.Close()
 	rows, err := db.Query("SELECT type || ' ' || name, coalesce(sql, '') FROM sqlite_schema UNION ALL SELECT 'version', user_version FROM pragma_user_version")
-	must(t, err)
+	must.OK(t, err)
 	defer rows.Close()
 	found := map[string]string{}
 	for rows.Next() {
 		var name, text string
-		must(t, rows.Scan(&name, &text))
+		must.OK(t, rows.Scan(&name, &text))
 		text = regexp.MustCompile(`--.*`).ReplaceAllString(text, "")
 		found[name] = regexp.MustCompile(`\s*([^\w\s]|\s)\s*`).ReplaceAllString(text, "$1")
 	}
-	must(t, rows.Err())
+	must.OK(t, rows.Err())
 	return found
 }
 
@@ -115,7 +117,7 @@ func TestOlderSchemaIsUpgraded(t *testing.T) {
 		if n := s.Notices(); len(n) != 1 || !strings.Contains(n[0], "from schema "+version+" to "+current) {
 			t.Errorf("schema %s: notices: %q", version, n)
 		}
-		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 		for id, f := range companies {
 			c := got(s.Companies.Get(ctx, id))(t)
 			// tokens that were issued before tokens had a MAC are invalid
@@ -134,7 +136,7 @@ func TestOlderSchemaIsUpgraded(t *testing.T) {
 				}
 			}
 			_, _, err = s.Credentials.IssueTo(ctx, f.ClientID, f.ClientSecret, time.Hour, before)
-			must(t, err)
+			must.OK(t, err)
 			if p := got(s.Passport(ctx, by(c, before), f.Passports[0]))(t); p.RevokedAt != "" {
 				t.Errorf("%s: a passport is revoked: %+v", id, p)
 			}
@@ -149,15 +151,15 @@ func TestOlderSchemaIsUpgraded(t *testing.T) {
 			}
 			attest(t, s, c, 10)
 			_, err = s.Agents.Register(ctx, by(c, now), "new-bot", nil, many)
-			must(t, err)
+			must.OK(t, err)
 		}
-		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-		must(t, s.Close())
+		must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		must.OK(t, s.Close())
 		if n := open(t, path).Notices(); len(n) != 0 {
 			t.Errorf("schema %s: at the second start: %q", version, n)
 		}
 		out := target(t)
-		must(t, admin.Backup(ctx, path, out, schema(t), nil)) // a backup runs all its checks
+		must.OK(t, admin.Backup(ctx, path, out, schema(t), nil)) // a backup runs all its checks
 		_, empty := fresh(t)
 		compareShapes(t, "upgraded from "+version, shape(t, path), shape(t, empty))
 	}
@@ -185,7 +187,7 @@ func TestUpgradeKeepsSchema2Data(t *testing.T) {
 			t.Errorf("%s: git-bot: %v", id, err)
 		}
 		_, err := s.Credentials.DeleteClient(ctx, by(c, now), f.ClientID)
-		must(t, err)
+		must.OK(t, err)
 		if _, err := s.Credentials.Authenticate(ctx, keys.HashSecret(f.Token), older["2"]); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("%s: a token outlives its client: %v", id, err)
 		}
@@ -203,19 +205,19 @@ func TestOlderSchemaIsReadable(t *testing.T) {
 		as := shape(t, path)
 		content := got(os.ReadFile(path))(t)
 		s, err := store.OpenReadOnly(ctx, path)
-		must(t, err)
-		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		must.OK(t, err)
+		must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 		if k := got(s.Credentials.FirstKey(ctx, "acme"))(t); k.Key != companies["acme"].Keys[0] {
 			t.Errorf("schema %s: first key %+v", version, k)
 		}
-		must(t, s.Close())
+		must.OK(t, s.Close())
 		out := target(t)
-		must(t, admin.Backup(ctx, path, out, schema(t), nil))
+		must.OK(t, admin.Backup(ctx, path, out, schema(t), nil))
 		compareShapes(t, "backup", shape(t, out), as)
 		restored := target(t)
-		must(t, restore(t, out, restored, admin.RestoreOptions{}))
+		must.OK(t, restore(t, out, restored, admin.RestoreOptions{}))
 		compareShapes(t, "restored", shape(t, restored), as)
-		must(t, open(t, restored).VerifyAll(ctx, "", 2, nil, nil))
+		must.OK(t, open(t, restored).VerifyAll(ctx, "", 2, nil, nil))
 		if string(got(os.ReadFile(path))(t)) != string(content) {
 			t.Errorf("schema %s: reading has changed the file", version)
 		}
@@ -240,7 +242,7 @@ func TestUpgradeIsAtomic(t *testing.T) {
 		old := shape(t, path)
 		s := open(t, path)
 		log := got(os.ReadFile(path + "-wal"))(t)
-		must(t, s.Close())
+		must.OK(t, s.Close())
 
 		outcomes := map[string]int{}
 		for cut := range crashes(t, content, log) {
@@ -252,8 +254,8 @@ func TestUpgradeIsAtomic(t *testing.T) {
 				compareShapes(t, "whole", found, newest)
 			}
 			s := open(t, cut)
-			must(t, s.VerifyAll(ctx, "", 1, nil, nil))
-			must(t, s.Close())
+			must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
+			must.OK(t, s.Close())
 			compareShapes(t, "after the next start", shape(t, cut), newest)
 		}
 		if outcomes[version] == 0 || outcomes[current] == 0 || len(outcomes) != 2 {
@@ -273,7 +275,7 @@ func TestUpgradeOfMalformedFileIsRefused(t *testing.T) {
 		{"a role is there already, two steps ahead", "1", "ALTER TABLE oauth_client ADD COLUMN role TEXT"},
 	} {
 		path, _ := written(t, wrong.version)
-		must(t, other(t, path, wrong.statement, "PRAGMA wal_checkpoint(TRUNCATE)").Close())
+		must.OK(t, other(t, path, wrong.statement, "PRAGMA wal_checkpoint(TRUNCATE)").Close())
 		as := shape(t, path)
 		if _, err := store.Open(ctx, path, schema(t), store.Options{}); !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("%s: %v", wrong.name, err)
@@ -293,7 +295,7 @@ func TestAgentsAreCounted(t *testing.T) {
 	check := func(want int) {
 		t.Helper()
 		var n int
-		must(t, db.QueryRow("SELECT agents FROM company_usage WHERE company = ?", c.Chain).Scan(&n))
+		must.OK(t, db.QueryRow("SELECT agents FROM company_usage WHERE company = ?", c.Chain).Scan(&n))
 		if n != want {
 			t.Errorf("%d agents are counted, want %d", n, want)
 		}
@@ -302,7 +304,7 @@ func TestAgentsAreCounted(t *testing.T) {
 	register := func(id string) {
 		t.Helper()
 		_, err := s.Agents.Register(ctx, by(c, now), id, nil, many)
-		must(t, err)
+		must.OK(t, err)
 	}
 	register("third")
 	check(3)
@@ -310,7 +312,7 @@ func TestAgentsAreCounted(t *testing.T) {
 	register("git-bot")
 	check(3)
 	_, err := db.Exec("DELETE FROM agent WHERE company = ? AND agent_id <> 'third'", c.Chain)
-	must(t, err)
+	must.OK(t, err)
 	check(1)
 	newcomer, _ := company(t, s, "newcomer")
 	if err := db.QueryRow("SELECT agents FROM company_usage WHERE company = ?", newcomer.Chain).Scan(new(int)); !errors.Is(err, sql.ErrNoRows) {

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
@@ -20,7 +22,7 @@ func TestMoveWaitsForConnectionsThatEnd(t *testing.T) {
 	path, _ := sample(t)
 	url := storetest.Shared(t)
 	got(move(t, path, url))(t)
-	must(t, stranger(t, url, "INSERT INTO writer (started_at, touched) VALUES ('', now() - interval '61 seconds')").Close())
+	must.OK(t, stranger(t, url, "INSERT INTO writer (started_at, touched) VALUES ('', now() - interval '61 seconds')").Close())
 
 	stays := stranger(t, url+"&application_name=attestd", "SELECT 1")
 	if _, err := move(t, url, target(t)); !errors.Is(err, store.ErrInUse) {

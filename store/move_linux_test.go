@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
@@ -49,11 +51,11 @@ func TestKilledMoveLeavesNothing(t *testing.T) {
 			child.Env = append(os.Environ(), part+"=move:"+f.path+"\t"+to+"\t"+at)
 			child.Stderr = os.Stderr
 			said := bufio.NewReader(got(child.StdoutPipe())(t))
-			must(t, child.Start())
+			must.OK(t, child.Start())
 			if line, err := said.ReadString('\n'); err != nil || line != at+"\n" {
 				t.Errorf("%q: %q, %v", at, line, err)
 			}
-			must(t, child.Process.Signal(syscall.SIGKILL))
+			must.OK(t, child.Process.Signal(syscall.SIGKILL))
 			_ = child.Wait()
 		}
 		if n := relations(t, url); n > 0 {

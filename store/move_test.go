@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/chain/action"
 	"attestd/crypto/seal"
@@ -34,25 +36,25 @@ func everything(t testing.TB, m *seal.Master) sealed {
 		got(s.Agents.Register(ctx, by(c, now), id, raw(`{"n": 1.50, "text": "ü\u0000"}`), many))(t)
 	}
 	for _, jti := range []string{"valid", "revoked"} {
-		must(t, s.Passports.Record(ctx, by(c, now), store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 1 << 40}))
+		must.OK(t, s.Passports.Record(ctx, by(c, now), store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 1 << 40}))
 	}
 	got(s.Passports.Revoke(ctx, by(c, now), "revoked", ptr("lost")))(t)
 	agentKeys(t, s, by(c, now), "bot")
 	got(s.TokenKeys.Signer(ctx, by(c, now), tokenkey.ES256))(t)
 	federations(t, s, by(c, now), "bot")
 	_, _, err := s.Agents.Disable(ctx, by(c, now), "ab")
-	must(t, err)
+	must.OK(t, err)
 	got(s.Companies.Suspend(ctx, operator(c), "unpaid"))(t)
 	got(s.Companies.Resume(ctx, operator(c), "paid"))(t)
-	must(t, s.Companies.SetQuota(ctx, operator(c), store.Quota{Bytes: ptr(int64(1 << 40))}, "large"))
-	must(t, s.Settings.RecordStart(ctx, map[string]string{"stream": "off"}))
-	must(t, s.Calls.SaveNext(ctx, nil, map[int64]int64{c.Chain: 1500}))
+	must.OK(t, s.Companies.SetQuota(ctx, operator(c), store.Quota{Bytes: ptr(int64(1 << 40))}, "large"))
+	must.OK(t, s.Settings.RecordStart(ctx, map[string]string{"stream": "off"}))
+	must.OK(t, s.Calls.SaveNext(ctx, nil, map[int64]int64{c.Chain: 1500}))
 	refused := store.NewRefusedCall(chain.Hash{1}, now)
 	refused.State = action.State{Requests: 1, Refusals: 1, Refused: 2, Done: 3, HasOutcome: true, Tool: "Bash", Found: true}
-	must(t, s.Calls.Save(ctx, by(c, now), []store.RefusedCall{refused}, nil))
+	must.OK(t, s.Calls.Save(ctx, by(c, now), []store.RefusedCall{refused}, nil))
 	publish(t, s, c.Actions)
 	got(once(t, s, keyed(c, "a key", "a request")))(t)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	db := other(t, f.path, `INSERT INTO cosignature SELECT log_id, 'witness+1+x', 7, 'note', 'line' FROM log WHERE chain = -1`,
 		`INSERT INTO witness_log VALUES ('log.example.com', zeroblob(32), 3, zeroblob(32), 'note')`, "PRAGMA wal_checkpoint(TRUNCATE)")
 	defer db.Close()
@@ -67,7 +69,7 @@ func everything(t testing.TB, m *seal.Master) sealed {
 func tablesOf(t testing.TB, db *sql.DB) []string {
 	t.Helper()
 	var names string
-	must(t, db.QueryRow("SELECT group_concat(name, ' ') FROM sqlite_schema WHERE type = 'table'").Scan(&names))
+	must.OK(t, db.QueryRow("SELECT group_concat(name, ' ') FROM sqlite_schema WHERE type = 'table'").Scan(&names))
 	return strings.Fields(names)
 }
 
@@ -107,7 +109,7 @@ func stranger(t testing.TB, url string, statements ...string) *sql.DB {
 	t.Cleanup(func() { db.Close() })
 	for _, s := range statements {
 		_, err := db.Exec(s)
-		must(t, err)
+		must.OK(t, err)
 	}
 	return db
 }
@@ -115,7 +117,7 @@ func stranger(t testing.TB, url string, statements ...string) *sql.DB {
 // relations counts the relations of a PostgreSQL database other than the system's own.
 func relations(t testing.TB, url string) (n int) {
 	t.Helper()
-	must(t, stranger(t, url).QueryRow(`SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace`).Scan(&n))
+	must.OK(t, stranger(t, url).QueryRow(`SELECT count(*) FROM pg_class WHERE relnamespace = current_schema()::regnamespace`).Scan(&n))
 	return n
 }
 
@@ -155,8 +157,8 @@ func TestMoveThereAndBack(t *testing.T) {
 			f.path = path
 			f.check(t, m)
 			s := got(store.OpenReadOnly(ctx, path))(t)
-			must(t, s.Check(ctx, schema(t)))
-			must(t, s.Close())
+			must.OK(t, s.Check(ctx, schema(t)))
+			must.OK(t, s.Close())
 			numbersGoOn(t, path, m)
 		}
 	}
@@ -172,8 +174,8 @@ func numbersGoOn(t testing.TB, path string, m *seal.Master) {
 		t.Errorf("the next company has the number %d", c.Chain)
 	}
 	_, _, err := s.Credentials.CreateClient(ctx, by(c, now), full, 1000)
-	must(t, err)
-	must(t, s.Passports.Record(ctx, by(c, now), store.Passport{JTI: "new", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 2}))
+	must.OK(t, err)
+	must.OK(t, s.Passports.Record(ctx, by(c, now), store.Passport{JTI: "new", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 2}))
 	got(s.Webhooks.Create(ctx, by(c, now), store.Webhook{URL: "https://hooks.example.com/"}, webhookSecret(), 16))(t)
 	if _, err := s.Agents.Register(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), now), "fifth", nil, store.AgentBounds{Most: 4}); !errors.Is(err, store.ErrTooMany) {
 		t.Errorf("a fifth agent of four: %v", err)
@@ -220,7 +222,7 @@ func TestMoveRefusesTamperedSource(t *testing.T) {
 	content := got(os.ReadFile(source))(t)
 	for what, c := range changes {
 		path, url, empty, out := filepath.Join(t.TempDir(), "attestd.db"), storetest.Shared(t), storetest.Shared(t), target(t)
-		must(t, os.WriteFile(path, content, 0o600))
+		must.OK(t, os.WriteFile(path, content, 0o600))
 		got(move(t, path, url))(t)
 		other(t, path, c.file...).Close()
 		stranger(t, url, c.server...).Close()
@@ -257,8 +259,8 @@ func TestMoveRequiresEmptyTarget(t *testing.T) {
 	before := got(move(t, ours, target(t)))(t)
 	stranger(t, theirs, "CREATE TABLE notes (text text)", "INSERT INTO notes VALUES ('mine')")
 	file, text := filepath.Join(t.TempDir(), "attestd.db"), filepath.Join(t.TempDir(), "notes.txt")
-	must(t, os.WriteFile(file, got(os.ReadFile(path))(t), 0o600))
-	must(t, os.WriteFile(text, []byte("these are my notes, and no database of anybody"), 0o600))
+	must.OK(t, os.WriteFile(file, got(os.ReadFile(path))(t), 0o600))
+	must.OK(t, os.WriteFile(text, []byte("these are my notes, and no database of anybody"), 0o600))
 	for to, want := range map[string]error{ours: store.ErrRefused, theirs: store.ErrForeign, file: store.ErrRefused, text: store.ErrForeign, path: store.ErrRefused} {
 		if _, err := move(t, path, to); !errors.Is(err, want) {
 			t.Errorf("into %s: %v", db.Name(to), err)
@@ -268,7 +270,7 @@ func TestMoveRequiresEmptyTarget(t *testing.T) {
 		t.Error("the database that was there has changed")
 	}
 	var mine string
-	must(t, stranger(t, theirs).QueryRow("SELECT text FROM notes").Scan(&mine))
+	must.OK(t, stranger(t, theirs).QueryRow("SELECT text FROM notes").Scan(&mine))
 	if n := relations(t, theirs); n != 1 || mine != "mine" {
 		t.Errorf("%d relations, %q", n, mine)
 	}
@@ -292,14 +294,14 @@ func TestMoveOfServedDatabaseIsRefused(t *testing.T) {
 		if _, err := move(t, from, target(t)); !errors.Is(err, store.ErrInUse) {
 			t.Errorf("%s: %v", db.Name(from), err)
 		}
-		must(t, s.Close())
+		must.OK(t, s.Close())
 	}
 	killed := stranger(t, url, "INSERT INTO writer (started_at) VALUES ('')")
 	if _, err := move(t, url, target(t)); !errors.Is(err, store.ErrInUse) {
 		t.Errorf("killed a moment ago: %v", err)
 	}
 	_, err := killed.Exec("UPDATE writer SET touched = now() - interval '61 seconds'")
-	must(t, err)
+	must.OK(t, err)
 	got(move(t, url, target(t)))(t)
 }
 
@@ -330,7 +332,7 @@ func TestSourceIsReadOnlyDuringMove(t *testing.T) {
 	_, err = admin.Move(ctx, path, out, schema(t), admin.MoveOptions{Progress: func(stage string, _, _ int64) {
 		if stage == "verify the copy" {
 			_, err := stray.Exec("INSERT INTO setting VALUES ('stray', '') ON CONFLICT (name) DO UPDATE SET value = value || '.'")
-			must(t, err)
+			must.OK(t, err)
 		}
 	}})
 	if _, missing := os.Stat(out); !errors.Is(err, store.ErrInUse) || missing == nil {
@@ -380,7 +382,7 @@ func TestMoveAndTheHeadFile(t *testing.T) {
 		t.Errorf("behind its head file: %v", err)
 	}
 	_, err := admin.Move(ctx, path, url, schema(t), admin.MoveOptions{Heads: heads})
-	must(t, err)
+	must.OK(t, err)
 	s := got(store.Open(ctx, url, schema(t), store.Options{Heads: heads}))(t)
 	defer s.Close()
 	if len(s.Rollback.Behind()) > 0 || strings.Contains(strings.Join(s.Notices(), " "), "head file") {
@@ -397,7 +399,7 @@ func TestMoveOfTextThatPostgresCannotHold(t *testing.T) {
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
 	got(s.Credentials.CreateKey(ctx, by(c, now), ptr("a\x00b"), full, 1000))(t)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	url := storetest.Shared(t)
 	if _, err := move(t, path, url); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "table api_key: refused: label of row 2") {
 		t.Error(err)
@@ -418,9 +420,9 @@ func TestMoveOfAnOlderFile(t *testing.T) {
 	if _, err := move(t, path, url); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "older schema") {
 		t.Error(err)
 	}
-	must(t, open(t, path).Close())
+	must.OK(t, open(t, path).Close())
 	got(move(t, path, url))(t)
 	s := open(t, url)
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), 1)
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/cred"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -27,12 +29,12 @@ func TestNewFileIsPrivateToOwner(t *testing.T) {
 	}
 	for _, suffix := range []string{"", "-wal", "-shm", ".lock"} {
 		info, err := os.Stat(path + suffix)
-		must(t, err)
+		must.OK(t, err)
 		if mode := info.Mode().Perm(); mode != 0o600 && runtime.GOOS != "windows" {
 			t.Errorf("mode of the database%s: %o", suffix, mode)
 		}
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	if files := list(t, filepath.Dir(path)); files != "attestd.db attestd.db.lock" {
 		t.Errorf("files after a clean stop: %s", files)
 	}
@@ -41,7 +43,7 @@ func TestNewFileIsPrivateToOwner(t *testing.T) {
 func list(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	must(t, err)
+	must.OK(t, err)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -57,7 +59,7 @@ func TestNamesThatNeedEscaping(t *testing.T) {
 		path := filepath.Join(t.TempDir(), name)
 		s := open(t, path)
 		company(t, s, "acme")
-		must(t, s.Close())
+		must.OK(t, s.Close())
 		if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -68,7 +70,7 @@ func TestEmptyFileIsNewDatabase(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "attestd.db")
-	must(t, os.WriteFile(path, nil, 0o644))
+	must.OK(t, os.WriteFile(path, nil, 0o644))
 	s := open(t, path)
 	company(t, s, "acme")
 	if info, _ := os.Stat(path); info.Mode().Perm() != 0o600 && runtime.GOOS != "windows" {
@@ -80,17 +82,17 @@ func TestDomainIsFixedAtFirstStart(t *testing.T) {
 	t.Parallel()
 	path := storetest.New(t)
 	s, err := store.Open(ctx, path, schema(t), store.Options{Domain: cred.Domain{TrustDomain: "example.org", Service: "notary"}})
-	must(t, err)
-	must(t, s.Close())
+	must.OK(t, err)
+	must.OK(t, s.Close())
 	for name, d := range map[string]cred.Domain{
 		"neither": {}, "both": {TrustDomain: "example.org", Service: "notary"}, "one": {Service: "notary"},
 	} {
 		s, err := store.Open(ctx, path, schema(t), store.Options{Domain: d})
-		must(t, err)
+		must.OK(t, err)
 		if s.Domain() != (cred.Domain{TrustDomain: "example.org", Service: "notary"}) {
 			t.Errorf("%s: %+v", name, s.Domain())
 		}
-		must(t, s.Close())
+		must.OK(t, s.Close())
 	}
 	for _, d := range []cred.Domain{{Service: "service"}, {TrustDomain: "attestd.local"}} {
 		if _, err := store.Open(ctx, path, schema(t), store.Options{Domain: d}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "notary") {
@@ -122,7 +124,7 @@ func TestSecondServerIsRefused(t *testing.T) {
 		}
 	}
 	company(t, s, "acme") // the first server is unaffected
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	open(t, path)
 }
 
@@ -136,15 +138,15 @@ func TestFilesThatAreRefused(t *testing.T) {
 		s, path := fresh(t)
 		c, _ := company(t, s, "acme")
 		attest(t, s, c, 300)
-		must(t, s.Close())
+		must.OK(t, s.Close())
 		db := other(t, path, append(statements, "PRAGMA wal_checkpoint(TRUNCATE)")...)
-		must(t, db.Close())
+		must.OK(t, db.Close())
 		return got(os.ReadFile(path))(t)
 	}
 	foreign := func(t *testing.T, mode string) []byte {
 		path := filepath.Join(t.TempDir(), "other.db")
 		db := other(t, path, "PRAGMA journal_mode = "+mode, "CREATE TABLE record (id INTEGER PRIMARY KEY)")
-		must(t, db.Close())
+		must.OK(t, db.Close())
 		return got(os.ReadFile(path))(t)
 	}
 	for name, test := range map[string]struct {
@@ -168,7 +170,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			path := filepath.Join(dir, "attestd.db")
-			must(t, os.WriteFile(path, test.content, 0o640))
+			must.OK(t, os.WriteFile(path, test.content, 0o640))
 			_, err := store.Open(ctx, path, schema(t), store.Options{Master: master()})
 			if !errors.Is(err, test.want) {
 				t.Errorf("Open: %v", err)
@@ -198,7 +200,7 @@ func TestOrphanedWALIsNotReplayed(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "attestd.db")
-	must(t, os.WriteFile(path+"-wal", []byte("what is left"), 0o600))
+	must.OK(t, os.WriteFile(path+"-wal", []byte("what is left"), 0o600))
 	if _, err := store.Open(ctx, path, schema(t), store.Options{Master: master()}); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "-wal") {
 		t.Error(err)
 	}
@@ -211,21 +213,21 @@ func TestReadOnly(t *testing.T) {
 	attest(t, s, c, 3)
 
 	beside, err := store.OpenReadOnly(ctx, path)
-	must(t, err)
+	must.OK(t, err)
 	attest(t, s, c, 2) // later commits are seen as well
 	if n := length(t, beside, c); n != 5 {
 		t.Errorf("beside a writer: length %d", n)
 	}
-	must(t, beside.Unseal(master()))
+	must.OK(t, beside.Unseal(master()))
 	if k, err := beside.Credentials.FirstKey(ctx, "acme"); err != nil || k.Key != key.Key {
 		t.Errorf("first key: %v, %v", k, err)
 	}
 	if _, err := beside.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("write: %v", err)
 	}
-	must(t, beside.Close())
+	must.OK(t, beside.Close())
 	attest(t, s, c, 1)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 
 	content := func() map[string]string {
 		all := storetest.Content(t, path)
@@ -235,11 +237,11 @@ func TestReadOnly(t *testing.T) {
 	}
 	before := content()
 	alone, err := store.OpenReadOnly(ctx, path)
-	must(t, err)
+	must.OK(t, err)
 	if n := length(t, alone, c); n != 6 {
 		t.Errorf("without a writer: length %d", n)
 	}
-	must(t, alone.Close())
+	must.OK(t, alone.Close())
 	if !maps.Equal(content(), before) {
 		t.Error("reading has changed the database")
 	}
@@ -252,7 +254,7 @@ func asKilled(t *testing.T, path string) string {
 	t.Helper()
 	killed := filepath.Join(t.TempDir(), "attestd.db")
 	for _, suffix := range []string{"", "-wal"} {
-		must(t, os.WriteFile(killed+suffix, got(os.ReadFile(path+suffix))(t), 0o600))
+		must.OK(t, os.WriteFile(killed+suffix, got(os.ReadFile(path+suffix))(t), 0o600))
 	}
 	return killed
 }
@@ -266,16 +268,16 @@ func TestOpenAfterAKill(t *testing.T) {
 	killed := asKilled(t, path)
 	before := got(os.ReadFile(killed))(t)
 	ro, err := store.OpenReadOnly(ctx, killed)
-	must(t, err)
+	must.OK(t, err)
 	if n := length(t, ro, c); n != 20 {
 		t.Errorf("reading: length %d", n)
 	}
-	must(t, ro.Close())
+	must.OK(t, ro.Close())
 	if !bytes.Equal(got(os.ReadFile(killed))(t), before) {
 		t.Error("reading has changed the file")
 	}
 	s = open(t, killed)
-	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
 	attest(t, s, c, 1)
 
 	// The header of the file has the old version; only the write-ahead log has the newer one.
@@ -296,8 +298,8 @@ func TestOpenSetsWALAgain(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
-	must(t, s.Close())
-	must(t, other(t, path, "PRAGMA journal_mode = DELETE").Close())
+	must.OK(t, s.Close())
+	must.OK(t, other(t, path, "PRAGMA journal_mode = DELETE").Close())
 	s = open(t, path)
 	company(t, s, "acme")
 	if _, err := os.Stat(path + "-wal"); err != nil {
@@ -318,17 +320,17 @@ func TestWALShrinksAfterBurst(t *testing.T) {
 		t.Helper()
 		e := extension(c.Chain, tip(t, s, c), 1)
 		e.Records[0].Payload = []byte(strings.Repeat("x", bytes))
-		must(t, s.Extend(e))
+		must.OK(t, s.Extend(e))
 	}
 	reader := got(other(t, path).Begin())(t)
-	must(t, reader.QueryRow("SELECT count(*) FROM record").Scan(new(int)))
+	must.OK(t, reader.QueryRow("SELECT count(*) FROM record").Scan(new(int)))
 	for range 8 {
 		write(4 << 20)
 	}
 	if n := size(); n < 32<<20 {
 		t.Fatalf("the log has grown to %d bytes only", n)
 	}
-	must(t, reader.Rollback())
+	must.OK(t, reader.Rollback())
 	for range 2 { // the first write ends with a checkpoint, the second resets the log
 		write(1000)
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -16,10 +18,10 @@ func TestRevocationsAreForGood(t *testing.T) {
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
 	for _, jti := range []string{"p", "q"} {
-		must(t, s.Passports.Record(ctx, by(c, now), store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"tool:read"}, ExpiresAt: 1 << 40}))
+		must.OK(t, s.Passports.Record(ctx, by(c, now), store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"tool:read"}, ExpiresAt: 1 << 40}))
 	}
 	_, err := s.Passports.Revoke(ctx, by(c, now), "p", ptr("lost"))
-	must(t, err)
+	must.OK(t, err)
 	db := storetest.Stranger(t, path)
 	statements := []string{
 		"UPDATE passport SET revoked_at = NULL, reason = NULL WHERE jti = 'p'", "UPDATE passport SET scopes = '[\"*\"]' WHERE jti = 'q'",
@@ -38,9 +40,9 @@ func TestRevocationsAreForGood(t *testing.T) {
 		t.Errorf("the revocation is gone: %v", err)
 	}
 	_, err = s.Passports.Revoke(ctx, by(c, now), "q", nil)
-	must(t, err)
+	must.OK(t, err)
 	var left sql.NullInt64
-	must(t, db.QueryRow("SELECT count(*) FROM passport WHERE revoked_at IS NOT NULL").Scan(&left))
+	must.OK(t, db.QueryRow("SELECT count(*) FROM passport WHERE revoked_at IS NOT NULL").Scan(&left))
 	if left.Int64 != 2 {
 		t.Errorf("%d passports are revoked", left.Int64)
 	}

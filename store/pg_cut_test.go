@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/internal/testenv"
 
@@ -87,7 +89,7 @@ var writes = []write{
 		return err
 	}, func(t testing.TB, s *store.Store, c *store.Company, n int) int {
 		origin, ring, err := s.KeyRing(ctx, c.Chain)
-		must(t, err)
+		must.OK(t, err)
 		if flaws := strings.Join(keyring.Flaws(origin, ring), ""); flaws != "" {
 			t.Error(flaws)
 		}
@@ -126,7 +128,7 @@ func TestConnectionCutAtEveryByte(t *testing.T) {
 			for _, n := range points(down) {
 				f.try(t, w, fmt.Sprintf("the second connection is cut after byte %d from the server", n), func() { f.cut(fromServer, lost, n) })
 			}
-			must(t, f.near.VerifyAll(ctx, "", 2, nil, nil))
+			must.OK(t, f.near.VerifyAll(ctx, "", 2, nil, nil))
 		})
 	}
 }
@@ -168,7 +170,7 @@ func (f *far) fail(t testing.TB, w write, fail func()) (times int, err error) {
 		f.company, _ = company(t, f.near, fmt.Sprint("acme", f.writes))
 	}
 	f.writes++
-	must(t, w.do(f.far, f.company, f.writes)) // makes sure that the connection has worked before
+	must.OK(t, w.do(f.far, f.company, f.writes)) // makes sure that the connection has worked before
 	f.writes++
 	before := w.done(t, f.near, f.company, f.writes)
 	fail()

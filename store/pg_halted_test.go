@@ -3,6 +3,8 @@ package store_test
 import (
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 
@@ -26,13 +28,13 @@ func TestHaltedServersTransactionIsEnded(t *testing.T) {
 	defer halted.Close(ctx)
 	for _, statement := range []string{"BEGIN", "SELECT FROM head ORDER BY chain FOR UPDATE"} {
 		_, err := halted.Exec(ctx, statement)
-		must(t, err)
+		must.OK(t, err)
 	}
 	message := got((&pgproto3.Parse{Query: "SELECT 1"}).Encode(nil))(t)
 	// the beginning of a Bind of 64 KiB, whose rest never follows
 	message = append(message, 'B', 0, 1, 0, 0)
 	_, err := halted.PgConn().Conn().Write(message)
-	must(t, err)
+	must.OK(t, err)
 
 	attest(t, s, c, 1)
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
@@ -42,7 +44,7 @@ func TestOnlyTheTamperedChainIsRefused(t *testing.T) {
 			db := got(sql.Open("pgx", database+"&session_replication_role=replica"))(t)
 			defer db.Close()
 			_, err := db.Exec(intrusion, bad.Chain)
-			must(t, err)
+			must.OK(t, err)
 			for i, s := range servers {
 				var both sync.WaitGroup
 				for n := range 40 {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/anishathalye/porcupine"
 
 	"attestd/chain"
@@ -210,7 +212,7 @@ func (l *load) check(t testing.TB, s *store.Store) {
 	if result := porcupine.CheckOperationsTimeout(oneList, l.history, time.Minute); result != porcupine.Ok {
 		t.Errorf("linearizable: %s", result)
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	acknowledged, unknown := l.counts()
 	t.Logf("%d appends acknowledged, %d unknown, %d records, %d calls; the longest silence was %v", acknowledged, unknown, len(places), len(l.history), l.silence)
 }

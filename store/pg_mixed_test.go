@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
@@ -43,11 +45,11 @@ func TestChangesAndAppendsOfManyCompanies(t *testing.T) {
 		})
 	}
 	callers.Wait()
-	must(t, servers[0].VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, servers[0].VerifyAll(ctx, "", 2, nil, nil))
 	db := got(sql.Open("pgx", database))(t)
 	defer db.Close()
 	var deadlocks, records int64
-	must(t, db.QueryRow("SELECT (SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()), (SELECT sum(length) FROM head)").Scan(&deadlocks, &records))
+	must.OK(t, db.QueryRow("SELECT (SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()), (SELECT sum(length) FROM head)").Scan(&deadlocks, &records))
 	t.Logf("%d records, %d circles", records, deadlocks)
 	// These are the control logs of the companies, and the log of the companies.
 	if made := int64(3*len(companies) + 1); records != made+32*each {

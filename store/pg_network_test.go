@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/Shopify/toxiproxy/v2/toxics"
 	"github.com/rs/zerolog"
@@ -28,7 +30,7 @@ const (
 func newNetwork(t testing.TB, server string) *network {
 	t.Helper()
 	n := &network{t, toxiproxy.NewProxy(toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop()), t.Name(), "127.0.0.1:0", server)}
-	must(t, n.proxy.Start())
+	must.OK(t, n.proxy.Start())
 	t.Cleanup(n.proxy.Stop)
 	return n
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/jackc/pgx/v5"
 
 	"attestd/internal/testenv"
@@ -43,14 +45,14 @@ func TestPoolerInSessionMode(t *testing.T) {
 			defer stalled.Close()
 			for _, statement := range []string{"BEGIN", "SELECT FROM head ORDER BY chain FOR UPDATE"} {
 				_, err := stalled.ExecContext(ctx, statement)
-				must(t, err)
+				must.OK(t, err)
 			}
 			begun := time.Now()
 			attest(t, servers[1], c, 1)
 			if waited := time.Since(begun); waited > 7*time.Second {
 				t.Errorf("a server that stalls held another up for %v", waited)
 			}
-			must(t, servers[0].VerifyAll(ctx, "", 2, nil, nil))
+			must.OK(t, servers[0].VerifyAll(ctx, "", 2, nil, nil))
 		})
 	}
 }
@@ -65,7 +67,7 @@ func TestTransactionPoolingIsRefused(t *testing.T) {
 			t.Parallel()
 			direct := storetest.Shared(t)
 			made := storetest.Shared(t)
-			must(t, openWith(t, made, store.RunOptions{}).Close())
+			must.OK(t, openWith(t, made, store.RunOptions{}).Close())
 			empty := pgtest.NewPooler(t, direct, mode, ignoring).URL()
 			busy := pgtest.NewPooler(t, made, mode, ignoring).URL()
 			stop := make(chan struct{})
@@ -120,7 +122,7 @@ func TestPoolerSwitchedToTransactionsStopsWrites(t *testing.T) {
 	t.Parallel()
 	direct := storetest.Shared(t)
 	pooler := pgtest.NewPooler(t, direct, "session", ignoring+"\ndefault_pool_size = 3\nserver_reset_query =")
-	must(t, openWith(t, direct, store.RunOptions{}).Close())
+	must.OK(t, openWith(t, direct, store.RunOptions{}).Close())
 	servers := []*store.Store{openWith(t, direct, store.RunOptions{})}
 	witness := got(sql.Open("pgx", direct))(t)
 	defer witness.Close()
@@ -130,7 +132,7 @@ func TestPoolerSwitchedToTransactionsStopsWrites(t *testing.T) {
 		"CREATE TRIGGER note AFTER INSERT ON record FOR EACH ROW EXECUTE FUNCTION note()",
 	} {
 		_, err := witness.Exec(statement)
-		must(t, err)
+		must.OK(t, err)
 	}
 	c, _ := company(t, servers[0], "acme")
 	through := openWith(t, pooler.URL(), store.RunOptions{})
@@ -149,7 +151,7 @@ func TestPoolerSwitchedToTransactionsStopsWrites(t *testing.T) {
 		}
 	}
 	var lost, all int
-	must(t, witness.QueryRow("SELECT count(*) FILTER (WHERE durable IN ('off', 'local')), count(*) FROM written").Scan(&lost, &all))
+	must.OK(t, witness.QueryRow("SELECT count(*) FILTER (WHERE durable IN ('off', 'local')), count(*) FROM written").Scan(&lost, &all))
 	if lost > 0 {
 		t.Errorf("%d of %d records were written without waiting for the disk", lost, all)
 	}

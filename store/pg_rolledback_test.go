@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
@@ -36,7 +38,7 @@ func openHeaded(t *testing.T, url string) *headed {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	go h.Run(ctx, store.RunOptions{Log: log, WentBack: func(number int64) { h.went <- number }})
 	t.Cleanup(func() { h.Close() })
-	must(t, h.Ready(ctx))
+	must.OK(t, h.Ready(ctx))
 	return h
 }
 
@@ -61,13 +63,13 @@ func (h *headed) stops(t *testing.T, why string) {
 	if err := r.Rollback.Check(ctx, h.heads); !errors.Is(err, store.ErrRolledBack) {
 		t.Errorf("the head file has forgotten what was lost: %v", err)
 	}
-	must(t, r.Close())
+	must.OK(t, r.Close())
 	s := got(store.Open(ctx, h.url, "", store.Options{Master: master(), Heads: h.heads}))(t)
 	go s.Run(ctx, store.RunOptions{})
 	if err := s.Ready(ctx); !errors.Is(err, store.ErrRolledBack) {
 		t.Errorf("the next start writes: %v", err)
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 }
 
 // accepts accepts the rollback; the server must then write again.
@@ -77,10 +79,10 @@ func (h *headed) accepts(t *testing.T, company string) {
 	s := got(store.Open(ctx, h.url, "", store.Options{Master: master(), Heads: h.heads}))(t)
 	go s.Run(ctx, store.RunOptions{})
 	attest(t, s, got(s.Companies.Get(ctx, company))(t), 3)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	r := got(store.OpenReadOnly(ctx, h.url))(t)
-	must(t, r.Rollback.Check(ctx, h.heads))
-	must(t, r.Close())
+	must.OK(t, r.Rollback.Check(ctx, h.heads))
+	must.OK(t, r.Close())
 }
 
 // copyOf copies a database under running servers, and swapIn replaces the database with such a
@@ -91,7 +93,7 @@ func copyOf(t *testing.T, name string) string {
 	barred(t, name, func(admin *sql.DB, of string) {
 		to = of + "_copy"
 		_, err := admin.Exec("CREATE DATABASE " + to + " TEMPLATE " + of)
-		must(t, err)
+		must.OK(t, err)
 	})
 	u := got(url.Parse(name))(t)
 	u.Path = to
@@ -102,14 +104,14 @@ func swapIn(t *testing.T, name, by string) {
 	t.Helper()
 	barred(t, name, func(admin *sql.DB, of string) {
 		_, err := admin.Exec("ALTER DATABASE " + of + " RENAME TO " + of + "_old")
-		must(t, err)
+		must.OK(t, err)
 		_, err = admin.Exec("ALTER DATABASE " + strings.TrimPrefix(got(url.Parse(by))(t).Path, "/") + " RENAME TO " + of)
-		must(t, err)
+		must.OK(t, err)
 	})
 	t.Cleanup(func() {
 		barred(t, name, func(admin *sql.DB, of string) {
 			_, err := admin.Exec("DROP DATABASE " + of + "_old WITH (FORCE)")
-			must(t, err)
+			must.OK(t, err)
 		})
 	})
 }
@@ -123,12 +125,12 @@ func barred(t *testing.T, name string, fn func(admin *sql.DB, of string)) {
 	admin := got(sql.Open("pgx", u.String()))(t)
 	defer admin.Close()
 	_, err := admin.Exec("ALTER DATABASE " + of + " ALLOW_CONNECTIONS false")
-	must(t, err)
+	must.OK(t, err)
 	_, err = admin.Exec("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '" + of + "'")
-	must(t, err)
+	must.OK(t, err)
 	fn(admin, of)
 	_, err = admin.Exec("UPDATE pg_database SET datallowconn = true WHERE datname LIKE '" + of + "%'")
-	must(t, err)
+	must.OK(t, err)
 }
 
 // The primary ends, and the promoted standby lags behind, so acknowledged records are lost. Every
@@ -149,7 +151,7 @@ func TestFailoverToAStandbyThatLags(t *testing.T) {
 	forks := openWith(t, cluster.URL(), store.RunOptions{})
 	for range 40 {
 		_, err := forks.Append(ctx, saying(acme, `{"after":"the failover"}`))
-		must(t, err)
+		must.OK(t, err)
 	}
 	writes.stops(t, "was known at size 50")
 	sees.stops(t, "was known at size 50")
@@ -196,7 +198,7 @@ func TestReplacedPostgreSQLDatabaseStopsWrites(t *testing.T) {
 			if test.more != nil {
 				s := openWith(t, older, store.RunOptions{})
 				test.more(t, s, got(s.Companies.Get(ctx, "acme"))(t))
-				must(t, s.Close())
+				must.OK(t, s.Close())
 			}
 			stop := make(chan struct{})
 			var load sync.WaitGroup
@@ -282,11 +284,11 @@ func TestReplacedDatabaseIsNoticedWithoutAHeadFile(t *testing.T) {
 				for deadline := time.Now().Add(30 * time.Second); s.KnownSize(acme.Chain) < 30 && time.Now().Before(deadline); {
 					time.Sleep(10 * time.Millisecond)
 				}
-				must(t, writes.Close())
+				must.OK(t, writes.Close())
 			}
 			forks := openWith(t, older, store.RunOptions{})
 			appendOthers(test.more)(t, forks, got(forks.Companies.Get(ctx, "acme"))(t))
-			must(t, forks.Close())
+			must.OK(t, forks.Close())
 			swapIn(t, url, older)
 			var err error
 			for deadline := time.Now().Add(30 * time.Second); !errors.Is(err, store.ErrRolledBack); {
@@ -323,7 +325,7 @@ func appendOthers(n int) func(t *testing.T, s *store.Store, acme *store.Company)
 	return func(t *testing.T, s *store.Store, acme *store.Company) {
 		for i := range n {
 			_, err := s.Append(ctx, saying(acme, fmt.Sprintf(`{"fork":%d}`, i)))
-			must(t, err)
+			must.OK(t, err)
 		}
 	}
 }
@@ -349,14 +351,14 @@ func TestLostConnectionIsNoRollback(t *testing.T) {
 	}
 	for _, s := range servers {
 		attest(t, s.Store, acme, 1)
-		must(t, s.Ready(ctx))
-		must(t, s.Close())
+		must.OK(t, s.Ready(ctx))
+		must.OK(t, s.Close())
 		if n := len(s.went); n > 0 {
 			t.Errorf("%d streams were ended", n)
 		}
 		r := got(store.OpenReadOnly(ctx, db))(t)
-		must(t, r.Rollback.Check(ctx, s.heads))
-		must(t, r.Close())
+		must.OK(t, r.Rollback.Check(ctx, s.heads))
+		must.OK(t, r.Close())
 		if size := knownSize(t, s.heads, acme.Chain); size < 300 {
 			t.Errorf("the head file knows %d records", size)
 		}

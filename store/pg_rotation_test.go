@@ -4,6 +4,8 @@ import (
 	"crypto/ed25519"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
@@ -30,9 +32,9 @@ func TestRotationsWhileOthersAppend(t *testing.T) {
 	for n := range rounds {
 		l.await(t, 10)
 		_, next, err := servers[n%2].Companies.RotateKey(ctx, by(c, now), false)
-		must(t, err)
+		must.OK(t, err)
 		head, _, err := servers[2].Tip(ctx, c.Chain)
-		must(t, err)
+		must.OK(t, err)
 		if head.Length < next.From {
 			t.Errorf("the key of rotation %d signs from record %d on, and there are %d", n, next.From, head.Length)
 		}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
@@ -20,7 +22,7 @@ func TestClockIsComparedWithDatabase(t *testing.T) {
 	s := openWith(t, storetest.Shared(t), store.RunOptions{})
 	for _, wrong := range []time.Duration{0, 300 * time.Second, -300 * time.Second} {
 		ahead, within, err := s.ClockAhead(ctx, func() time.Time { return time.Now().Add(wrong) })
-		must(t, err)
+		must.OK(t, err)
 		if off := (ahead - wrong).Abs(); off > within+time.Millisecond || within > 5*time.Second {
 			t.Errorf("a clock that is %v ahead: %v, within %v", wrong, ahead, within)
 		}
@@ -41,12 +43,12 @@ func TestDatabaseWithDisabledTriggersIsRefused(t *testing.T) {
 	s := openWith(t, url, store.RunOptions{})
 	c, _ := company(t, s, "acme")
 	attest(t, s, c, 3)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	name, _, _ := strings.Cut(url[strings.LastIndexByte(url, '/')+1:], "?")
 	db := got(sql.Open("pgx", url))(t)
 	defer db.Close()
 	_, err := db.Exec("ALTER DATABASE " + name + " SET session_replication_role = replica")
-	must(t, err)
+	must.OK(t, err)
 	if err := opened(store.Open(ctx, url, "", store.Options{Master: master()})); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "session_replication_role is replica") {
 		t.Errorf("served: %v", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres"
@@ -44,7 +46,7 @@ func silentOnce(t *testing.T, w write, part int64) {
 	f := newFar(t)
 	_, length := f.length(t, w, f.all, 0)
 	f.try(t, w, fmt.Sprintf("%s, silent after %d/3", w.name, part), func() { f.silence(fromServer, min(length-1, length*part/3)) })
-	must(t, f.near.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, f.near.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // If COMMIT or its answer is lost, and with it every way to the server, the outcome is unknown: the
@@ -66,7 +68,7 @@ func silentForGood(t *testing.T, w write, direction string, written int) {
 		t.Errorf("%s, silent %s: written %d times, and the answer is %v", w.name, direction, n, err)
 	}
 	f.try(t, w, "after that", func() {})
-	must(t, f.near.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, f.near.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // Without a way to the server nothing is written, and the answer says so. Writing resumes when the
@@ -83,7 +85,7 @@ func withoutServer(t *testing.T, w write) {
 	if err := w.do(f.far, f.company, f.writes); !errors.Is(err, store.ErrUnavailable) || errors.Is(err, store.ErrUnknown) {
 		t.Errorf("%s: %v", w.name, err)
 	}
-	must(t, f.proxy.Start())
+	must.OK(t, f.proxy.Start())
 	if n := w.done(t, f.near, f.company, f.writes); n != before {
 		t.Errorf("%s: written", w.name)
 	}
@@ -106,7 +108,7 @@ func TestSilenceWhileConnecting(t *testing.T) {
 		return err
 	}
 	whole := n.cut(fromServer)
-	must(t, connect())
+	must.OK(t, connect())
 	length := whole.passed[0].Load()
 	for _, after := range points(length - 1) {
 		n.heal()
@@ -116,7 +118,7 @@ func TestSilenceWhileConnecting(t *testing.T) {
 		}
 	}
 	n.heal()
-	must(t, connect())
+	must.OK(t, connect())
 }
 
 // A slow network only delays answers.
@@ -178,5 +180,5 @@ func TestIdenticalPayloadsAreTwoRecords(t *testing.T) {
 	if want := len(answered) + 2*len(points(length)); len(records) != want {
 		t.Errorf("%d records, of %d answered", len(records), want)
 	}
-	must(t, servers[0].VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, servers[0].VerifyAll(ctx, "", 2, nil, nil))
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"attestd/internal/testenv"
@@ -42,11 +44,11 @@ func appendWithoutStandby(t *testing.T, canceled bool) {
 	}()
 	const waiting = `FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND query LIKE 'WITH mine%'`
 	for n := 0; n == 0; {
-		must(t, db.QueryRow("SELECT count(*) "+waiting).Scan(&n))
+		must.OK(t, db.QueryRow("SELECT count(*) "+waiting).Scan(&n))
 	}
 	if canceled {
 		_, err := db.Exec("SELECT pg_cancel_backend(pid) " + waiting)
-		must(t, err)
+		must.OK(t, err)
 	}
 	if err := <-answers; !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("canceled %v: the answer was %v", canceled, err)
@@ -60,5 +62,5 @@ func appendWithoutStandby(t *testing.T, canceled bool) {
 	if n := length(t, servers[1], c); n != 5 && n != 6 {
 		t.Errorf("canceled %v: %d records", canceled, n)
 	}
-	must(t, servers[1].VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, servers[1].VerifyAll(ctx, "", 2, nil, nil))
 }

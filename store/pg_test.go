@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -34,7 +36,7 @@ func TestTwoServersOneChain(t *testing.T) {
 	}
 	all.Wait()
 	for _, s := range servers {
-		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 		if n := length(t, s, c); n != callers*each {
 			t.Errorf("length %d", n)
 		}
@@ -70,7 +72,7 @@ func TestRetryOnAnotherServer(t *testing.T) {
 	if n := length(t, servers[0], c); n != keys*(1+int64(len(servers))) {
 		t.Errorf("length %d", n)
 	}
-	must(t, servers[0].VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, servers[0].VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // If a head file knows a database, no new database is created: the URL may have been mistyped, or
@@ -80,8 +82,8 @@ func TestNoNewPostgreSQLDatabaseBesideHeadFile(t *testing.T) {
 	t.Parallel()
 	heads := filepath.Join(t.TempDir(), "attestd.heads")
 	s, err := store.Open(ctx, storetest.Shared(t), "", store.Options{Heads: heads})
-	must(t, err)
-	must(t, s.Close())
+	must.OK(t, err)
+	must.OK(t, s.Close())
 	empty := storetest.Shared(t)
 	if _, err := store.Open(ctx, empty, "", store.Options{Heads: heads}); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("an empty database: %v", err)

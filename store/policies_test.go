@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/store"
 	"attestd/store/admin"
 	"attestd/store/storetest"
@@ -48,7 +50,7 @@ func TestCompanyPolicyChangesTheNamedMembers(t *testing.T) {
 			}
 		}
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // What an operator has accepted of the audiences holds, and says nothing of who may speak in the
@@ -57,7 +59,7 @@ func TestAcceptedAudiencesAreNamed(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
 	path := filled(t)
-	must(t, other(t, path, obeyed["company_policy.exchange_audiences"]).Close())
+	must.OK(t, other(t, path, obeyed["company_policy.exchange_audiences"]).Close())
 	s := open(t, path)
 	who := by(got(s.Companies.Get(ctx, "acme"))(t), now)
 	if _, err := s.Policies.MayExchange(ctx, who, "vault"); !errors.Is(err, store.ErrTablesChanged) {
@@ -70,5 +72,5 @@ func TestAcceptedAudiencesAreNamed(t *testing.T) {
 	if !got(s.Policies.MayExchange(ctx, who, "sts.amazonaws.com"))(t) || !got(s.Policies.DemandsKey(ctx, who, "bot"))(t) {
 		t.Error("the accepted row is not obeyed, or the other one is not")
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }

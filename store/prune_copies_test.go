@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/crypto/seal"
 	"attestd/internal/testenv"
@@ -37,11 +39,11 @@ func TestPrunedDatabaseIsBackedUp(t *testing.T) {
 	got(p.Pruning.PruneNext(ctx, p.by(), 300))(t)
 	rows := p.kept(t)
 	out, restored := target(t), target(t)
-	must(t, admin.Backup(ctx, p.path, out, schema(t), nil))
-	must(t, p.Close())
-	must(t, restore(t, out, restored, admin.RestoreOptions{}))
+	must.OK(t, admin.Backup(ctx, p.path, out, schema(t), nil))
+	must.OK(t, p.Close())
+	must.OK(t, restore(t, out, restored, admin.RestoreOptions{}))
 	p.reopenAt(t, restored)
-	must(t, p.VerifyContents(ctx, 2, nil))
+	must.OK(t, p.VerifyContents(ctx, 2, nil))
 	if after := p.kept(t); !maps.Equal(after, rows) || p.missing(t) != 300 {
 		t.Error("the copy has other rows")
 	}
@@ -49,8 +51,8 @@ func TestPrunedDatabaseIsBackedUp(t *testing.T) {
 		t.Errorf("%d are left", left)
 	}
 	// a backup with a missing payload that was not pruned is none
-	must(t, p.Close())
-	must(t, other(t, restored, append(unguarded, "UPDATE record SET payload = '' WHERE id = (1 << 40) + 600", "PRAGMA wal_checkpoint(TRUNCATE)")...).Close())
+	must.OK(t, p.Close())
+	must.OK(t, other(t, restored, append(unguarded, "UPDATE record SET payload = '' WHERE id = (1 << 40) + 600", "PRAGMA wal_checkpoint(TRUNCATE)")...).Close())
 	var wrong *store.VerifyError
 	if err := admin.Backup(ctx, restored, target(t), schema(t), nil); err == nil || errors.As(err, &wrong) && wrong.Index != 600 {
 		t.Errorf("a backup of a damaged database: %v", err)
@@ -67,7 +69,7 @@ func TestPruneIsUndoneByARestore(t *testing.T) {
 	full := backUp(t, p.path)
 	p.prune(t, 200)
 	pruned := backUp(t, p.path)
-	must(t, p.Close())
+	must.OK(t, p.Close())
 	undone, err := admin.Restore(ctx, full, p.path, schema(t), admin.RestoreOptions{Force: true})
 	if !errors.Is(err, store.ErrRefused) || !strings.Contains(strings.Join(undone.Lines, "\n"), "acme") {
 		t.Errorf("%v: %q", err, undone.Lines)
@@ -77,7 +79,7 @@ func TestPruneIsUndoneByARestore(t *testing.T) {
 	if n := p.missing(t); n != 0 {
 		t.Errorf("%d payloads are missing", n)
 	}
-	must(t, p.Close())
+	must.OK(t, p.Close())
 	// the other way round nothing of acme is lost
 	got(admin.Restore(ctx, pruned, p.path, schema(t), accepted))(t)
 	p.reopenAt(t, p.path)
@@ -94,23 +96,23 @@ func TestPrunedDatabaseIsRekeyed(t *testing.T) {
 	p := old(t, 20)
 	p.prune(t, 10)
 	_, _, err := p.Companies.RotateKey(ctx, p.by(), true)
-	must(t, err)
+	must.OK(t, err)
 	if n := p.missing(t); n != 10 {
 		t.Errorf("%d payloads are missing after a rotation", n)
 	}
 	p.append(t, 3)
 	p.at.pass(2*day, 2*day)
 	p.prune(t, 22)
-	must(t, p.Close())
+	must.OK(t, p.Close())
 	if master() != nil || storetest.OnPostgres() {
 		return
 	}
-	must(t, rekey(t, p.path, nil, &m))
+	must.OK(t, rekey(t, p.path, nil, &m))
 	s := openSealed(t, p.path, &m)
 	if found := got(s.PrunedRecords(ctx, p.c.Chain))(t); found.Records != 22 {
 		t.Errorf("%+v", found)
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // A half pruned database moves to the other engine and back with the same digests, and pruning each
@@ -122,7 +124,7 @@ func TestPrunedDatabaseMoves(t *testing.T) {
 	p := old(t, 700)
 	p.begin(t, 600)
 	got(p.Pruning.PruneNext(ctx, p.by(), 300))(t)
-	must(t, p.Close())
+	must.OK(t, p.Close())
 	rows := rowsOf(t, p.path)
 	url, back := storetest.Shared(t), filepath.Join(t.TempDir(), "back.db")
 	there := got(move(t, p.path, url))(t)
@@ -138,12 +140,12 @@ func TestPrunedDatabaseMoves(t *testing.T) {
 	for _, path := range []string{url, back} {
 		s := openWith(t, path, p.at.options())
 		c := got(s.Companies.Get(ctx, "acme"))(t)
-		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 		if left := got(s.Pruning.PruneNext(ctx, by(c, p.at.now()), 1<<40))(t); left != 0 {
 			t.Errorf("%s: %d are left", path, left)
 		}
-		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-		must(t, s.Close())
+		must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		must.OK(t, s.Close())
 	}
 }
 
@@ -173,7 +175,7 @@ func TestPrunedDatabaseIsVerifiedAnew(t *testing.T) {
 	v = again
 	verify("with what was known half-way", 600)
 	// and a record that was altered is still found by a verifier that knows it
-	must(t, other(t, p.path, append(unguarded, "UPDATE record SET delegation = NULL WHERE id = (1 << 40) + 3")...).Close())
+	must.OK(t, other(t, p.path, append(unguarded, "UPDATE record SET delegation = NULL WHERE id = (1 << 40) + 3")...).Close())
 	if found := got(v.Verify(ctx, p.c.Chain, nil))(t); found.Valid {
 		t.Error("a delegation of a pruned record was taken away, and it verifies")
 	}
@@ -192,7 +194,7 @@ func TestLongPrunedPayloadIsOverwritten(t *testing.T) {
 	p.append(t, 300)
 	p.at.pass(2*day, 2*day)
 	p.prune(t, 40)
-	must(t, p.Close())
+	must.OK(t, p.Close())
 	if content := got(os.ReadFile(p.path))(t); bytes.Contains(content, []byte("secret words")) {
 		t.Error("the file still has the end of a payload that was pruned")
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/chain/tlog"
 	"attestd/crypto/jose"
@@ -61,7 +63,7 @@ func (p *pruner) by() store.Caller { return by(p.c, p.at.now()) }
 // reopen opens the database again, as after a kill.
 func (p *pruner) reopen(t testing.TB) {
 	t.Helper()
-	must(t, p.Close())
+	must.OK(t, p.Close())
 	p.Store = openWith(t, p.path, p.at.options())
 }
 
@@ -69,7 +71,7 @@ func (p *pruner) reopen(t testing.TB) {
 func root(t testing.TB, s *store.Store, number, records int64) tlog.Hash {
 	t.Helper()
 	leaves, tree := chain.Leaves{Keys: got(s.KeySet(ctx, number))(t)}, tlog.Frontier{}
-	must(t, s.Records(ctx, number, 0, records, func(r *chain.Record) error {
+	must.OK(t, s.Records(ctx, number, 0, records, func(r *chain.Record) error {
 		leaf := leaves.Of(r)
 		tree, _ = tree.Append(leaf.Hash())
 		return nil
@@ -102,7 +104,7 @@ func (p *pruner) missing(t testing.TB) (n int64) {
 	}
 	has := false
 	index := int64(0)
-	must(t, p.Records(ctx, p.c.Chain, 0, 1<<30, func(r *chain.Record) error {
+	must.OK(t, p.Records(ctx, p.c.Chain, 0, 1<<30, func(r *chain.Record) error {
 		if r.IsPruned() && has || has != !r.IsPruned() && index != n {
 			t.Errorf("record %d is pruned: %v", r.Index, r.IsPruned())
 		}
@@ -161,12 +163,12 @@ func TestPruneByAWrongClock(t *testing.T) {
 	p.at.pass(-3*day, time.Second)
 	p.prune(t, 10) // they are old by the right one
 
-	must(t, p.Close())
+	must.OK(t, p.Close())
 	p.at.pass(3*day, 0)
 	o := p.at.options()
 	o.AcceptClock = true
 	p.Store = openWith(t, p.path, o)
-	must(t, p.Ready(ctx)) // wait until the server runs
+	must.OK(t, p.Ready(ctx)) // wait until the server runs
 	p.prune(t, 20)
 }
 
@@ -224,7 +226,7 @@ func TestPruneTakesPayloadsAlone(t *testing.T) {
 		t.Errorf("%+v after %+v", second, first)
 	}
 	other(t, p.path, "UPDATE record SET payload = '' WHERE id BETWEEN (1 << 40) + 900 AND (1 << 40) + 1100").Close()
-	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, p.VerifyAll(ctx, "", 2, nil, nil))
 	if left := got(p.Pruning.PruneNext(ctx, p.by(), 1<<40))(t); left != 0 || p.missing(t) != 1200 {
 		t.Errorf("%d are left", left)
 	}
@@ -233,7 +235,7 @@ func TestPruneTakesPayloadsAlone(t *testing.T) {
 	if now := tip(t, p.Store, p.c); now.Bytes <= bytes || now.Length != 1301 {
 		t.Errorf("%+v", now)
 	}
-	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, p.VerifyAll(ctx, "", 2, nil, nil))
 	if differences := p.Tables.Changed(); len(differences) > 0 {
 		t.Error(differences)
 	}
@@ -282,7 +284,7 @@ func TestPruneIsRefused(t *testing.T) {
 	p.wantNotPrunable(t, 22, archiveSum, "a retry of record 21")
 	p.at.pass(ledger.KeyLifetime, ledger.KeyLifetime)
 	p.wantNotPrunable(t, 22, archiveSum, "webhook "+h.ID)
-	must(t, p.Webhooks.SaveProgress(ctx, nil, map[string]store.Progress{h.ID: {Next: 22}}))
+	must.OK(t, p.Webhooks.SaveProgress(ctx, nil, map[string]store.Progress{h.ID: {Next: 22}}))
 	p.begin(t, 22)
 	p.wantNotPrunable(t, 23, archiveSum, "webhook "+h.ID)
 	got(p.Webhooks.Disable(ctx, p.by(), h.ID, store.WebhookRequested))(t)
@@ -298,7 +300,7 @@ func TestPruneIsRefused(t *testing.T) {
 	if r := got(p.Retries.Recorded(ctx, p.by(), &d.Keys[0], &d))(t); r.Index != first.Index || !r.IsPruned() {
 		t.Errorf("%+v", r)
 	}
-	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, p.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // Nothing is pruned of a company whose tables or records were altered.
@@ -314,7 +316,7 @@ func TestPruneOfDamagedCompanyIsRefused(t *testing.T) {
 	} {
 		p := old(t, 10)
 		sum := root(t, p.Store, p.c.Chain, 8)
-		must(t, other(t, p.path, append(unguarded, damage)...).Close())
+		must.OK(t, other(t, p.path, append(unguarded, damage)...).Close())
 		if _, err := p.Pruning.BeginPrune(ctx, p.by(), 8, sum, archiveSum); !errors.Is(err, store.ErrCorrupt) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -323,7 +325,7 @@ func TestPruneOfDamagedCompanyIsRefused(t *testing.T) {
 	p := old(t, 10)
 	p.prune(t, 5)
 	sum := root(t, p.Store, p.c.Chain, 8)
-	must(t, other(t, p.path, append(unguarded, "UPDATE record SET timestamp = '2026-03-04T05:06:07.009Z' WHERE id = (1 << 40) + 3")...).Close())
+	must.OK(t, other(t, p.path, append(unguarded, "UPDATE record SET timestamp = '2026-03-04T05:06:07.009Z' WHERE id = (1 << 40) + 3")...).Close())
 	if _, err := p.Pruning.BeginPrune(ctx, p.by(), 8, sum, archiveSum); !errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), "not those whose payloads were pruned") {
 		t.Errorf("pruned before: %v", err)
 	}
@@ -332,7 +334,7 @@ func TestPruneOfDamagedCompanyIsRefused(t *testing.T) {
 	}
 	halted := old(t, 10)
 	got(halted.Agents.Register(ctx, halted.by(), "bot", nil, many))(t)
-	must(t, other(t, halted.path, "UPDATE agent SET disabled_at = 'x'").Close())
+	must.OK(t, other(t, halted.path, "UPDATE agent SET disabled_at = 'x'").Close())
 	if err := halted.VerifyAll(ctx, "", 2, nil, nil); err == nil {
 		t.Fatal("it verifies")
 	}
@@ -379,5 +381,5 @@ func TestPrunesAtOnce(t *testing.T) {
 	if found := got(p.PrunedRecords(ctx, p.c.Chain))(t); begun == 0 || begun == 2 && found.Records != 9 {
 		t.Errorf("%d have begun: %+v", begun, found)
 	}
-	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, p.VerifyAll(ctx, "", 2, nil, nil))
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -24,7 +26,7 @@ func TestGuardLetsOnlyPrunedPayloadsGo(t *testing.T) {
 		c, _ := company(t, s, id)
 		attest(t, s, c, 4)
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	db := other(t, path)
 	refused := func(statement string) {
 		t.Helper()
@@ -41,13 +43,13 @@ func TestGuardLetsOnlyPrunedPayloadsGo(t *testing.T) {
 	} {
 		tx := got(db.Begin())(t)
 		_, err := tx.Exec(fmt.Sprintf(controlOf, wrong[0], wrong[1], wrong[2]))
-		must(t, err)
+		must.OK(t, err)
 		if _, err := tx.Exec(first); err == nil {
 			t.Errorf("%v lets a payload go", wrong)
 		}
-		must(t, tx.Rollback())
+		must.OK(t, tx.Rollback())
 	}
-	must(t, other(t, path, fmt.Sprintf(controlOf, store.PayloadsPruned, "3", "payloads")).Close())
+	must.OK(t, other(t, path, fmt.Sprintf(controlOf, store.PayloadsPruned, "3", "payloads")).Close())
 	for _, statement := range []string{
 		"UPDATE record SET payload = ' ' WHERE id = (1 << 40) + 1",
 		"UPDATE record SET payload = '{}' WHERE id = (1 << 40) + 1",
@@ -64,10 +66,10 @@ func TestGuardLetsOnlyPrunedPayloadsGo(t *testing.T) {
 	} {
 		refused("UPDATE record SET payload = '', " + column + " WHERE id = (1 << 40) + 1")
 	}
-	must(t, other(t, path, "UPDATE record SET payload = '' WHERE id BETWEEN 1 << 40 AND (1 << 40) + 2", first).Close())
+	must.OK(t, other(t, path, "UPDATE record SET payload = '' WHERE id BETWEEN 1 << 40 AND (1 << 40) + 2", first).Close())
 	refused(`UPDATE record SET payload = '{"n":1}' WHERE id = (1 << 40) + 1`) // nothing comes back
 	var left string
-	must(t, db.QueryRow("SELECT group_concat((id >> 40) || ':' || (id & 1099511627775), ' ') FROM (SELECT id FROM record WHERE id > 0 AND payload <> '' ORDER BY id)").Scan(&left))
+	must.OK(t, db.QueryRow("SELECT group_concat((id >> 40) || ':' || (id & 1099511627775), ' ') FROM (SELECT id FROM record WHERE id > 0 AND payload <> '' ORDER BY id)").Scan(&left))
 	if left != "1:3 2:0 2:1 2:2 2:3" {
 		t.Error(left)
 	}
@@ -76,10 +78,10 @@ func TestGuardLetsOnlyPrunedPayloadsGo(t *testing.T) {
 	defer rows.Close()
 	for rows.Next() {
 		var line string
-		must(t, rows.Scan(new(int), new(int), new(int), &line))
+		must.OK(t, rows.Scan(new(int), new(int), new(int), &line))
 		plan.WriteString(line)
 	}
-	if must(t, rows.Err()); !strings.Contains(plan.String(), "control_subject") {
+	if must.OK(t, rows.Err()); !strings.Contains(plan.String(), "control_subject") {
 		t.Error(plan.String())
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -21,7 +23,7 @@ func TestPrunedNeedsTheCompanysSignature(t *testing.T) {
 	t.Parallel()
 	p := old(t, 10)
 	at := p.begin(t, 5)
-	must(t, p.Close())
+	must.OK(t, p.Close())
 	id := fmt.Sprintf("(-1 << 40) + %d", at.Index)
 	for what, damage := range map[string][]string{
 		"signature": {"UPDATE record SET signature = (SELECT signature FROM record WHERE id = -1 << 40) WHERE id = " + id},
@@ -34,7 +36,7 @@ func TestPrunedNeedsTheCompanysSignature(t *testing.T) {
 		"no JSON's": {`UPDATE record SET payload = '{"payload":{"subject":"payloads"}}' WHERE id = ` + id},
 	} {
 		path := storetest.Copy(t, p.path)
-		must(t, other(t, path, append([]string{"DROP TRIGGER head_no_delete"}, append(unguarded, damage...)...)...).Close())
+		must.OK(t, other(t, path, append([]string{"DROP TRIGGER head_no_delete"}, append(unguarded, damage...)...)...).Close())
 		s := got(store.OpenReadOnly(ctx, path))(t)
 		if found, err := s.Pruned(ctx, p.c.Chain); !errors.Is(err, chain.ErrUnproven) || found.Records != 0 {
 			t.Errorf("%s: %v, %v", what, found, err)
@@ -48,7 +50,7 @@ func TestPrunedNeedsTheCompanysSignature(t *testing.T) {
 		if err == nil || verdict.Valid {
 			t.Errorf("%s: it verifies: %v", what, verdict)
 		}
-		must(t, s.Close())
+		must.OK(t, s.Close())
 	}
 	for what, change := range map[string]func(m map[string]any){
 		"no log":          func(m map[string]any) { delete(m, "log") },
@@ -64,7 +66,7 @@ func TestPrunedNeedsTheCompanysSignature(t *testing.T) {
 	} {
 		s := open(t, storetest.Copy(t, p.path))
 		var text []byte
-		must(t, s.Records(ctx, p.c.Control.Chain, at.Index, at.Index+1, func(r *chain.Record) error {
+		must.OK(t, s.Records(ctx, p.c.Control.Chain, at.Index, at.Index+1, func(r *chain.Record) error {
 			var m map[string]any
 			err := json.Unmarshal(r.Payload, &m)
 			change(m)
@@ -76,7 +78,7 @@ func TestPrunedNeedsTheCompanysSignature(t *testing.T) {
 		if found, err := s.Pruned(ctx, p.c.Chain); !errors.Is(err, chain.ErrUnproven) || found.Records != 0 {
 			t.Errorf("%s: %v, %v", what, found, err)
 		}
-		must(t, s.Close())
+		must.OK(t, s.Close())
 	}
 	// a record about the same subject in the actions says nothing
 	s := open(t, storetest.Copy(t, p.path))
@@ -94,8 +96,8 @@ func TestPayloadWithoutControlRecordIsMissing(t *testing.T) {
 	p := old(t, 10)
 	p.prune(t, 5)
 	at := got(p.PrunedRecords(ctx, p.c.Chain))(t)
-	must(t, p.Close())
-	must(t, other(t, p.path, append(unguarded, fmt.Sprintf("DELETE FROM record WHERE id = (-1 << 40) + %d", at.Index))...).Close())
+	must.OK(t, p.Close())
+	must.OK(t, other(t, p.path, append(unguarded, fmt.Sprintf("DELETE FROM record WHERE id = (-1 << 40) + %d", at.Index))...).Close())
 	s := got(store.OpenReadOnly(ctx, p.path))(t)
 	defer s.Close()
 	failed := map[int64]string{}

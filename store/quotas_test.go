@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -50,13 +52,13 @@ func TestRecordQuotaIsExactUnderConcurrency(t *testing.T) {
 	s, _ := bounded(t, ledger.Quotas{Records: 100})
 	c, _ := company(t, s, "acme")
 	other, _ := company(t, s, "zoo")
-	must(t, s.Companies.SetQuota(ctx, operator(other), store.Quota{Records: ptr(int64(0))}, "ours"))
+	must.OK(t, s.Companies.SetQuota(ctx, operator(other), store.Quota{Records: ptr(int64(0))}, "ours"))
 	if n := flood(t, []*store.Store{s}, c); n != 100 || length(t, s, c) != 100 {
 		t.Errorf("%d appends, %d records", n, length(t, s, c))
 	}
 	attest(t, s, other, 200)
 	// a batch that does not fit is refused as a whole, and a smaller one is not
-	must(t, s.Companies.SetQuota(ctx, operator(c), store.Quota{Records: ptr(int64(102))}, "two more"))
+	must.OK(t, s.Companies.SetQuota(ctx, operator(c), store.Quota{Records: ptr(int64(102))}, "two more"))
 	if _, err := s.AppendAll(ctx, []chain.Draft{draft(c), draft(c), draft(c)}); !errors.Is(err, store.ErrQuota) {
 		t.Error(err)
 	}
@@ -66,7 +68,7 @@ func TestRecordQuotaIsExactUnderConcurrency(t *testing.T) {
 	if status := s.QuotaStatus(); status.RefusedByQuota == 0 || status.Quotas.Records != 100 {
 		t.Errorf("%+v", status)
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 func TestByteQuotaIsExactUnderConcurrency(t *testing.T) {
@@ -85,7 +87,7 @@ func TestByteQuotaIsExactUnderConcurrency(t *testing.T) {
 	if counted != size {
 		t.Errorf("%d bytes counted, %d are there", size, counted)
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	// what was counted holds after a start
 	s = openWith(t, path, store.RunOptions{Quotas: ledger.Quotas{Bytes: 5000}})
 	if _, err := s.Append(ctx, saying(c, `{"text":"`+strings.Repeat("x", 500)+`"}`)); !errors.Is(err, store.ErrQuota) {
@@ -101,14 +103,14 @@ func TestRightsEndBeyondTheQuota(t *testing.T) {
 	who := by(c, time.Now())
 	got(s.Agents.Register(ctx, who, "bot", nil, many))(t)
 	second := got(s.Credentials.CreateKey(ctx, who, nil, full, 10))(t)
-	must(t, s.Passports.Record(ctx, who, store.Passport{JTI: "p", AgentID: "bot", Scopes: []string{"*"},
+	must.OK(t, s.Passports.Record(ctx, who, store.Passport{JTI: "p", AgentID: "bot", Scopes: []string{"*"},
 		IssuedAt: now.Unix(), ExpiresAt: time.Now().Add(time.Hour).Unix()}))
 	exchanging := func(audiences ...string) error {
 		_, err := s.Policies.SetCompany(ctx, who, store.CompanyChange{ExchangeAudiences: audiences})
 		return err
 	}
-	must(t, exchanging("one", "two"))
-	must(t, s.Companies.SetQuota(ctx, operator(c), store.Quota{Records: ptr(int64(1))}, "full"))
+	must.OK(t, exchanging("one", "two"))
+	must.OK(t, s.Companies.SetQuota(ctx, operator(c), store.Quota{Records: ptr(int64(1))}, "full"))
 	refused := map[string]error{"audience": exchanging("one", "three")}
 	_, refused["register"] = s.Agents.Register(ctx, who, "more", nil, many)
 	_, refused["key"] = s.Credentials.CreateKey(ctx, who, nil, full, 10)
@@ -118,18 +120,18 @@ func TestRightsEndBeyondTheQuota(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	must(t, exchanging("one"))
+	must.OK(t, exchanging("one"))
 	got(s.Passports.Revoke(ctx, who, "p", nil))(t)
 	_, _, err := s.Agents.Disable(ctx, who, "bot")
-	must(t, err)
-	must(t, s.Credentials.DeleteKey(ctx, who, second.Key))
+	must.OK(t, err)
+	must.OK(t, s.Credentials.DeleteKey(ctx, who, second.Key))
 	_, _, err = s.Companies.RotateKey(ctx, who, true)
-	must(t, err)
+	must.OK(t, err)
 	if _, err := s.Agents.Enable(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), time.Now()), "bot"); !errors.Is(err, store.ErrQuota) {
 		t.Errorf("enable: %v", err)
 	}
 	_ = key
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // The quota of all companies together is exact on a file, across restarts, and refused requests
@@ -153,13 +155,13 @@ func TestQuotaOfAllCompanies(t *testing.T) {
 	if _, _, err := s.Companies.Create(ctx, "more", nil, now); !errors.Is(err, store.ErrQuota) {
 		t.Errorf("registration: %v", err)
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	s = openWith(t, path, store.RunOptions{Quotas: ledger.Quotas{AllRecords: 200}})
 	if _, err := s.Append(ctx, draft(c)); !errors.Is(err, store.ErrQuota) {
 		t.Error(err)
 	}
 	got(s.Companies.Suspend(ctx, operator(c), "full"))(t) // an operator is never refused
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 func TestQuotaOfRegistrations(t *testing.T) {
@@ -169,17 +171,17 @@ func TestQuotaOfRegistrations(t *testing.T) {
 		_, _, err := s.Companies.Create(ctx, fmt.Sprintf("company-%d", n), nil, at)
 		return err
 	}
-	must(t, register(1, now))
-	must(t, register(2, now.Add(time.Hour)))
+	must.OK(t, register(1, now))
+	must.OK(t, register(2, now.Add(time.Hour)))
 	var refused *store.RegistrationQuotaError
 	if err := register(3, now.Add(2*time.Hour)); !errors.As(err, &refused) || !refused.Again.Equal(now.Add(24*time.Hour)) {
 		t.Errorf("third: %v", err)
 	}
-	must(t, register(3, now.Add(24*time.Hour)))
+	must.OK(t, register(3, now.Add(24*time.Hour)))
 	if err := register(4, now.Add(24*time.Hour)); !errors.As(err, &refused) {
 		t.Errorf("fourth: %v", err)
 	}
-	must(t, register(4, now.Add(25*time.Hour)))
+	must.OK(t, register(4, now.Add(25*time.Hour)))
 	if err := register(5, now.Add(100*time.Hour)); !errors.As(err, &refused) || refused.Within != 0 {
 		t.Errorf("fifth: %v", err)
 	}
@@ -232,9 +234,9 @@ func TestQuotaOnSeveralServers(t *testing.T) {
 	if n := flood(t, servers, c); n != 50 || length(t, servers[0], c) != 50 {
 		t.Errorf("%d appends, %d records", n, length(t, servers[0], c))
 	}
-	must(t, servers[1].Companies.SetQuota(ctx, operator(c), store.Quota{Records: ptr(int64(60))}, "more"))
+	must.OK(t, servers[1].Companies.SetQuota(ctx, operator(c), store.Quota{Records: ptr(int64(60))}, "more"))
 	if n := flood(t, servers, c); n != 10 {
 		t.Errorf("%d appends after the quota was raised", n)
 	}
-	must(t, servers[2].VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, servers[2].VerifyAll(ctx, "", 2, nil, nil))
 }

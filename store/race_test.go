@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/keys"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -66,7 +68,7 @@ func TestOneOfConcurrentRotationsSucceeds(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")
-	must(t, s.Passports.Record(ctx, by(c, now), passport("old", 1)))
+	must.OK(t, s.Passports.Record(ctx, by(c, now), passport("old", 1)))
 	errs := atOnce(20, func(i int) error {
 		return s.Passports.Rotate(ctx, by(c, now), passport("old", 1), passport(fmt.Sprint(i), 2))
 	})
@@ -130,7 +132,7 @@ func TestCacheNeverRestoresRevokedPassport(t *testing.T) {
 	c, _ := company(t, s, "acme")
 	for n := range often() {
 		jti := fmt.Sprint(n)
-		must(t, s.Passports.Record(ctx, by(c, now), passport(jti, 1)))
+		must.OK(t, s.Passports.Record(ctx, by(c, now), passport(jti, 1)))
 		revoked := make(chan struct{})
 		errs := atOnce(4, func(i int) error {
 			if i == 0 {
@@ -152,7 +154,7 @@ func TestCacheNeverRestoresRevokedPassport(t *testing.T) {
 			}
 		})
 		for _, err := range errs {
-			must(t, err)
+			must.OK(t, err)
 		}
 	}
 }
@@ -177,7 +179,7 @@ func TestManyWritersOfAllKinds(t *testing.T) {
 		return err
 	})
 	count(t, errs, nil)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	s = open(t, path)
 	agents := all(t, s.Agents.List(ctx, by(c, now), store.AgentFilter{}, ""))
 	companies := verified(t, s)

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
@@ -21,13 +23,13 @@ func readOnly(t *testing.T, fill func(dir string)) string {
 	if os.Geteuid() != 0 {
 		dir := t.TempDir()
 		fill(dir)
-		must(t, os.Chmod(dir, 0o500))
-		t.Cleanup(func() { must(t, os.Chmod(dir, 0o700)) })
+		must.OK(t, os.Chmod(dir, 0o500))
+		t.Cleanup(func() { must.OK(t, os.Chmod(dir, 0o700)) })
 		return dir
 	}
 	dir := smallDisk(t, "8m")
 	fill(dir)
-	must(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, "size=8m,mode=700"))
+	must.OK(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_REMOUNT|syscall.MS_RDONLY, "size=8m,mode=700"))
 	return dir
 }
 
@@ -41,11 +43,11 @@ func TestReadOnlyMedia(t *testing.T) {
 	attest(t, s, c, 3)
 	dir := readOnly(t, func(dir string) {
 		copyTo := func(name, from string) {
-			must(t, os.WriteFile(filepath.Join(dir, name), got(os.ReadFile(from))(t), 0o600))
+			must.OK(t, os.WriteFile(filepath.Join(dir, name), got(os.ReadFile(from))(t), 0o600))
 		}
 		copyTo("rest.db", path)
 		copyTo("emptylog.db", path)
-		must(t, os.WriteFile(filepath.Join(dir, "emptylog.db-wal"), nil, 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(dir, "emptylog.db-wal"), nil, 0o600))
 		// The files are as a killed server leaves them.
 		for _, suffix := range []string{"", "-wal", "-shm"} {
 			copyTo("killed.db"+suffix, live+suffix)
@@ -62,13 +64,13 @@ func TestReadOnlyMedia(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		must(t, s.VerifyAll(ctx, company, 1, nil, nil))
-		must(t, s.Unseal(master()))
+		must.OK(t, s.VerifyAll(ctx, company, 1, nil, nil))
+		must.OK(t, s.Unseal(master()))
 		got(s.Credentials.FirstKey(ctx, company))(t)
-		must(t, s.Close())
+		must.OK(t, s.Close())
 		out := target(t)
-		must(t, admin.Backup(ctx, path, out, schema(t), nil))
-		must(t, restore(t, path, target(t), admin.RestoreOptions{}))
+		must.OK(t, admin.Backup(ctx, path, out, schema(t), nil))
+		must.OK(t, restore(t, path, target(t), admin.RestoreOptions{}))
 	}
 	if _, err := store.OpenReadOnly(ctx, filepath.Join(dir, "copied.db")); !errors.Is(err, store.ErrRefused) || !strings.Contains(err.Error(), "copy both") {
 		t.Errorf("a log without its index: %v", err)

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/store"
 	"attestd/store/admin"
 	"attestd/store/db"
@@ -31,9 +33,9 @@ func TestTablesThatComputeAreNotRead(t *testing.T) {
 			t.Parallel()
 			path := storetest.New(t)
 			s, err := store.Open(t.Context(), path, schema(t), store.Options{})
-			must(t, err)
-			must(t, s.Close())
-			must(t, storetest.Stranger(t, path, hostile).Close())
+			must.OK(t, err)
+			must.OK(t, s.Close())
+			must.OK(t, storetest.Stranger(t, path, hostile).Close())
 			limited, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			if _, err := db.Identify(limited, path); !errors.Is(err, store.ErrCorrupt) {

@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/chain/tlog"
 	"attestd/internal/testenv"
@@ -19,7 +21,7 @@ var _ chain.Reader = (*store.Store)(nil)
 
 func read(t testing.TB, s *store.Store, number, from, to int64) (all []chain.Record) {
 	t.Helper()
-	must(t, s.Records(ctx, number, from, to, func(r *chain.Record) error {
+	must.OK(t, s.Records(ctx, number, from, to, func(r *chain.Record) error {
 		c := *r
 		c.Payload, c.Delegation = bytes.Clone(r.Payload), bytes.Clone(r.Delegation)
 		all = append(all, c)
@@ -38,10 +40,10 @@ func TestExtendAndRead(t *testing.T) {
 	}
 	first := []chain.Extension{extension(a.Chain, chain.EmptyHead(), 3), extension(b.Chain, chain.EmptyHead(), 1)}
 	first[0].Nodes = []chain.Node{{Level: 8, Index: 0, Hash: chain.Hash{8}}, {Level: 8, Index: 1, Hash: chain.Hash{9}}}
-	must(t, s.Extend(first...))
+	must.OK(t, s.Extend(first...))
 	second := extension(a.Chain, first[0].Head, 2)
-	must(t, s.Extend(second))
-	must(t, s.Close())
+	must.OK(t, s.Extend(second))
+	must.OK(t, s.Close())
 	s = open(t, path)
 
 	want := append(first[0].Records, second.Records...)
@@ -88,7 +90,7 @@ func TestRecordsStops(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")
-	must(t, s.Extend(extension(c.Chain, chain.EmptyHead(), 10)))
+	must.OK(t, s.Extend(extension(c.Chain, chain.EmptyHead(), 10)))
 	enough := errors.New("enough")
 	seen := 0
 	err := s.Records(ctx, c.Chain, 0, 10, func(*chain.Record) error { seen++; return enough })
@@ -121,7 +123,7 @@ func TestExtendRefuses(t *testing.T) {
 			t.Errorf("%s: half a batch was written", name)
 		}
 	}
-	must(t, s.Extend(good))
+	must.OK(t, s.Extend(good))
 	if err := s.Extend(good); !errors.Is(err, chain.ErrStale) {
 		t.Errorf("twice: %v", err)
 	}
@@ -141,7 +143,7 @@ func TestGuardsKeepRecordsAppendOnly(t *testing.T) {
 	c, _ := company(t, s, "acme")
 	e := extension(c.Chain, chain.EmptyHead(), 2)
 	e.Nodes = []chain.Node{{Level: 8}}
-	must(t, s.Extend(e))
+	must.OK(t, s.Extend(e))
 	db := other(t, path)
 	for _, statement := range []string{
 		"UPDATE record SET payload = '{}'",

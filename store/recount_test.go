@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
@@ -18,7 +20,7 @@ import (
 // does, and returns what it has corrected.
 func recounted(t testing.TB, s *store.Store) (corrected []string) {
 	t.Helper()
-	must(t, admin.Recount(ctx, s, allVerdicts(t, s), func(v store.ChainVerdict) {
+	must.OK(t, admin.Recount(ctx, s, allVerdicts(t, s), func(v store.ChainVerdict) {
 		corrected = append(corrected, fmt.Sprintf("%s: %+d", v.Title(), v.Bytes.Found-v.Bytes.Counted))
 	}))
 	return corrected
@@ -56,25 +58,25 @@ func TestRecountCorrectsHeads(t *testing.T) {
 	p := old(t, 300)
 	p.append(t, 20)
 	p.prune(t, 280)
-	must(t, p.Close())
-	must(t, other(t, p.path, "UPDATE head SET bytes = bytes - 77 WHERE chain = 1", "UPDATE head SET bytes = 0 WHERE chain = -1",
+	must.OK(t, p.Close())
+	must.OK(t, other(t, p.path, "UPDATE head SET bytes = bytes - 77 WHERE chain = 1", "UPDATE head SET bytes = 0 WHERE chain = -1",
 		fmt.Sprintf("UPDATE head SET bytes = bytes + 5 WHERE chain = %d", store.ControlChain(db.Installation))).Close())
 	p.Store = openWith(t, p.path, p.at.options())
 	wantMiscounted(t, p.Store, 3)
-	must(t, p.VerifyContents(ctx, 2, nil))
+	must.OK(t, p.VerifyContents(ctx, 2, nil))
 
 	before := tip(t, p.Store, p.c)
 	control, _, err := p.Tip(ctx, p.c.Control.Chain)
-	must(t, err)
+	must.OK(t, err)
 	p.append(t, 1) // the log remembers the head
 	corrected := recounted(t, p.Store)
 	if len(corrected) != 3 || corrected[0] != "acme: +77" || corrected[2] != "log of the companies: -5" {
 		t.Errorf("corrected: %q", corrected)
 	}
-	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, p.VerifyAll(ctx, "", 2, nil, nil))
 	p.append(t, 10)
 	p.prune(t, 300)
-	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, p.VerifyAll(ctx, "", 2, nil, nil))
 	if again := recounted(t, p.Store); len(again) != 0 {
 		t.Errorf("corrected again: %q", again)
 	}
@@ -105,8 +107,8 @@ func TestRecountLeavesOutFailingCompany(t *testing.T) {
 		c, _ := company(t, s, id)
 		attest(t, s, c, 3)
 	}
-	must(t, s.Close())
-	must(t, other(t, path, append(slices.Clone(unguarded), "UPDATE head SET bytes = bytes + 1 WHERE chain > 0",
+	must.OK(t, s.Close())
+	must.OK(t, other(t, path, append(slices.Clone(unguarded), "UPDATE head SET bytes = bytes + 1 WHERE chain > 0",
 		"UPDATE record SET payload = replace(payload, 'bot', 'not') WHERE id = (1 << 40) + 1")...).Close())
 	s = open(t, path)
 	if corrected := recounted(t, s); !slices.Equal(corrected, []string{"zoo: -1"}) {
@@ -142,15 +144,15 @@ func TestRecountBesideServers(t *testing.T) {
 			}
 		}()
 		verdicts := allVerdicts(t, second)
-		must(t, admin.Recount(ctx, second, verdicts, func(v store.ChainVerdict) {
+		must.OK(t, admin.Recount(ctx, second, verdicts, func(v store.ChainVerdict) {
 			if v.Bytes.Found-v.Bytes.Counted != -1000 {
 				t.Errorf("round %d: %+v", round, v.Bytes)
 			}
 		}))
 		<-ended
 		attest(t, first, c, 2)
-		must(t, first.VerifyAll(ctx, "", 2, nil, nil))
-		must(t, second.Close())
+		must.OK(t, first.VerifyAll(ctx, "", 2, nil, nil))
+		must.OK(t, second.Close())
 	}
 }
 
@@ -161,13 +163,13 @@ func TestMigrateCountsWherePayloadsWerePruned(t *testing.T) {
 	t.Parallel()
 	p := &pruner{path: storetest.NewOnPostgres(t), at: &clocks{wall: now}}
 	p.Store = openWith(t, p.path, p.at.options())
-	must(t, p.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
+	must.OK(t, p.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
 	p.c, _ = company(t, p.Store, "acme")
 	p.append(t, 300)
 	p.at.pass(2*day, 2*day)
 	p.append(t, 3)
 	p.prune(t, 290)
-	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, p.VerifyAll(ctx, "", 2, nil, nil))
 	db := connectPG(t, p.path)
 	got(db.Exec(`UPDATE head SET bytes = bytes - 9 WHERE chain = 1`))(t)
 	// as the step to schema 21 does
@@ -178,13 +180,13 @@ func TestMigrateCountsWherePayloadsWerePruned(t *testing.T) {
 		}
 	}
 	p.append(t, 1)
-	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, p.VerifyAll(ctx, "", 2, nil, nil))
 	before := len(controlRecords(t, p.Store, p.c))
-	must(t, p.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
-	must(t, p.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
+	must.OK(t, p.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
+	must.OK(t, p.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
 	records := controlRecords(t, p.Store, p.c)[before:]
 	if len(records) != 1 || !strings.HasPrefix(records[0], "bytes.recounted {") || !strings.Contains(records[0], `"records":303,"subject":"bytes"`) {
 		t.Errorf("recorded: %q", records)
 	}
-	must(t, p.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, p.VerifyAll(ctx, "", 2, nil, nil))
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/keys"
 	"attestd/crypto/seal"
 	"attestd/internal/testenv"
@@ -47,11 +49,11 @@ func TestRecoveredKeyIsRecorded(t *testing.T) {
 	}
 	recover() // while a server has the file open
 	recover()
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	recover() // while no server has the file open
 	s = open(t, path)
-	must(t, s.Settings.RecordStart(ctx, nil))
-	must(t, s.Settings.RecordStart(ctx, nil))
+	must.OK(t, s.Settings.RecordStart(ctx, nil))
+	must.OK(t, s.Settings.RecordStart(ctx, nil))
 	list := said(t, s, acme, "api-key.recovered")
 	if len(list) != 4 || !strings.Contains(list[3], `"via":"command line"`) || !strings.Contains(list[3], of) {
 		t.Errorf("%q", list)
@@ -59,7 +61,7 @@ func TestRecoveredKeyIsRecorded(t *testing.T) {
 	if list := said(t, s, zoo, "api-key.recovered"); len(list) > 0 {
 		t.Errorf("another company's log: %q", list)
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	// The row of the key still agrees with the log.
 	if _, err := s.Credentials.CreateKey(ctx, by(acme, now), nil, full, 10); err != nil {
 		t.Error(err)
@@ -75,9 +77,9 @@ func TestKeyRecoveryOnReadOnlyDatabase(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
 	_, key := company(t, s, "acme")
-	must(t, s.Close())
-	must(t, os.Chmod(path, 0o400))
-	must(t, os.Chmod(filepath.Dir(path), 0o500))
+	must.OK(t, s.Close())
+	must.OK(t, os.Chmod(path, 0o400))
+	must.OK(t, os.Chmod(filepath.Dir(path), 0o500))
 	t.Cleanup(func() { os.Chmod(filepath.Dir(path), 0o700) })
 	k, notRecorded, err := admin.RecoverKey(ctx, path, schema(t), "acme", master(), now)
 	if err != nil || notRecorded == nil || k.Key != key.Key {
@@ -93,16 +95,16 @@ func TestLaterHeadFileIsRecorded(t *testing.T) {
 	path, _ := grown(t)
 	for start, want := range []int{0, 1, 1} {
 		if start == 1 {
-			must(t, os.Remove(storetest.Heads(path)))
+			must.OK(t, os.Remove(storetest.Heads(path)))
 		}
 		s := kept(t, path)
-		must(t, s.Settings.RecordStart(ctx, nil))
+		must.OK(t, s.Settings.RecordStart(ctx, nil))
 		for _, id := range []string{"acme", "zoo"} {
 			if list := said(t, s, got(s.Companies.Get(ctx, id))(t), "head-file.made"); len(list) != want {
 				t.Errorf("start %d: %q", start, list)
 			}
 		}
-		must(t, s.Close())
+		must.OK(t, s.Close())
 	}
 	fine(t, path)
 }
@@ -115,16 +117,16 @@ func TestRekeysAndMovesAreRecorded(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
 	acme, _ := company(t, s, "acme")
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	key := seal.NewMaster()
-	must(t, admin.Rekey(ctx, path, schema(t), admin.RekeyOptions{Old: master(), New: &key}))
-	must(t, admin.Rekey(ctx, path, schema(t), admin.RekeyOptions{Old: &key, New: nil}))
+	must.OK(t, admin.Rekey(ctx, path, schema(t), admin.RekeyOptions{Old: master(), New: &key}))
+	must.OK(t, admin.Rekey(ctx, path, schema(t), admin.RekeyOptions{Old: &key, New: nil}))
 	to := filepath.Join(t.TempDir(), "moved.db")
 	moved := got(admin.Move(ctx, path, to, schema(t), admin.MoveOptions{}))(t)
 	s = got(store.Open(ctx, to, schema(t), store.Options{}))(t)
 	go s.Run(ctx, store.RunOptions{})
-	must(t, s.Settings.RecordStart(ctx, nil))
-	must(t, s.Settings.RecordStart(ctx, nil))
+	must.OK(t, s.Settings.RecordStart(ctx, nil))
+	must.OK(t, s.Settings.RecordStart(ctx, nil))
 	list := said(t, s, acme, "database.rekeyed")
 	if len(list) != 2 || !strings.Contains(list[0], `"to":"sealed with master key `+key.ID()) || !strings.Contains(list[1], `"to":"in clear"`) {
 		t.Errorf("rekeyed: %q", list)
@@ -133,6 +135,6 @@ func TestRekeysAndMovesAreRecorded(t *testing.T) {
 	if len(list) != 1 || !strings.Contains(list[0], `"digest":"`+moved.Digest+`","from":"file"`) {
 		t.Errorf("moved: %q", list)
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, s.Close())
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.Close())
 }

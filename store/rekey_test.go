@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/keys"
 	"attestd/crypto/seal"
 	"attestd/crypto/tokenkey"
@@ -40,7 +42,7 @@ type sealed struct {
 func openSealed(t testing.TB, path string, m *seal.Master) *store.Store {
 	t.Helper()
 	s, err := store.Open(ctx, path, schema(t), store.Options{Master: m})
-	must(t, err)
+	must.OK(t, err)
 	go s.Run(ctx, store.RunOptions{Now: func() time.Time { return now }})
 	t.Cleanup(func() { s.Close() })
 	return s
@@ -55,13 +57,13 @@ func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 	c, first := company(t, s, "acme")
 	attest(t, s, c, 3)
 	second, gone := got(s.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000))(t), got(s.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000))(t)
-	must(t, s.Credentials.DeleteKey(ctx, by(c, now), gone.Key))
+	must.OK(t, s.Credentials.DeleteKey(ctx, by(c, now), gone.Key))
 	f.keys = []string{first.Key, second.Key}
 	client, secret, err := s.Credentials.CreateClient(ctx, by(c, now), full, 1000)
-	must(t, err)
+	must.OK(t, err)
 	f.client, f.secret = client.ID, secret
 	f.token, _, err = s.Credentials.IssueTo(ctx, client.ID, secret, time.Hour, now)
-	must(t, err)
+	must.OK(t, err)
 	got(s.Agents.Register(ctx, by(c, now), "bot", nil, store.AgentBounds{New: true, Most: 10}))(t)
 	f.federated = got(s.Federations.IssueFederated(ctx, by(c, now), store.Federated{
 		Federation: got(s.Federations.Create(ctx, by(c, now), aFederation("ci"), 3))(t), Subject: "x", AgentID: "bot", Ends: now.Add(time.Hour)}, 100))(t)
@@ -75,8 +77,8 @@ func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 	seeds := func(which string) {
 		var seed []byte
 		db := other(t, f.path)
-		must(t, db.QueryRow("SELECT seed FROM company_key WHERE company = 1 AND seed IS NOT NULL").Scan(&seed))
-		must(t, db.Close())
+		must.OK(t, db.QueryRow("SELECT seed FROM company_key WHERE company = 1 AND seed IS NOT NULL").Scan(&seed))
+		must.OK(t, db.Close())
 		if m == nil {
 			f.traces[which] = seed
 		}
@@ -84,11 +86,11 @@ func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 	former := got(s.TokenKeys.Signer(ctx, by(c, now), tokenkey.ES256))(t)
 	seeds("a former private key")
 	_, _, err = s.Companies.RotateKey(ctx, by(c, now), false)
-	must(t, err)
+	must.OK(t, err)
 	seeds("a private key")
 	// which has ended, and is deleted; the key after it signs later
 	later := now.Add(time.Hour)
-	must(t, s.TokenKeys.Wipe(ctx, later))
+	must.OK(t, s.TokenKeys.Wipe(ctx, later))
 	next := got(s.TokenKeys.Signer(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), later), tokenkey.ES256))(t)
 	f.forOthers = next.Public().KID
 	for what, k := range map[string]*tokenkey.Private{"a former token key": former, "a token key": next} {
@@ -96,7 +98,7 @@ func withSecrets(t testing.TB, m *seal.Master) (f sealed) {
 	}
 	company(t, s, "globex")
 	attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), 3)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	return f
 }
 
@@ -105,8 +107,8 @@ func cosignerKey(t testing.TB, path string, m *seal.Master) ed25519.PrivateKey {
 	t.Helper()
 	s := got(store.Open(ctx, path, schema(t), store.Options{Master: m}))(t)
 	_, private, err := s.Cosigner.Key(ctx, "", now)
-	must(t, err)
-	must(t, s.Close())
+	must.OK(t, err)
+	must.OK(t, s.Close())
 	return private
 }
 
@@ -118,7 +120,7 @@ func (f sealed) check(t testing.TB, m *seal.Master) {
 	}
 	s := openSealed(t, f.path, m)
 	defer s.Close()
-	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
 	c := got(s.Companies.Get(ctx, "acme"))(t)
 	attest(t, s, c, 1)
 	if d := got(s.Webhooks.Delivery(ctx, c.Chain, f.hook))(t); !bytes.Equal(d.Secret, f.signs) || !bytes.Equal(d.Former, f.signed) {
@@ -145,7 +147,7 @@ func (f sealed) check(t testing.TB, m *seal.Master) {
 		}
 	}
 	_, _, err := s.Credentials.IssueTo(ctx, f.client, f.secret, time.Hour, now)
-	must(t, err)
+	must.OK(t, err)
 }
 
 // spellings returns the encodings in which a secret may appear in a file.
@@ -193,7 +195,7 @@ func TestRekey(t *testing.T) {
 	}
 	for i, step := range []struct{ old, next *seal.Master }{{nil, &a}, {&a, &b}, {&b, &a}, {&a, nil}, {nil, &b}, {nil, &b}} {
 		// The last step is already done and needs nothing.
-		must(t, rekey(t, f.path, step.old, step.next))
+		must.OK(t, rekey(t, f.path, step.old, step.next))
 		if found := f.found(t); step.next != nil && len(found) > 0 {
 			t.Errorf("step %d: %v", i, found)
 		}
@@ -214,7 +216,7 @@ func TestSealedFromTheStart(t *testing.T) {
 	m := seal.NewMaster()
 	f := withSecrets(t, &m)
 	if !storetest.OnPostgres() {
-		must(t, admin.Backup(ctx, f.path, filepath.Join(filepath.Dir(f.path), "backup.db"), schema(t), nil))
+		must.OK(t, admin.Backup(ctx, f.path, filepath.Join(filepath.Dir(f.path), "backup.db"), schema(t), nil))
 	}
 	if found := f.found(t); len(found) > 0 {
 		t.Error(found)
@@ -254,8 +256,8 @@ func TestAnotherMasterKeyTouchesNothing(t *testing.T) {
 		if err := s.Unseal(test.m); !errors.Is(err, store.ErrMasterKey) {
 			t.Errorf("unseal: %v", err)
 		}
-		must(t, s.VerifyAll(ctx, "", 1, nil, nil)) // verification needs no private key
-		must(t, s.Close())
+		must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil)) // verification needs no private key
+		must.OK(t, s.Close())
 	}
 	s := got(store.OpenReadOnly(ctx, closed.path))(t)
 	defer s.Close()
@@ -270,7 +272,7 @@ func TestMovedSealedSecretIsRefused(t *testing.T) {
 	t.Parallel()
 	m := seal.NewMaster()
 	f := withSecrets(t, &m)
-	must(t, other(t, f.path, "DROP TRIGGER company_key_only_ends",
+	must.OK(t, other(t, f.path, "DROP TRIGGER company_key_only_ends",
 		"UPDATE company_key SET (public_key, seed) = (SELECT public_key, seed FROM company_key WHERE company = 2) WHERE company = 1 AND ended_at IS NULL",
 		"UPDATE api_key SET key = (SELECT key FROM api_key WHERE company = 1 ORDER BY id LIMIT 1) WHERE company = 2",
 		"UPDATE webhook SET former_secret = secret").Close())
@@ -303,12 +305,12 @@ func TestInterruptedRekeyResumes(t *testing.T) {
 	s := openSealed(t, f.path, nil)
 	c := got(s.Companies.Get(ctx, "acme"))(t)
 	gone := got(s.Credentials.CreateKey(ctx, by(c, now), ptr("gone"), full, 1000))(t)
-	must(t, s.Close())
-	must(t, other(t, f.path, "CREATE TABLE copied AS WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999) SELECT key FROM api_key, n WHERE label = 'gone'",
+	must.OK(t, s.Close())
+	must.OK(t, other(t, f.path, "CREATE TABLE copied AS WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 999) SELECT key FROM api_key, n WHERE label = 'gone'",
 		"DROP TABLE copied").Close()) // it leaves free pages
 	s = openSealed(t, f.path, nil)
-	must(t, s.Credentials.DeleteKey(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), now), gone.Key))
-	must(t, s.Close())
+	must.OK(t, s.Credentials.DeleteKey(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), now), gone.Key))
+	must.OK(t, s.Close())
 	f.traces["a key that was copied"] = []byte(gone.Key[4:])
 	stop, cancel := context.WithCancel(ctx)
 	err := admin.Rekey(stop, f.path, schema(t), admin.RekeyOptions{New: &a, Progress: func(stage string, done, total int64) {
@@ -326,8 +328,8 @@ func TestInterruptedRekeyResumes(t *testing.T) {
 	if n := s.Notices(); len(n) != 1 || !strings.Contains(n[0], "rekey") {
 		t.Errorf("notices %q", n)
 	}
-	must(t, s.Close())
-	must(t, rekey(t, f.path, &a, &a))
+	must.OK(t, s.Close())
+	must.OK(t, rekey(t, f.path, &a, &a))
 	if found := f.found(t); len(found) > 0 {
 		t.Error(found)
 	}

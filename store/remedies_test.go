@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
@@ -32,12 +34,12 @@ func TestEachDifferenceHasItsRemedy(t *testing.T) {
 	taken := 0
 	for _, what := range slices.Sorted(maps.Keys(list)) {
 		path := storetest.Copy(t, start)
-		must(t, other(t, path, append(guards(t, path), list[what])...).Close())
+		must.OK(t, other(t, path, append(guards(t, path), list[what])...).Close())
 		s := open(t, path)
 		var refused error
 		for number, id := range map[int64]string{1: "acme", 2: "zoo", db.Installation: db.InstallationID} {
 			before, _, err := s.Tip(ctx, store.ControlChain(number))
-			must(t, err)
+			must.OK(t, err)
 			_, err = admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: id, Reason: "it was me"})
 			if err == nil || strings.Contains(err.Error(), "nothing to accept") {
 				continue
@@ -57,7 +59,7 @@ func TestEachDifferenceHasItsRemedy(t *testing.T) {
 		case refused == nil || !strings.Contains(refused.Error(), "put a backup in place") || !errors.As(err, &invalid):
 			t.Errorf("%s: refused: %v; then verify says %v", what, refused, err)
 		}
-		must(t, s.Close())
+		must.OK(t, s.Close())
 	}
 	if taken < 100 {
 		t.Errorf("%d of %d differences were accepted", taken, len(list))

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
@@ -22,30 +24,30 @@ import (
 // is gone.
 var replaced = map[string]func(t *testing.T, path, older string) (happened, stands string){
 	"moved": func(t *testing.T, path, _ string) (string, string) {
-		must(t, os.Rename(path, path+".moved"))
+		must.OK(t, os.Rename(path, path+".moved"))
 		return path + " was moved or deleted", path + ".moved"
 	},
 	"moved with its log": func(t *testing.T, path, _ string) (string, string) {
-		must(t, os.Rename(path, path+".moved"))
-		must(t, os.Rename(path+"-wal", path+".moved-wal"))
+		must.OK(t, os.Rename(path, path+".moved"))
+		must.OK(t, os.Rename(path+"-wal", path+".moved-wal"))
 		return path + " was moved or deleted", path + ".moved"
 	},
 	"replaced by an older copy": func(t *testing.T, path, older string) (string, string) {
-		must(t, os.Rename(older, path))
+		must.OK(t, os.Rename(older, path))
 		return "another file stands at " + path, ""
 	},
 	"moved, and replaced by an older copy": func(t *testing.T, path, older string) (string, string) {
-		must(t, os.Rename(path, path+".moved"))
-		must(t, os.Rename(older, path))
+		must.OK(t, os.Rename(path, path+".moved"))
+		must.OK(t, os.Rename(older, path))
 		return "another file stands at " + path, path + ".moved"
 	},
 	"log deleted": func(t *testing.T, path, _ string) (string, string) {
-		must(t, os.Remove(path+"-wal"))
+		must.OK(t, os.Remove(path+"-wal"))
 		return path + "-wal was moved or deleted", path
 	},
 	"log replaced": func(t *testing.T, path, _ string) (string, string) {
-		must(t, os.Rename(path+"-wal", path+"-wal.moved"))
-		must(t, os.WriteFile(path+"-wal", []byte("not ours"), 0o600))
+		must.OK(t, os.Rename(path+"-wal", path+"-wal.moved"))
+		must.OK(t, os.WriteFile(path+"-wal", []byte("not ours"), 0o600))
 		return "another file stands at " + path + "-wal", path
 	},
 }
@@ -68,7 +70,7 @@ func TestNothingIsAcknowledgedIntoReplacedFile(t *testing.T) {
 			c, key := company(t, s, "acme")
 			attest(t, s, c, 10)
 			older := path + ".older"
-			must(t, admin.Backup(ctx, path, older, schema(t), nil))
+			must.OK(t, admin.Backup(ctx, path, older, schema(t), nil))
 			attest(t, s, c, 10)
 
 			happened, stands := replace(t, path, older)
@@ -83,7 +85,7 @@ func TestNothingIsAcknowledgedIntoReplacedFile(t *testing.T) {
 			if n := length(t, s, c); n != 20 || len(read(t, s, c.Chain, 0, 99)) != 20 {
 				t.Errorf("%d records can be read", n)
 			}
-			must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+			must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
 			if keys := all(t, s.Credentials.Keys(ctx, by(c, now))); len(keys) != 1 || keys[0].Key != key.Key {
 				t.Errorf("keys: %v", keys)
 			}
@@ -98,25 +100,25 @@ func TestNothingIsAcknowledgedIntoReplacedFile(t *testing.T) {
 				if other := string(got(os.ReadFile(path + "-wal"))(t)); other != "not ours" {
 					t.Errorf("the other log: %q", other)
 				}
-				must(t, os.Remove(path+"-wal"))
+				must.OK(t, os.Remove(path+"-wal"))
 			}
 			if name == "moved with its log" { // their names belong together
-				must(t, os.Remove(path+"-shm"))
+				must.OK(t, os.Remove(path+"-shm"))
 			}
 			if stands != "" {
 				left := open(t, stands)
 				if n := length(t, left, c); n != 20 {
 					t.Errorf("%d records are left", n)
 				}
-				must(t, left.VerifyAll(ctx, "", 1, nil, nil))
-				must(t, left.Close())
+				must.OK(t, left.VerifyAll(ctx, "", 1, nil, nil))
+				must.OK(t, left.Close())
 			}
 			if strings.Contains(name, "older copy") { // none of our logs matches it
 				next := open(t, path)
 				if n := length(t, next, c); n != 10 {
 					t.Errorf("the copy has %d records", n)
 				}
-				must(t, next.VerifyAll(ctx, "", 1, nil, nil))
+				must.OK(t, next.VerifyAll(ctx, "", 1, nil, nil))
 				attest(t, next, c, 1)
 			}
 		})
@@ -138,8 +140,8 @@ func TestCloseLeavesForeignWrites(t *testing.T) {
 	// look for the page in our log.
 	attest(t, s, c, 1)
 	moved := filepath.Join(t.TempDir(), "moved.db")
-	must(t, os.Rename(path, moved))
-	must(t, other(t, moved, "CREATE TABLE theirs (x)", "INSERT INTO theirs VALUES (randomblob(100000))").Close())
+	must.OK(t, os.Rename(path, moved))
+	must.OK(t, other(t, moved, "CREATE TABLE theirs (x)", "INSERT INTO theirs VALUES (randomblob(100000))").Close())
 	before := got(os.ReadFile(moved))(t)
 	log := got(os.ReadFile(path + "-wal"))(t)
 	if err := s.Close(); !errors.Is(err, store.ErrFileChanged) || !strings.Contains(err.Error(), "could not be moved") {

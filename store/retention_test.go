@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -57,7 +59,7 @@ func (k *keeper) sweep(rest store.Pace) error {
 // deletes sweeps and compares how many rows have gone so far.
 func (k *keeper) deletes(t testing.TB, what string, want map[string]int64) {
 	t.Helper()
-	must(t, k.sweep(k.rest))
+	must.OK(t, k.sweep(k.rest))
 	if fmt.Sprint(k.gone) != fmt.Sprint(want) {
 		t.Errorf("%s: %v has gone, want %v", what, k.gone, want)
 	}
@@ -78,18 +80,18 @@ func inSession(c *store.Company, session, key string) chain.Draft {
 func (k *keeper) issue(t testing.TB, c *store.Company, jti string, ttl time.Duration) {
 	t.Helper()
 	at := k.at.now()
-	must(t, k.Passports.Record(ctx, by(c, at), store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"},
+	must.OK(t, k.Passports.Record(ctx, by(c, at), store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"},
 		IssuedAt: at.Unix(), ExpiresAt: at.Add(ttl).Unix()}))
 }
 
 func (k *keeper) jtis(t testing.TB, db *sql.DB) (list []string) {
 	t.Helper()
 	rows, err := db.Query("SELECT jti FROM passport ORDER BY jti")
-	must(t, err)
+	must.OK(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var jti string
-		must(t, rows.Scan(&jti))
+		must.OK(t, rows.Scan(&jti))
 		list = append(list, jti)
 	}
 	return list
@@ -128,12 +130,12 @@ func TestPassportsGoAfterTheirEnd(t *testing.T) {
 		if revoked := all(t, k.Passports.Revoked(ctx, by(acme, at.now()))); len(revoked) != 1 || revoked[0].JTI != "live" {
 			t.Errorf("revoked: %+v", revoked)
 		}
-		must(t, k.Tables.Check(ctx, acme.Chain))
-		must(t, k.VerifyAll(ctx, "", 1, nil, nil))
+		must.OK(t, k.Tables.Check(ctx, acme.Chain))
+		must.OK(t, k.VerifyAll(ctx, "", 1, nil, nil))
 	}
 	check()
 	before := length(t, k.Store, acme)
-	must(t, k.Close())
+	must.OK(t, k.Close())
 	k.Store = openWith(t, path, at.options())
 	check()
 	if after := length(t, k.Store, acme); after != before {
@@ -155,7 +157,7 @@ func TestPassportsOfIdleCompanyStay(t *testing.T) {
 	k.deletes(t, "while acme is idle", map[string]int64{})
 	got(k.Append(ctx, draft(acme)))(t)
 	k.deletes(t, "after a record of acme", map[string]int64{store.KindPassport: 1})
-	must(t, k.Tables.Check(ctx, acme.Chain))
+	must.OK(t, k.Tables.Check(ctx, acme.Chain))
 }
 
 // A passport that was deleted externally is still missed, as long as no later record shows that it
@@ -191,25 +193,25 @@ func TestRevocationsAreCountedAfterTheirPassportsAreGone(t *testing.T) {
 	acme, _ := company(t, s, "acme")
 	for i, end := range []int64{now.Unix(), now.Unix(), 1 << 40} {
 		jti := fmt.Sprint(i)
-		must(t, s.Passports.Record(ctx, by(acme, now), store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"}, IssuedAt: now.Unix() - 60, ExpiresAt: end}))
+		must.OK(t, s.Passports.Record(ctx, by(acme, now), store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"}, IssuedAt: now.Unix() - 60, ExpiresAt: end}))
 		got(s.Passports.Revoke(ctx, by(acme, now), jti, nil))(t)
 	}
-	must(t, s.Ready(ctx))
+	must.OK(t, s.Ready(ctx))
 	deleted := int64(0)
-	must(t, s.Expired.Passports(ctx, store.Sweep{Keep: store.DefaultRetention, Now: time.Now, Deleted: func(_ string, n int64) { deleted += n }}))
+	must.OK(t, s.Expired.Passports(ctx, store.Sweep{Keep: store.DefaultRetention, Now: time.Now, Deleted: func(_ string, n int64) { deleted += n }}))
 	if deleted != 2 {
 		t.Fatalf("%d passports are gone", deleted)
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	s = kept(t, path)
 	attest(t, s, acme, 1)
 	if behind := got(s.Rollback.All(ctx))(t); len(behind) != 0 {
 		t.Fatalf("behind: %+v", behind)
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	other(t, path, "DROP TRIGGER passport_only_revoked", "UPDATE passport SET revoked_at = NULL").Close()
 	s, err := store.Open(ctx, path, schema(t), store.Options{Heads: storetest.Heads(path)})
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { s.Close() })
 	behind := got(s.Rollback.All(ctx))(t)
 	if len(behind) != 1 || !strings.Contains(behind[0].Why, "with 3 revocations of passports, and 2 are there") {
@@ -225,14 +227,14 @@ func TestTokensGoAfterTheirEnd(t *testing.T) {
 	k := newKeeper(t, path, at)
 	acme, _ := company(t, k.Store, "acme")
 	client, _, err := k.Credentials.CreateClient(ctx, by(acme, now), store.Grant{Role: store.Admin}, 10)
-	must(t, err)
+	must.OK(t, err)
 	who := by(acme, now)
 	who.Client = client.ID
 	token, _, err := k.Credentials.IssueToken(ctx, who, store.TokenGrant{}, time.Hour)
-	must(t, err)
+	must.OK(t, err)
 	proof := store.UsedProof{Name: chain.Hash{1}, Ends: now.Add(time.Hour)}
-	must(t, k.Credentials.Use(ctx, proof, now))
-	must(t, k.Credentials.RevokeJWT(ctx, who, "jti", now.Add(time.Hour)))
+	must.OK(t, k.Credentials.Use(ctx, proof, now))
+	must.OK(t, k.Credentials.RevokeJWT(ctx, who, "jti", now.Add(time.Hour)))
 	k.pass(time.Hour + 59*time.Minute)
 	k.deletes(t, "an hour after their end, almost", map[string]int64{})
 	if err := k.Credentials.Use(ctx, store.UsedProof{Name: proof.Name, Ends: at.now().Add(time.Hour)}, at.now()); !errors.Is(err, store.ErrUsed) {
@@ -260,11 +262,11 @@ func TestLeapOfTheClockDeletesNothing(t *testing.T) {
 	k.keep.Sessions = store.LeastSessions
 	acme, _ := company(t, k.Store, "acme")
 	k.issue(t, acme, "p", time.Hour)
-	must(t, k.Credentials.RevokeJWT(ctx, by(acme, now), "jti", now.Add(time.Hour)))
-	must(t, k.Credentials.Use(ctx, store.UsedProof{Name: chain.Hash{1}, Ends: now.Add(time.Minute)}, now))
+	must.OK(t, k.Credentials.RevokeJWT(ctx, by(acme, now), "jti", now.Add(time.Hour)))
+	must.OK(t, k.Credentials.Use(ctx, store.UsedProof{Name: chain.Hash{1}, Ends: now.Add(time.Minute)}, now))
 	got(once(t, k.Store, inSession(acme, "s", "retry")))(t)
-	must(t, k.Sessions.Note(ctx, by(acme, now), names.Session{AgentID: "bot", Key: "hook", ID: "s"}))
-	must(t, k.sweep(k.rest))
+	must.OK(t, k.Sessions.Note(ctx, by(acme, now), names.Session{AgentID: "bot", Key: "hook", ID: "s"}))
+	must.OK(t, k.sweep(k.rest))
 
 	at.pass(100*day, time.Second)
 	if err := k.sweep(k.rest); err == nil || !strings.Contains(err.Error(), "the clock has leapt") {
@@ -272,11 +274,11 @@ func TestLeapOfTheClockDeletesNothing(t *testing.T) {
 	}
 	at.pass(-100*day, time.Second)
 	k.deletes(t, "with the clock right again", map[string]int64{})
-	must(t, k.Close())
+	must.OK(t, k.Close())
 
 	at.pass(100*day, 0)
 	k.Store = openWith(t, path, at.options())
-	must(t, k.Ready(ctx))
+	must.OK(t, k.Ready(ctx))
 	k.deletes(t, "after a start with a clock that is ahead", map[string]int64{})
 	k.pass(23 * time.Hour)
 	// for the trusted clock 23 hours have gone by
@@ -306,7 +308,7 @@ func TestAppendsGoOnDuringSweep(t *testing.T) {
 		numbers+fmt.Sprintf("INSERT INTO idempotency_key (chain, name, request, idx, expires_at) SELECT %d, %s, %s, 0, n %% 2 * 9000000000000 FROM c", acme.Chain, hash, hash))
 	k.keep.Tokens = day
 	steps := 0
-	must(t, k.sweep(func(context.Context, time.Duration) error {
+	must.OK(t, k.sweep(func(context.Context, time.Duration) error {
 		if steps++; steps%10 == 0 {
 			got(k.Append(ctx, draft(acme)))(t)
 		}
@@ -319,7 +321,7 @@ func TestAppendsGoOnDuringSweep(t *testing.T) {
 		t.Errorf("%d records and %d steps", n, steps)
 	}
 	var left int
-	must(t, db.QueryRow("SELECT count(*) FROM idempotency_key").Scan(&left))
+	must.OK(t, db.QueryRow("SELECT count(*) FROM idempotency_key").Scan(&left))
 	if left != rows/2 {
 		t.Errorf("%d keys are left", left)
 	}
@@ -340,19 +342,19 @@ func TestSessionsGoAfterTheirLastRecord(t *testing.T) {
 			drafts = append(drafts, inSession(acme, session, ""))
 		}
 		got(k.AppendAll(ctx, drafts))(t)
-		must(t, k.Sessions.Note(ctx, by(acme, at.now()), names.Session{AgentID: "bot", Key: "hook", ID: session}))
+		must.OK(t, k.Sessions.Note(ctx, by(acme, at.now()), names.Session{AgentID: "bot", Key: "hook", ID: session}))
 	}
 	listed := func() (ids string) {
 		t.Helper()
 		for s, err := range k.Sessions.List(ctx, by(acme, at.now()), store.SessionQuery{Before: 1 << 40}) {
-			must(t, err)
+			must.OK(t, err)
 			ids += s.ID + " "
 		}
 		return ids
 	}
 	say("long", 700)
 	say("resumed", 3)
-	must(t, k.Sessions.Note(ctx, by(acme, at.now()), names.Session{AgentID: "bot", Key: strings.Repeat("k", 43), ID: "signed"}))
+	must.OK(t, k.Sessions.Note(ctx, by(acme, at.now()), names.Session{AgentID: "bot", Key: strings.Repeat("k", 43), ID: "signed"}))
 	k.pass(20 * day)
 	say("resumed", 1)
 	k.pass(20 * day)
@@ -363,7 +365,7 @@ func TestSessionsGoAfterTheirLastRecord(t *testing.T) {
 		t.Errorf("listed: %s", ids)
 	}
 	var left int
-	must(t, other(t, path).QueryRow("SELECT count(*) FROM idempotency_key").Scan(&left))
+	must.OK(t, other(t, path).QueryRow("SELECT count(*) FROM idempotency_key").Scan(&left))
 	if left != 4 || length(t, k.Store, acme) != 704 {
 		t.Errorf("%d names are left", left)
 	}
@@ -371,7 +373,7 @@ func TestSessionsGoAfterTheirLastRecord(t *testing.T) {
 	if ids := listed(); ids != "long signed resumed " {
 		t.Errorf("listed with a new record: %s", ids)
 	}
-	must(t, k.VerifyAll(ctx, "", 1, nil, nil))
+	must.OK(t, k.VerifyAll(ctx, "", 1, nil, nil))
 }
 
 // A server that is halted between finding a session that has ended and deleting it deletes nothing
@@ -386,20 +388,20 @@ func TestHaltedServerDeletesNoSessionThatGoesOn(t *testing.T) {
 	say := func(session string) {
 		t.Helper()
 		got(k.AppendAll(ctx, []chain.Draft{inSession(acme, session, ""), inSession(acme, session, "")}))(t)
-		must(t, k.Sessions.Note(ctx, by(acme, at.now()), names.Session{AgentID: "bot", Key: "hook", ID: session}))
+		must.OK(t, k.Sessions.Note(ctx, by(acme, at.now()), names.Session{AgentID: "bot", Key: "hook", ID: session}))
 	}
-	for i, meanwhile := range []func(){func() { say("s") }, func() { must(t, k.sweep(k.rest)) }} {
+	for i, meanwhile := range []func(){func() { say("s") }, func() { must.OK(t, k.sweep(k.rest)) }} {
 		say("s")
 		k.pass(40 * day)
 		// first called after it has looked at the sessions
-		must(t, k.sweep(func(context.Context, time.Duration) error {
+		must.OK(t, k.sweep(func(context.Context, time.Duration) error {
 			passes := meanwhile
 			meanwhile = func() {}
 			passes()
 			return nil
 		}))
 		var left int
-		must(t, other(t, path).QueryRow("SELECT count(*) FROM idempotency_key").Scan(&left))
+		must.OK(t, other(t, path).QueryRow("SELECT count(*) FROM idempotency_key").Scan(&left))
 		if want := []int{4, 0}[i]; left != want || k.gone[store.KindSession] != int64(i) {
 			t.Errorf("%d names are left, want %d; %v", left, want, k.gone)
 		}
@@ -440,7 +442,7 @@ func TestServersSweepOneDatabase(t *testing.T) {
 	acme, _ := company(t, servers[0].Store, "acme")
 	for i := range 300 {
 		k := servers[i%2]
-		must(t, k.Credentials.Use(ctx, store.UsedProof{Name: sha256.Sum256(fmt.Append(nil, i)), Ends: now.Add(time.Minute)}, now))
+		must.OK(t, k.Credentials.Use(ctx, store.UsedProof{Name: sha256.Sum256(fmt.Append(nil, i)), Ends: now.Add(time.Minute)}, now))
 	}
 	servers[0].issue(t, acme, "p", time.Hour)
 	var both sync.WaitGroup
@@ -462,6 +464,6 @@ func TestServersSweepOneDatabase(t *testing.T) {
 		t.Errorf("%d proofs and %d passports have gone", proofs, passports)
 	}
 	for _, k := range servers {
-		must(t, k.Tables.Check(ctx, acme.Chain))
+		must.OK(t, k.Tables.Check(ctx, acme.Chain))
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/crypto/keys"
 	"attestd/store"
@@ -36,14 +38,14 @@ func TestGrants(t *testing.T) {
 		grant := store.Grant{Role: role, Expires: end}
 		key := got(s.Credentials.CreateKey(ctx, by(acme, now), nil, grant, 1000))(t)
 		client, secret, err := s.Credentials.CreateClient(ctx, by(acme, now), grant, 1000)
-		must(t, err)
+		must.OK(t, err)
 		token, ends, err := s.Credentials.IssueTo(ctx, client.ID, secret, time.Hour, now)
-		must(t, err)
+		must.OK(t, err)
 		if !ends.Equal(end) {
 			t.Errorf("a token ends at %v, its client at %v", ends, end)
 		}
 		short, ends, err := s.Credentials.IssueTo(ctx, client.ID, secret, time.Minute, now)
-		must(t, err)
+		must.OK(t, err)
 		if !ends.Equal(now.Add(time.Minute)) {
 			t.Errorf("a token of a minute ends at %v", ends)
 		}
@@ -94,10 +96,10 @@ func TestLastAdminKeyIsKept(t *testing.T) {
 		t.Errorf("the last key: %v", err)
 	}
 	for _, key := range others {
-		must(t, s.Credentials.DeleteKey(ctx, by(acme, now), key))
+		must.OK(t, s.Credentials.DeleteKey(ctx, by(acme, now), key))
 	}
 	second := create(full)
-	must(t, s.Credentials.DeleteKey(ctx, by(acme, now), first.Key))
+	must.OK(t, s.Credentials.DeleteKey(ctx, by(acme, now), first.Key))
 	if err := s.Credentials.DeleteKey(ctx, by(acme, now), second); !errors.Is(err, store.ErrLastKey) {
 		t.Errorf("the last key: %v", err)
 	}
@@ -122,7 +124,7 @@ func TestRecoveredKeyIsAnAdmins(t *testing.T) {
 			t.Errorf("the recovered key is labelled %v", k.Label)
 		}
 		if want == first.Key {
-			must(t, s.Credentials.DeleteKey(ctx, by(acme, now), first.Key))
+			must.OK(t, s.Credentials.DeleteKey(ctx, by(acme, now), first.Key))
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/keys"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -34,7 +36,7 @@ func checkRollback(t *testing.T, in, path string, want ...string) {
 		t.Error("the refused restore has changed the file")
 	}
 	again, err := admin.Restore(ctx, in, path, schema(t), accepted)
-	must(t, err)
+	must.OK(t, err)
 	if !slices.Equal(again.Lines, undone.Lines) || again.More != undone.More {
 		t.Errorf("accepted, it says:\n%s", strings.Join(again.Lines, "\n"))
 	}
@@ -47,7 +49,7 @@ func like(have, want string) bool {
 func backUp(t *testing.T, path string) (out string) {
 	t.Helper()
 	out = target(t)
-	must(t, admin.Backup(ctx, path, out, schema(t), nil))
+	must.OK(t, admin.Backup(ctx, path, out, schema(t), nil))
 	return out
 }
 
@@ -68,9 +70,9 @@ func TestRestoreReportsLostChanges(t *testing.T) {
 	attest(t, s, zoo, 5)
 	kept := got(s.Credentials.CreateKey(ctx, someone, nil, full, 1000))(t)
 	client, _, err := s.Credentials.CreateClient(ctx, someone, full, 1000)
-	must(t, err)
+	must.OK(t, err)
 	for _, jti := range []string{"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7"} {
-		must(t, s.Passports.Record(ctx, someone, store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 2}))
+		must.OK(t, s.Passports.Record(ctx, someone, store.Passport{JTI: jti, AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 2}))
 	}
 	for _, id := range []string{"bot", "stopped"} {
 		got(s.Agents.Register(ctx, someone, id, nil, many))(t)
@@ -84,16 +86,16 @@ func TestRestoreReportsLostChanges(t *testing.T) {
 	for _, jti := range []string{"p1", "p2", "p3", "p4", "p5", "p6", "p7"} {
 		got(s.Passports.Revoke(ctx, someone, jti, nil))(t)
 	}
-	must(t, s.Credentials.DeleteKey(ctx, someone, first.Key))
+	must.OK(t, s.Credentials.DeleteKey(ctx, someone, first.Key))
 	fresh := got(s.Credentials.CreateKey(ctx, someone, nil, full, 1000))(t)
 	later, _, err := s.Credentials.CreateClient(ctx, someone, full, 1000)
-	must(t, err)
+	must.OK(t, err)
 	got(s.Agents.Register(ctx, someone, "newcomer", nil, many))(t)
-	must(t, s.Passports.Record(ctx, someone, store.Passport{JTI: "p8", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 2}))
+	must.OK(t, s.Passports.Record(ctx, someone, store.Passport{JTI: "p8", AgentID: "bot", Scopes: []string{"*"}, IssuedAt: 1, ExpiresAt: 2}))
 	got(s.Credentials.DeleteClient(ctx, someone, client.ID))(t)
 	_, _, err = s.Agents.Disable(ctx, someone, "stopped")
-	must(t, err)
-	must(t, s.Close())
+	must.OK(t, err)
+	must.OK(t, s.Close())
 
 	checkRollback(t, in, path,
 		"log of the companies: 4 records, the backup has 3",
@@ -111,12 +113,12 @@ func TestRestoreReportsLostChanges(t *testing.T) {
 
 	// Nothing is lost if the current database is the backup itself, or if the backup is ahead of
 	// it.
-	must(t, restore(t, in, path, admin.RestoreOptions{Force: true}))
+	must.OK(t, restore(t, in, path, admin.RestoreOptions{Force: true}))
 	s = open(t, path)
 	attest(t, s, acme, 1)
 	got(s.Credentials.Authenticate(ctx, keys.HashSecret(kept.Key), now))(t)
-	must(t, s.Close())
-	must(t, restore(t, backUp(t, path), in, admin.RestoreOptions{Force: true}))
+	must.OK(t, s.Close())
+	must.OK(t, restore(t, backUp(t, path), in, admin.RestoreOptions{Force: true}))
 }
 
 func TestRestoreReportsDifferentHistory(t *testing.T) {
@@ -129,16 +131,16 @@ func TestRestoreReportsDifferentHistory(t *testing.T) {
 	for file, n := range map[string]int{ours: 4, theirs: 4} {
 		s := open(t, file)
 		attest(t, s, acme, n) // the time differs, so the hashes differ
-		must(t, s.Close())
+		must.OK(t, s.Close())
 	}
 	checkRollback(t, theirs, ours, "acme: another history: 304 records, the backup has 304, and they differ from record 300 on")
 
-	must(t, other(t, path, append(unguarded, "UPDATE head SET root = zeroblob(32) WHERE chain = 1", "PRAGMA wal_checkpoint(TRUNCATE)")...).Close())
+	must.OK(t, other(t, path, append(unguarded, "UPDATE head SET root = zeroblob(32) WHERE chain = 1", "PRAGMA wal_checkpoint(TRUNCATE)")...).Close())
 	checkRollback(t, in, path, "acme: another history: 300 records in both, and another chain root")
 
 	s, stranger := fresh(t)
 	company(t, s, "acme")
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	checkRollback(t, in, stranger, "log of the companies: another history: 2 records, the backup has 3, signed with another key",
 		"acme: another history: 0 records, the backup has 300, signed with another key")
 }
@@ -150,14 +152,14 @@ func TestRestoreOverUnreadableDatabase(t *testing.T) {
 	t.Parallel()
 	in, _ := sample(t)
 	newer, _ := sample(t)
-	must(t, other(t, newer, "PRAGMA user_version = 999", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
+	must.OK(t, other(t, newer, "PRAGMA user_version = 999", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
 	checkRollback(t, in, newer, "what it holds cannot be compared: …this one knows 21")
 	damaged, _ := sample(t)
-	must(t, os.WriteFile(damaged, scribble(got(os.ReadFile(damaged))(t), 100, 9000), 0o600))
+	must.OK(t, os.WriteFile(damaged, scribble(got(os.ReadFile(damaged))(t), 100, 9000), 0o600))
 	checkRollback(t, in, damaged, "what it holds cannot be compared: …")
 	inside, _ := sample(t) // it can be opened, but reading it fails
 	content := got(os.ReadFile(inside))(t)
-	must(t, os.WriteFile(inside, scribble(content, len(content)/2, len(content)), 0o600))
+	must.OK(t, os.WriteFile(inside, scribble(content, len(content)/2, len(content)), 0o600))
 	checkRollback(t, in, inside, "what it holds cannot be compared: …")
 }
 
@@ -170,7 +172,7 @@ func TestRestoreReportIsBounded(t *testing.T) {
 	for n := range 130 {
 		company(t, s, fmt.Sprintf("c%03d", n))
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	undone, err := admin.Restore(ctx, in, path, schema(t), admin.RestoreOptions{Force: true})
 	if !errors.Is(err, store.ErrRefused) || len(undone.Lines) != 100 || undone.More != 31 {
 		t.Errorf("%d lines and %d more, %v", len(undone.Lines), undone.More, err)
@@ -184,11 +186,11 @@ func TestRestoreOfOlderSchema(t *testing.T) {
 	t.Parallel()
 	in, _ := written(t, "1")
 	path := target(t)
-	must(t, restore(t, in, path, admin.RestoreOptions{}))
-	must(t, open(t, path).Close())
+	must.OK(t, restore(t, in, path, admin.RestoreOptions{}))
+	must.OK(t, open(t, path).Close())
 	// Only the schema is newer.
-	must(t, restore(t, in, path, admin.RestoreOptions{Force: true}))
-	must(t, open(t, path).Close())
-	must(t, other(t, path, "UPDATE agent SET disabled_at = '' WHERE company = 1 AND agent_id = 'git-bot'", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
+	must.OK(t, restore(t, in, path, admin.RestoreOptions{Force: true}))
+	must.OK(t, open(t, path).Close())
+	must.OK(t, other(t, path, "UPDATE agent SET disabled_at = '' WHERE company = 1 AND agent_id = 'git-bot'", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
 	checkRollback(t, in, path, "acme: agents disabled since, enabled again (1): git-bot")
 }

@@ -3,6 +3,8 @@ package store_test
 import (
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/tlog"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -20,13 +22,13 @@ func TestRestoreReportsLostWitnessState(t *testing.T) {
 	advance := func(origin string, size int64) {
 		s := got(store.Open(ctx, path, schema(t), store.Options{Master: master()}))(t)
 		_, _, err := s.Cosigner.Key(ctx, "", now)
-		must(t, err)
+		must.OK(t, err)
 		go s.Run(ctx, store.RunOptions{})
 		from := got(s.Cosigner.Logs().Latest(ctx, origin))(t)
 		if !got(s.Cosigner.Logs().Advance(ctx, origin, from, tlog.Tree{Size: size, Root: tlog.Hash{byte(size)}}, []byte("checkpoint")))(t) {
 			t.Error("not advanced")
 		}
-		must(t, s.Close())
+		must.OK(t, s.Close())
 	}
 	advance("a.example", 5)
 	advance("b.example", 7)

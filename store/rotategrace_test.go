@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/crypto/keys"
 	"attestd/internal/testenv"
@@ -64,8 +66,8 @@ func TestTokensIssuedDuringRotation(t *testing.T) {
 	whileWaiting := old.SVID(c.Issuer.CompanyID(), at.Add(wait))
 	whileCommitting := old.SVID(c.Issuer.CompanyID(), at.Add(wait+200*time.Millisecond))
 	close(release)
-	must(t, <-appended)
-	must(t, <-rotated)
+	must.OK(t, <-appended)
+	must.OK(t, <-rotated)
 
 	at = at.Add(wait + time.Second)
 	issuer := got(s.Credentials.Authenticate(ctx, keys.HashSecret(key.Key), at))(t).Company.Issuer

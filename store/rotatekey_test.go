@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/cred"
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
@@ -23,7 +25,7 @@ import (
 func rotate(t testing.TB, s *store.Store, c *store.Company, at time.Time, compromised bool) *store.Company {
 	t.Helper()
 	old, next, err := s.Companies.RotateKey(ctx, by(c, at), compromised)
-	must(t, err)
+	must.OK(t, err)
 	now := got(s.Companies.Get(ctx, c.ID))(t)
 	if now.Issuer.Public.KID == c.Issuer.Public.KID || !now.Issuer.Public.Key.Equal(next.Public) || next.Generation != old.Generation+1 {
 		t.Fatalf("after a rotation from %d to %d: %+v", old.Generation, next.Generation, now)
@@ -55,9 +57,9 @@ func TestRotations(t *testing.T) {
 	s, path, c := rotated(t)
 	check := func(s *store.Store) {
 		t.Helper()
-		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 		origin, ring, err := s.KeyRing(ctx, c.Chain)
-		must(t, err)
+		must.OK(t, err)
 		if len(ring) != 4 || strings.Join(keyring.Flaws(origin, ring), "") != "" {
 			t.Fatalf("%+v", ring)
 		}
@@ -79,15 +81,15 @@ func TestRotations(t *testing.T) {
 	}
 	check(s)
 	var seeds int
-	must(t, other(t, path).QueryRow("SELECT count(*) FROM company_key WHERE seed IS NOT NULL").Scan(&seeds))
+	must.OK(t, other(t, path).QueryRow("SELECT count(*) FROM company_key WHERE seed IS NOT NULL").Scan(&seeds))
 	if seeds != 3 {
 		t.Errorf("%d private keys of two companies and of the installation", seeds)
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	s = open(t, path)
 	check(s)
 	attest(t, s, c, 5)
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	if _, _, err := s.KeyRing(ctx, 99); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("keys of nobody: %v", err)
 	}
@@ -95,11 +97,11 @@ func TestRotations(t *testing.T) {
 		return // PostgreSQL has its own backups
 	}
 	out := target(t)
-	must(t, admin.Backup(ctx, path, out, schema(t), nil))
+	must.OK(t, admin.Backup(ctx, path, out, schema(t), nil))
 	read, err := store.OpenReadOnly(ctx, out)
-	must(t, err)
+	must.OK(t, err)
 	defer read.Close()
-	must(t, read.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, read.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // Each token is verified with the key that it names, both in the process that rotated, despite its
@@ -125,7 +127,7 @@ func TestTokensAcrossRotations(t *testing.T) {
 	for i, compromised := range []bool{false, true, false} {
 		tokens = append(tokens, issuer(at).SVID(c.Issuer.CompanyID(), at))
 		_, err := issuer(at).CheckDelegation(tokens[i], at) // so that its signature is cached
-		must(t, err)
+		must.OK(t, err)
 		at = at.Add(time.Minute)
 		got2(s.Companies.RotateKey(ctx, by(c, at), compromised))(t)
 	}
@@ -144,7 +146,7 @@ func TestTokensAcrossRotations(t *testing.T) {
 		}
 	}
 	check()
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	s = openWith(t, path, still)
 	check()
 	at = at.Add(25 * time.Hour)
@@ -161,7 +163,7 @@ func TestTamperedKeysAreDetected(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s, path, _ := rotated(t)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	const unguarded = "DROP TRIGGER company_key_only_ends; DROP TRIGGER company_key_no_delete; DROP INDEX company_key_current; " +
 		"DROP TRIGGER log_key_no_update; DROP TRIGGER log_key_no_delete; "
 	const of, in = " WHERE company = 1 AND generation = ", " WHERE chain = 1 AND generation = "
@@ -186,9 +188,9 @@ func TestTamperedKeysAreDetected(t *testing.T) {
 		"INSERT INTO company_key (company, generation, public_key, created_at) VALUES (1, 4, randomblob(32), ''); INSERT INTO log_key (chain, generation, first_record) VALUES (1, 4, 310)": 310,
 	} {
 		changed := storetest.Copy(t, path)
-		must(t, other(t, changed, unguarded+statement).Close())
+		must.OK(t, other(t, changed, unguarded+statement).Close())
 		s, err := store.OpenReadOnly(ctx, changed)
-		must(t, err)
+		must.OK(t, err)
 		var invalid *store.VerifyError
 		if err := s.VerifyAll(ctx, "", 2, nil, nil); !errors.As(err, &invalid) || invalid.Index != at || invalid.Company != "acme" {
 			t.Errorf("%s: %v, want a failure at %d", statement, err, at)
@@ -232,9 +234,9 @@ func TestRotationsUnderLoad(t *testing.T) {
 	if n := length(t, s, c); n != writers*each {
 		t.Errorf("%d records", n)
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	_, ring, err := s.KeyRing(ctx, c.Chain)
-	must(t, err)
+	must.OK(t, err)
 	who := got(s.Credentials.Authenticate(ctx, keys.HashSecret(key.Key), now))(t)
 	if len(ring) != rotations+1 || !who.Company.Issuer.Public.Key.Equal(ring[rotations].Public) || len(who.Company.Issuer.Keys(now)) != rotations+1 {
 		t.Errorf("%d keys, and who asks has %d", len(ring), len(who.Company.Issuer.Keys(now)))
@@ -251,7 +253,7 @@ func TestRotationIsAtomic(t *testing.T) {
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
 	attest(t, s, c, 3)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	content := got(os.ReadFile(path))(t)
 	s = open(t, path)
 	// The reader keeps the write-ahead log from being truncated after a rotation.
@@ -261,19 +263,19 @@ func TestRotationIsAtomic(t *testing.T) {
 	rotate(t, s, got(s.Companies.Get(ctx, "acme"))(t), now, true)
 	attest(t, s, c, 1)
 	log := got(os.ReadFile(path + "-wal"))(t)
-	must(t, reader.Close())
-	must(t, s.Close())
+	must.OK(t, reader.Close())
+	must.OK(t, s.Close())
 
 	outcomes := map[string]int{}
 	for cut := range crashes(t, content, log) {
 		s := open(t, cut)
 		_, ring, err := s.KeyRing(ctx, c.Chain)
-		must(t, err)
+		must.OK(t, err)
 		outcomes[fmt.Sprintf("%d records, %d keys", length(t, s, c), len(ring))]++
 		rotate(t, s, got(s.Companies.Get(ctx, "acme"))(t), now, false)
 		attest(t, s, c, 2)
-		must(t, s.VerifyAll(ctx, "", 1, nil, nil))
-		must(t, s.Close())
+		must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
+		must.OK(t, s.Close())
 	}
 	if len(outcomes) != 5 { // before the four writes and after each of them
 		t.Errorf("outcomes: %v", outcomes)
@@ -288,7 +290,7 @@ func TestRotationWithMismatchedSeedIsRefused(t *testing.T) {
 	c, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
 	attest(t, s, c, 3)
-	must(t, other(t, path, "UPDATE company_key SET seed = randomblob(32) WHERE company = 1").Close())
+	must.OK(t, other(t, path, "UPDATE company_key SET seed = randomblob(32) WHERE company = 1").Close())
 	if storetest.OnPostgres() {
 		s = open(t, path) // the first one signs with the key that it has read
 	}
@@ -302,7 +304,7 @@ func TestRotationWithMismatchedSeedIsRefused(t *testing.T) {
 		t.Errorf("a token: %v", err)
 	}
 	attest(t, s, zoo, 3)
-	must(t, s.VerifyAll(ctx, "zoo", 1, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "zoo", 1, nil, nil))
 	// Who can read private keys sees that one is another's.
 	if err := s.VerifyAll(ctx, "acme", 1, nil, nil); err == nil || !strings.Contains(err.Error(), "its private part is of another key") {
 		t.Errorf("verify says %v", err)
@@ -317,16 +319,16 @@ func TestOlderSchemaRotates(t *testing.T) {
 	for version := range older {
 		path, _ := written(t, version)
 		before, err := store.OpenReadOnly(ctx, path)
-		must(t, err)
+		must.OK(t, err)
 		set := got(before.KeySet(ctx, 1))(t)
-		must(t, before.Close())
+		must.OK(t, before.Close())
 		s := open(t, path)
 		if after := got(s.KeySet(ctx, 1))(t); !same(after, set) || (len(set) > 1) != (len(version) > 1 || version >= "4") {
 			t.Errorf("schema %s: other keys after the upgrade: %v, before %v", version, after, set)
 		}
 		c := got(s.Companies.OfChain(ctx, 1))(t)
 		attest(t, s, rotate(t, s, c, time.Now(), false), 3)
-		must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+		must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
 	}
 }
 
@@ -342,7 +344,7 @@ func TestRestoreReportsLostKeys(t *testing.T) {
 	in := backUp(t, path)
 	c = rotate(t, s, c, now, true)
 	rotate(t, s, c, now, false)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	checkRollback(t, in, path, "acme (control): … records, the backup has …",
 		"acme: signing keys made since, gone (2): key 2, key 3",
 		"acme: signing keys declared compromised since, trusted again (2): key 0, key 1")
@@ -354,7 +356,7 @@ func TestRestoreReportsLostKeys(t *testing.T) {
 		c := got(s.Companies.OfChain(ctx, 1))(t)
 		last := len(got(s.KeySet(ctx, 1))(t)) - 1
 		rotate(t, s, c, time.Now(), true)
-		must(t, s.Close())
+		must.OK(t, s.Close())
 		checkRollback(t, in, path, c.ID+" (control): … records, the backup has …",
 			fmt.Sprintf("%s: signing keys made since, gone (1): key %d", c.ID, last+1),
 			fmt.Sprintf("%s: signing keys declared compromised since, trusted again (1): key %d", c.ID, last))
@@ -364,7 +366,7 @@ func TestRestoreReportsLostKeys(t *testing.T) {
 func got2[A, B any](a A, b B, err error) func(testing.TB) (A, B) {
 	return func(t testing.TB) (A, B) {
 		t.Helper()
-		must(t, err)
+		must.OK(t, err)
 		return a, b
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -30,21 +32,21 @@ func TestSeedOfEndedKeyIsErased(t *testing.T) {
 	}
 	for _, compromised := range []bool{false, true} {
 		_, _, err := s.Companies.RotateKey(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), now), compromised)
-		must(t, err)
+		must.OK(t, err)
 		if anywhere(t, path, seed) {
 			t.Error("the seed of a key that has ended stands in the file or its log")
 		}
 		seed = seedOf(t, path)
 	}
 	attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), 5)
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 func seedOf(t *testing.T, path string) (seed []byte) {
 	t.Helper()
 	db := other(t, path)
 	defer db.Close()
-	must(t, db.QueryRow("SELECT seed FROM company_key WHERE company = 1 AND ended_at IS NULL").Scan(&seed))
+	must.OK(t, db.QueryRow("SELECT seed FROM company_key WHERE company = 1 AND ended_at IS NULL").Scan(&seed))
 	return seed
 }
 

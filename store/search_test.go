@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 )
@@ -14,7 +16,7 @@ func issued(t testing.TB, s *store.Store, c *store.Company, f store.PassportFilt
 	t.Helper()
 	for more := true; more; more = from != "" {
 		items, rest, err := s.Passports.List(ctx, by(c, now), f, from)
-		must(t, err)
+		must.OK(t, err)
 		found, from = append(found, all(t, items)...), rest
 	}
 	return found
@@ -30,16 +32,16 @@ func TestAgentSearch(t *testing.T) {
 	zoo, _ := company(t, s, "zoo")
 	for _, id := range []string{"Deploy-Bot", "deploy_bot", "deployXbot", "mailer", "off", "k"} {
 		_, err := s.Agents.Register(ctx, by(acme, now), id, nil, store.AgentBounds{Most: 10})
-		must(t, err)
+		must.OK(t, err)
 	}
 	_, err := s.Agents.Register(ctx, by(zoo, now), "deploy_zoo", nil, store.AgentBounds{Most: 10})
-	must(t, err)
+	must.OK(t, err)
 	for _, id := range []string{"off", "mailer"} {
 		_, _, err := s.Agents.Disable(ctx, by(acme, now), id)
-		must(t, err)
+		must.OK(t, err)
 	}
 	_, err = s.Agents.Enable(ctx, by(acme, now), "mailer")
-	must(t, err)
+	must.OK(t, err)
 	for f, want := range map[store.AgentFilter]string{
 		{}:                                      "Deploy-Bot deployXbot deploy_bot k mailer off",
 		{Text: "deploy"}:                        "Deploy-Bot deployXbot deploy_bot",
@@ -86,7 +88,7 @@ func TestPassportSearch(t *testing.T) {
 	record := func(c *store.Company, jti, agent string, age int64) {
 		p := passport(jti, now.Unix()-age) // valid for a minute
 		p.AgentID = agent
-		must(t, s.Passports.Record(ctx, by(c, now), p))
+		must.OK(t, s.Passports.Record(ctx, by(c, now), p))
 	}
 	record(acme, "old", "bot", 100)
 	record(acme, "over", "bot", 60)
@@ -97,7 +99,7 @@ func TestPassportSearch(t *testing.T) {
 	record(zoo, "zoo's", "bot", 1)
 	for _, jti := range []string{"gone", "gone-old"} {
 		_, err := s.Passports.Revoke(ctx, by(acme, now), jti, nil)
-		must(t, err)
+		must.OK(t, err)
 	}
 	for f, want := range map[store.PassportFilter]string{
 		{}:                  "other gone mine over old gone-old",
@@ -131,7 +133,7 @@ func TestPassportWindows(t *testing.T) {
 		SELECT %d, 'p' || i, CASE i WHEN 0 THEN 'first' WHEN 100000 THEN 'second' WHEN %d THEN 'second' ELSE 'bot' END, '["*"]', i / 3, i FROM n`, n-1, acme.Chain, n-1))
 	look := func(f store.PassportFilter, from string) (jtis []string, rest string) {
 		items, rest, err := s.Passports.List(ctx, by(acme, now), f, from)
-		must(t, err)
+		must.OK(t, err)
 		for _, p := range all(t, items) {
 			jtis = append(jtis, p.JTI)
 		}

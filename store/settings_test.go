@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -17,7 +19,7 @@ import (
 // controlRecords returns the records of a company's control log, each as "kind payload".
 func controlRecords(t testing.TB, s *store.Store, c *store.Company) (list []string) {
 	t.Helper()
-	must(t, s.Records(ctx, c.Control.Chain, 0, 1<<20, func(r *chain.Record) error {
+	must.OK(t, s.Records(ctx, c.Control.Chain, 0, 1<<20, func(r *chain.Record) error {
 		var said struct {
 			ActionType, Log string
 			Payload         json.RawMessage
@@ -37,7 +39,7 @@ func controlRecords(t testing.TB, s *store.Store, c *store.Company) (list []stri
 func TestSettingsAreRecorded(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
-	must(t, s.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
+	must.OK(t, s.Settings.RecordStart(ctx, map[string]string{"stream": "open"}))
 	acme, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
 	list := controlRecords(t, s, acme)
@@ -46,15 +48,15 @@ func TestSettingsAreRecorded(t *testing.T) {
 			t.Errorf("registered without %s: %q", says, list)
 		}
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	for _, stream := range []string{"open", "off", "off"} {
 		s = open(t, path)
-		must(t, s.Settings.RecordStart(ctx, map[string]string{"stream": stream}))
-		must(t, s.VerifyAll(ctx, "", 1, nil, nil))
-		must(t, s.Close())
+		must.OK(t, s.Settings.RecordStart(ctx, map[string]string{"stream": stream}))
+		must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
+		must.OK(t, s.Close())
 	}
 	s = open(t, path)
-	must(t, s.Settings.RecordStart(ctx, map[string]string{"registration": "closed"}))
+	must.OK(t, s.Settings.RecordStart(ctx, map[string]string{"registration": "closed"}))
 	for _, c := range []*store.Company{acme, zoo} {
 		want := []string{
 			`settings.changed {"by":null,"changed":{"stream":{"from":"open","to":"off"}},"subject":"database"}`,
@@ -77,22 +79,22 @@ func TestRestoreIsRecorded(t *testing.T) {
 	in := backUp(t, path)
 	attest(t, s, acme, 2)
 	company(t, s, "late")
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	over, beside := path, target(t)
-	must(t, restore(t, in, over, admin.RestoreOptions{At: at, Force: true, AcceptRollback: true}))
-	must(t, restore(t, in, beside, admin.RestoreOptions{At: at}))
+	must.OK(t, restore(t, in, over, admin.RestoreOptions{At: at, Force: true, AcceptRollback: true}))
+	must.OK(t, restore(t, in, beside, admin.RestoreOptions{At: at}))
 	for path, replaced := range map[string]string{over: `{"actions":5,"control":2}`, beside: "null"} {
 		for range 2 {
 			s := open(t, path)
-			must(t, s.Settings.RecordStart(ctx, nil))
+			must.OK(t, s.Settings.RecordStart(ctx, nil))
 			list := controlRecords(t, s, acme)
 			want := `database.restored {"by":null,"replaced":` + replaced + `,"restoredAt":"2026-11-21T12:00:00.000Z","subject":"database"}`
 			if len(list) != 4 || list[2] != want || !strings.HasPrefix(list[3], "settings.changed ") {
 				t.Errorf("records %q, want %s", list, want)
 			}
-			must(t, s.VerifyAll(ctx, "", 1, nil, nil))
-			must(t, s.Close())
+			must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
+			must.OK(t, s.Close())
 		}
 	}
 }

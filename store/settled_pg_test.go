@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/keys"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -30,9 +32,9 @@ func TestRevocationVisibleOnAllServers(t *testing.T) {
 		},
 		"an OAuth client and its token": func(t *testing.T, company *store.Company) (func() error, func() bool) {
 			client, secret, err := a.Credentials.CreateClient(ctx, by(company, time.Now()), full, 1000)
-			must(t, err)
+			must.OK(t, err)
 			token, _, err := b.Credentials.IssueTo(ctx, client.ID, secret, time.Hour, time.Now())
-			must(t, err)
+			must.OK(t, err)
 			return func() error {
 					_, err := a.Credentials.DeleteClient(ctx, by(company, time.Now()), client.ID)
 					return err
@@ -43,7 +45,7 @@ func TestRevocationVisibleOnAllServers(t *testing.T) {
 				}
 		},
 		"a passport": func(t *testing.T, company *store.Company) (func() error, func() bool) {
-			must(t, a.Passports.Record(ctx, by(company, time.Now()), store.Passport{JTI: company.ID, AgentID: "bot", Scopes: []string{"*"}, ExpiresAt: 1 << 40}))
+			must.OK(t, a.Passports.Record(ctx, by(company, time.Now()), store.Passport{JTI: company.ID, AgentID: "bot", Scopes: []string{"*"}, ExpiresAt: 1 << 40}))
 			return func() error {
 					_, err := a.Passports.Revoke(ctx, by(company, time.Now()), company.ID, nil)
 					return err
@@ -54,7 +56,7 @@ func TestRevocationVisibleOnAllServers(t *testing.T) {
 		},
 		"an agent": func(t *testing.T, company *store.Company) (func() error, func() bool) {
 			_, err := a.Agents.Register(ctx, by(company, time.Now()), "bot", nil, many)
-			must(t, err)
+			must.OK(t, err)
 			return func() error {
 				_, _, err := a.Agents.Disable(ctx, by(company, time.Now()), "bot")
 				return err
@@ -96,7 +98,7 @@ func TestRevocationVisibleOnAllServers(t *testing.T) {
 					})
 					defer asking.Wait()
 					defer close(stop)
-					must(t, take())
+					must.OK(t, take())
 					if holds() {
 						t.Error("it still holds")
 					}

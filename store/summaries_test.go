@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/chain/search"
 	"attestd/internal/testenv"
@@ -20,7 +22,7 @@ import (
 func summaries(t testing.TB, s *store.Store, number int64) map[int64][]byte {
 	t.Helper()
 	found := map[int64][]byte{}
-	must(t, s.Summaries(ctx, number, 0, 1<<20, false, func(index int64, summary []byte) error {
+	must.OK(t, s.Summaries(ctx, number, 0, 1<<20, false, func(index int64, summary []byte) error {
 		found[index] = bytes.Clone(summary)
 		return nil
 	}))
@@ -53,7 +55,7 @@ func act(t testing.TB, s *store.Store, c *store.Company, n int) {
 			drafts = append(drafts, chain.Draft{Chain: c.Chain, Payload: payload, Canonical: canonical})
 		}
 		_, err := s.AppendAll(ctx, drafts)
-		must(t, err)
+		must.OK(t, err)
 		n -= len(drafts)
 	}
 }
@@ -70,16 +72,16 @@ func TestSummariesAreWrittenWithTheRecords(t *testing.T) {
 	act(t, s, a, 500)
 	wantSummaries(t, s, a.Chain, 0, 1)
 	wantSummaries(t, s, b.Chain, 0, 1)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 
 	s = open(t, path)
 	act(t, s, a, 400) // 1000 records: range 2 was begun before the restart
 	wantSummaries(t, s, a.Chain, 0, 1)
 	act(t, s, a, 100)
 	wantSummaries(t, s, a.Chain, 0, 1, 3)
-	must(t, s.FillSummaries(ctx, nil))
+	must.OK(t, s.FillSummaries(ctx, nil))
 	wantSummaries(t, s, a.Chain, 0, 1, 2, 3)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	s = open(t, path)
 	wantSummaries(t, s, a.Chain, 0, 1, 2, 3)
 	verified(t, s)
@@ -101,7 +103,7 @@ func TestSummaryOmitsLostTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	act(t, s, c, 100)
-	must(t, s.FillSummaries(ctx, nil))
+	must.OK(t, s.FillSummaries(ctx, nil))
 	wantSummaries(t, s, c.Chain, 0)
 }
 
@@ -123,16 +125,16 @@ func TestOldRecordsGetSummaries(t *testing.T) {
 	}
 	act(t, s, c, 200) // range 2 is interrupted, range 3 is not begun
 	rests := 0
-	must(t, s.FillSummaries(ctx, func(_ time.Duration) { rests++ }))
+	must.OK(t, s.FillSummaries(ctx, func(_ time.Duration) { rests++ }))
 	wantSummaries(t, s, c.Chain, 0, 1, 2)
 	if n := delegated(); n != 300 {
 		t.Errorf("%d records by delegation after, want 300", n)
 	}
-	must(t, s.FillSummaries(ctx, func(_ time.Duration) { rests++ }))
+	must.OK(t, s.FillSummaries(ctx, func(_ time.Duration) { rests++ }))
 	if rests != 3 {
 		t.Errorf("%d summaries were made, want 3", rests)
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // A search finds the same records whichever summaries are missing, for example after a crash while
@@ -144,14 +146,14 @@ func TestSearchesWhileSummariesAreMissing(t *testing.T) {
 	c, _ := company(t, s, "acme")
 	act(t, s, c, 1030)
 	var records []chain.Record
-	must(t, s.Records(ctx, c.Chain, 0, 1030, func(r *chain.Record) error {
+	must.OK(t, s.Records(ctx, c.Chain, 0, 1030, func(r *chain.Record) error {
 		records = append(records, chain.Record{Index: r.Index, Payload: bytes.Clone(r.Payload)})
 		return nil
 	}))
 	finds := func(f search.Filter, from, to int64, backward bool) {
 		var found, want []int64
 		for scan := search.NewScan(s, c.Chain, f, from, to, backward); !scan.Done(); {
-			must(t, scan.Step(ctx, func(r *chain.Record) bool { found = append(found, r.Index); return true }))
+			must.OK(t, scan.Step(ctx, func(r *chain.Record) bool { found = append(found, r.Index); return true }))
 		}
 		for _, r := range records[from:to] {
 			if got(f.Matches(&r))(t) {
@@ -168,7 +170,7 @@ func TestSearchesWhileSummariesAreMissing(t *testing.T) {
 	filters := []search.Filter{{Agent: "bot-3", Action: "act-1"}, {Action: "act*"}, {Agent: "nobody"}, {Agent: "bot-6", Text: "x"}, {DelegatedBy: "*"}}
 	for _, gone := range []int64{-1, 1, 3, 0, 2} {
 		if gone >= 0 {
-			must(t, other(t, path, fmt.Sprintf("DELETE FROM summary WHERE id = %d", c.Chain<<32+gone)).Close())
+			must.OK(t, other(t, path, fmt.Sprintf("DELETE FROM summary WHERE id = %d", c.Chain<<32+gone)).Close())
 		}
 		for _, from := range []int64{0, 1, 255, 256, 257, 511, 700} {
 			for i, to := range []int64{from, from + 1, 257, 512, 768, 1023, 1024, 1030} {
@@ -177,9 +179,9 @@ func TestSearchesWhileSummariesAreMissing(t *testing.T) {
 		}
 	}
 	wantSummaries(t, s, c.Chain)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	s = open(t, path)
-	must(t, s.FillSummaries(ctx, nil))
+	must.OK(t, s.FillSummaries(ctx, nil))
 	wantSummaries(t, s, c.Chain, 0, 1, 2, 3)
 }
 
@@ -189,10 +191,10 @@ func TestDamagedRangeHasNoSummary(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	path, _ := written(t, "9")
-	must(t, other(t, path, append(unguarded, "UPDATE record SET payload = '{' WHERE id = 1 << 40 | 7")...).Close())
+	must.OK(t, other(t, path, append(unguarded, "UPDATE record SET payload = '{' WHERE id = 1 << 40 | 7")...).Close())
 	s := open(t, path)
 	c := got(s.Companies.Get(ctx, "acme"))(t)
-	must(t, s.FillSummaries(ctx, nil))
+	must.OK(t, s.FillSummaries(ctx, nil))
 	wantSummaries(t, s, c.Chain, 1)
 	var damaged *search.DamageError
 	if _, err := search.Count(ctx, s, c.Chain, search.Filter{Agent: "nobody"}, []int64{0, 600}); !errors.As(err, &damaged) || damaged.Index != 7 {
@@ -217,7 +219,7 @@ func TestVerificationComparesSummaries(t *testing.T) {
 		c, _ := company(t, s, "acme")
 		act(t, s, c, 600)
 		verified(t, s)
-		must(t, other(t, path, trick.sql).Close())
+		must.OK(t, other(t, path, trick.sql).Close())
 		err := s.VerifyAll(ctx, "", 1, nil, nil)
 		var failed *store.VerifyError
 		if !errors.As(err, &failed) || failed.Index != trick.failed {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/store"
 	"attestd/store/storetest"
 )
@@ -33,7 +35,7 @@ func suspended(t testing.TB, s *store.Store, c *store.Company) {
 	if length(t, s, c) != before {
 		t.Error("something was appended")
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 func TestSuspendedCompanyWritesNothing(t *testing.T) {
@@ -60,7 +62,7 @@ func TestSuspendedCompanyWritesNothing(t *testing.T) {
 	c = got(s.Companies.Get(ctx, "acme"))(t)
 	attest(t, s, c, 3)
 	got(s.Agents.Register(ctx, by(c, now), "more", nil, many))(t)
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	if list := said(t, s, c, "company.suspended"); len(list) != 1 || !strings.Contains(list[0], `"reason":"unpaid"`) {
 		t.Errorf("%q", list)
 	}
@@ -78,8 +80,8 @@ func TestClearedSuspensionIsFound(t *testing.T) {
 		s, path := fresh(t)
 		c, _ := company(t, s, "acme")
 		got(s.Companies.Suspend(ctx, operator(c), "unpaid"))(t)
-		must(t, s.Close())
-		must(t, other(t, path, change).Close())
+		must.OK(t, s.Close())
+		must.OK(t, other(t, path, change).Close())
 		s = open(t, path)
 		c = got(s.Companies.Get(ctx, "acme"))(t)
 		if err := s.Companies.Active(ctx, by(c, now)); !errors.Is(err, store.ErrTablesChanged) {
@@ -104,7 +106,7 @@ func TestSuspensionHoldsOnAllServers(t *testing.T) {
 	c, _ := company(t, servers[0], "acme")
 	for _, s := range servers { // each remembers that the company is active
 		attest(t, s, c, 3)
-		must(t, s.Companies.Active(ctx, by(c, time.Now())))
+		must.OK(t, s.Companies.Active(ctx, by(c, time.Now())))
 	}
 	for range 3 {
 		got(servers[0].Companies.Suspend(ctx, operator(c), "unpaid"))(t)
@@ -114,7 +116,7 @@ func TestSuspensionHoldsOnAllServers(t *testing.T) {
 		got(servers[1].Companies.Resume(ctx, operator(c), "paid"))(t)
 		for _, s := range servers {
 			attest(t, s, c, 3)
-			must(t, s.Companies.Active(ctx, by(c, time.Now())))
+			must.OK(t, s.Companies.Active(ctx, by(c, time.Now())))
 		}
 	}
 }
@@ -146,9 +148,9 @@ func TestForgedLimitsAreNotObeyed(t *testing.T) {
 				companies[of.why], _ = company(t, s, of.id)
 			}
 			attest(t, s, companies[store.ErrQuota], 3)
-			must(t, s.Companies.SetQuota(ctx, operator(companies[store.ErrQuota]), store.Quota{Records: ptr(int64(3))}, "small"))
+			must.OK(t, s.Companies.SetQuota(ctx, operator(companies[store.ErrQuota]), store.Quota{Records: ptr(int64(3))}, "small"))
 			got(s.Companies.Suspend(ctx, operator(companies[store.ErrSuspended]), "unpaid"))(t)
-			must(t, other(t, path, c.change).Close())
+			must.OK(t, other(t, path, c.change).Close())
 			if _, err := s.Append(ctx, draft(companies[c.want])); !errors.Is(err, c.want) {
 				t.Errorf("an append: %v", err)
 			}

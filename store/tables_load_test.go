@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/keys"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -80,6 +82,6 @@ func TestChangesAreNoDifferences(t *testing.T) {
 	changing.Wait()
 	close(done)
 	looking.Wait()
-	must(t, s.Tables.Check(ctx, c.Chain))
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.Tables.Check(ctx, c.Chain))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }

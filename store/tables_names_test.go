@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/crypto/jose"
 	"attestd/internal/testenv"
@@ -21,9 +23,9 @@ import (
 // statement.
 func named(t testing.TB, s *store.Store, c *store.Company) chain.Draft {
 	t.Helper()
-	must(t, s.Settings.RecordStart(ctx, nil))
+	must.OK(t, s.Settings.RecordStart(ctx, nil))
 	key := got(jose.GenerateKey(jose.EdDSA))(t)
-	must(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: key.Key().Thumbprint, ID: "run"}))
+	must.OK(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: key.Key().Thumbprint, ID: "run"}))
 	var last chain.Draft
 	for i := range 3 {
 		got(once(t, s, draft(c)))(t)
@@ -32,7 +34,7 @@ func named(t testing.TB, s *store.Store, c *store.Company) chain.Draft {
 		got(once(t, s, inSession(c, "chat", "")))(t)
 		got(once(t, s, keyed(c, fmt.Sprint("retry ", i), fmt.Sprint("request ", i))))(t)
 	}
-	must(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: names.Hooks, ID: "chat"}))
+	must.OK(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: names.Hooks, ID: "chat"}))
 	return last
 }
 
@@ -73,15 +75,15 @@ func TestNamesFollowFromRecords(t *testing.T) {
 	acme, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
 	named(t, s, acme)
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, s.Tables.Check(ctx, acme.Chain))
-	must(t, s.Tables.Check(ctx, zoo.Chain))
-	must(t, s.Close())
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.Tables.Check(ctx, acme.Chain))
+	must.OK(t, s.Tables.Check(ctx, zoo.Chain))
+	must.OK(t, s.Close())
 	for what, forged := range nameForgeries {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			path := storetest.Copy(t, start)
-			must(t, other(t, path, append(guards(t, path), forged.statement)...).Close())
+			must.OK(t, other(t, path, append(guards(t, path), forged.statement)...).Close())
 			s := open(t, path)
 			err := s.VerifyAll(ctx, "acme", 2, nil, nil)
 			if wrong := (*store.VerifyError)(nil); !errors.As(err, &wrong) || !strings.Contains(wrong.Reason, forged.says) {
@@ -104,10 +106,10 @@ func TestStatementIsNotRecordedTwiceOnEmptiedTable(t *testing.T) {
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
 	last := named(t, s, c)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	s = open(t, path)
 	key := got(jose.GenerateKey(jose.EdDSA))(t)
-	must(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: key.Key().Thumbprint, ID: "walk"}))
+	must.OK(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: key.Key().Thumbprint, ID: "walk"}))
 	since := signedIn(t, key, c, "walk", 0, "1", time.Now().Add(time.Hour))
 	got(once(t, s, since))(t)
 	before := length(t, s, c)
@@ -140,7 +142,7 @@ func TestStatementIsNotRecordedTwiceOnEmptiedTable(t *testing.T) {
 	if a, err := once(t, s, unseen); !errors.Is(err, store.ErrTablesChanged) {
 		t.Errorf("before the next comparison: %+v, %v", a, err)
 	}
-	must(t, s.Tables.CheckNames(ctx, c.Chain))
+	must.OK(t, s.Tables.CheckNames(ctx, c.Chain))
 	for what, d := range map[string]chain.Draft{"a statement from before the start": last, "one from since": since} {
 		if a := got(once(t, s, d))(t); !a.Replayed {
 			t.Errorf("%s, with the names put back: %+v", what, a)
@@ -159,17 +161,17 @@ func TestStatementsBesideAProgramThatWrites(t *testing.T) {
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
 	named(t, s, c)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	s = open(t, path)
 	key := got(jose.GenerateKey(jose.EdDSA))(t)
-	must(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: key.Key().Thumbprint, ID: "walk"}))
+	must.OK(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: key.Key().Thumbprint, ID: "walk"}))
 	old := signedIn(t, key, c, "walk", 0, "1", now)
 	db := other(t, path, "CREATE TABLE _litestream_seq (n INTEGER)")
 	for range 3 {
 		if a, err := once(t, s, old); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("%+v, %v", a, err)
 		}
-		must(t, s.Tables.CheckPaced(ctx, c.Chain, func(context.Context, time.Duration) error {
+		must.OK(t, s.Tables.CheckPaced(ctx, c.Chain, func(context.Context, time.Duration) error {
 			if _, err := db.Exec("INSERT INTO _litestream_seq VALUES (1)"); err != nil {
 				return err
 			}
@@ -187,9 +189,9 @@ func TestNamesOfALongLog(t *testing.T) {
 	storetest.AboutFile(t)
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
-	must(t, s.Settings.RecordStart(ctx, nil))
+	must.OK(t, s.Settings.RecordStart(ctx, nil))
 	key := got(jose.GenerateKey(jose.EdDSA))(t)
-	must(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: key.Key().Thumbprint, ID: "run"}))
+	must.OK(t, s.Sessions.Note(ctx, by(c, now), names.Session{AgentID: "bot", Key: key.Key().Thumbprint, ID: "run"}))
 	const records = 20_000
 	for at := 0; at < records; {
 		var drafts []chain.Draft
@@ -200,16 +202,16 @@ func TestNamesOfALongLog(t *testing.T) {
 		got(s.AppendAll(ctx, drafts))(t)
 	}
 	began := time.Now()
-	must(t, s.Tables.Check(ctx, c.Chain))
+	must.OK(t, s.Tables.Check(ctx, c.Chain))
 	took := time.Since(began)
 	var err error
 	memory := heldBy(func() { err = s.Tables.Check(ctx, c.Chain) })
-	must(t, err)
+	must.OK(t, err)
 	t.Logf("%d statements in %v, %d KiB", records, took, memory>>10)
 	if memory > 32<<20 {
 		t.Errorf("%d MiB", memory>>20)
 	}
-	must(t, other(t, path, "DELETE FROM idempotency_key WHERE idx = 19999").Close())
+	must.OK(t, other(t, path, "DELETE FROM idempotency_key WHERE idx = 19999").Close())
 	if err := s.Tables.Check(ctx, c.Chain); err == nil || !strings.Contains(err.Error(), "of record 19999") {
 		t.Errorf("%v", err)
 	}
@@ -224,11 +226,11 @@ func TestNamesThatRetentionDeletesMayBeMissing(t *testing.T) {
 	at := &clocks{wall: now}
 	k := newKeeper(t, path, at)
 	k.keep.Sessions = store.LeastSessions
-	must(t, k.Settings.RecordStart(ctx, nil))
+	must.OK(t, k.Settings.RecordStart(ctx, nil))
 	c, _ := company(t, k.Store, "acme")
 	say := func(session string) {
 		got(once(t, k.Store, inSession(c, session, "")))(t)
-		must(t, k.Sessions.Note(ctx, by(c, at.now()), names.Session{AgentID: "bot", Key: names.Hooks, ID: session}))
+		must.OK(t, k.Sessions.Note(ctx, by(c, at.now()), names.Session{AgentID: "bot", Key: names.Hooks, ID: session}))
 	}
 	for range 3 {
 		say("old")
@@ -237,25 +239,25 @@ func TestNamesThatRetentionDeletesMayBeMissing(t *testing.T) {
 	}
 	k.pass(40 * day)
 	say("new")
-	must(t, k.sweep(k.rest))
+	must.OK(t, k.sweep(k.rest))
 	if k.gone[store.KindSession] != 2 {
 		t.Fatalf("gone: %v", k.gone)
 	}
 	say("resumed")
-	must(t, k.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, k.Close())
+	must.OK(t, k.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, k.Close())
 	for what, statement := range map[string]string{
 		"the newest of a session":        "DELETE FROM idempotency_key WHERE idx = 6",
 		"the last of one that went on":   "DELETE FROM idempotency_key WHERE idx = 7",
 		"one put back before the others": "INSERT INTO idempotency_key (chain, name, request, idx, expires_at) SELECT chain, " + hexName(t, "old", 0) + ", " + hexSeries("old") + ", 0, expires_at FROM idempotency_key WHERE idx = 7",
 	} {
 		path := storetest.Copy(t, path)
-		must(t, other(t, path, statement).Close())
+		must.OK(t, other(t, path, statement).Close())
 		s := got(store.OpenReadOnly(ctx, path))(t)
 		if err := s.VerifyAll(ctx, "", 2, nil, nil); !errors.As(err, new(*store.VerifyError)) {
 			t.Errorf("%s: %v", what, err)
 		}
-		must(t, s.Close())
+		must.OK(t, s.Close())
 	}
 }
 
@@ -277,8 +279,8 @@ func TestComparisonListsSessions(t *testing.T) {
 	s, _ := fresh(t)
 	c, _ := company(t, s, "acme")
 	got(once(t, s, inSession(c, "chat", "")))(t)
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, s.Tables.Check(ctx, c.Chain))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.Tables.Check(ctx, c.Chain))
 	listed := all(t, s.Sessions.List(ctx, by(c, now), store.SessionQuery{Before: 1 << 40}))
 	if len(listed) != 1 || listed[0].ID != "chat" || listed[0].Key != names.Hooks {
 		t.Errorf("%+v", listed)
@@ -312,7 +314,7 @@ func TestAcceptedNamesAreWhatRecordsSay(t *testing.T) {
 	last := named(t, s, c)
 	secret := store.WebhookSecret{Bytes: make([]byte, 64), Fingerprint: "aa11bb22cc33dd44", Public: c.Issuer.Public.Key}
 	got(s.Webhooks.Create(ctx, by(c, now), store.Webhook{URL: "https://hooks.example"}, secret, 10))(t)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	for what, statement := range map[string]string{
 		"an emptied table": "DELETE FROM idempotency_key", "sessions that are gone": "DELETE FROM agent_session",
 		"names that lead elsewhere": "UPDATE idempotency_key SET idx = 0", "an added name": nameForgeries["a name of no record"].statement,
@@ -321,10 +323,10 @@ func TestAcceptedNamesAreWhatRecordsSay(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			path := storetest.Copy(t, start)
-			must(t, other(t, path, statement).Close())
+			must.OK(t, other(t, path, statement).Close())
 			s := open(t, path)
 			got(admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: "acme", Reason: "it was me"}))(t)
-			must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+			must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 			if errs := s.Tables.Changed(); len(errs) > 0 {
 				t.Errorf("changed: %v", errs)
 			}
@@ -343,8 +345,8 @@ func TestStatementRecordedTwiceIsFound(t *testing.T) {
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
 	last := named(t, s, c)
-	must(t, s.Close())
-	must(t, other(t, path, "DELETE FROM idempotency_key WHERE idx = 9").Close())
+	must.OK(t, s.Close())
+	must.OK(t, other(t, path, "DELETE FROM idempotency_key WHERE idx = 9").Close())
 	s = open(t, path)
 	again := got(once(t, s, last))(t)
 	err := s.VerifyAll(ctx, "", 2, nil, nil)
@@ -355,7 +357,7 @@ func TestStatementRecordedTwiceIsFound(t *testing.T) {
 		t.Errorf("the comparison says %v", err)
 	}
 	got(admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: "acme", Reason: "seen"}))(t)
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, s.Tables.Check(ctx, c.Chain))
-	must(t, s.Tables.CheckNames(ctx, c.Chain))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.Tables.Check(ctx, c.Chain))
+	must.OK(t, s.Tables.CheckNames(ctx, c.Chain))
 }

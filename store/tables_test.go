@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/crypto/jose"
 	"attestd/crypto/keys"
@@ -300,12 +302,12 @@ func TestVerifyFindsEveryChangedRow(t *testing.T) {
 					t.Skip("of a sealed database it cannot be told")
 				}
 				path := storetest.Copy(t, start)
-				must(t, other(t, path, append(guards(t, path), list[what])...).Close())
+				must.OK(t, other(t, path, append(guards(t, path), list[what])...).Close())
 				s := got(store.OpenReadOnly(ctx, path))(t)
 				defer s.Close()
 				// The texts of sealed keys can be compared with their hashes only with the master
 				// key.
-				must(t, s.Unseal(master()))
+				must.OK(t, s.Unseal(master()))
 				err := s.VerifyAll(ctx, "", 2, nil, nil)
 				// a wrong count of bytes is no damage of the log
 				invalid, miscount := (*store.VerifyError)(nil), (*store.MiscountError)(nil)
@@ -339,16 +341,16 @@ func TestRunningServerFindsEveryChangedRight(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			path := storetest.Copy(t, start)
 			s := open(t, path)
-			must(t, s.Settings.RecordStart(ctx, map[string]string{"registration": "open"}))
+			must.OK(t, s.Settings.RecordStart(ctx, map[string]string{"registration": "open"}))
 			if errs := looksAt(t, s, 0); len(errs) > 0 {
 				t.Fatalf("before: %v", errs)
 			}
 			seen := s.Tables.ExternalWrites()
-			must(t, other(t, path, append(guards(t, path), list[what])...).Close())
+			must.OK(t, other(t, path, append(guards(t, path), list[what])...).Close())
 			if errs := looksAt(t, s, seen); len(errs) == 0 {
 				t.Errorf("%s: nothing is noticed", list[what])
 			}
-			must(t, s.Close())
+			must.OK(t, s.Close())
 		})
 	}
 }
@@ -356,14 +358,14 @@ func TestRunningServerFindsEveryChangedRight(t *testing.T) {
 // looksAt does what a running server does every five seconds, and after an external write.
 func looksAt(t testing.TB, s *store.Store, seen int64) []error {
 	t.Helper()
-	must(t, s.Tables.Look(ctx))
+	must.OK(t, s.Tables.Look(ctx))
 	_ = s.Tables.CheckIdentity(ctx) // what differs is in Changed
 	if s.Tables.ExternalWrites() == seen {
 		return s.Tables.Changed()
 	}
 	numbers := []int64{db.Installation}
 	for number, err := range s.Companies.Numbers(ctx, 0) {
-		must(t, err)
+		must.OK(t, err)
 		numbers = append(numbers, number)
 	}
 	for _, number := range numbers {
@@ -386,10 +388,10 @@ func TestEveryColumnIsComparedAuthenticatedOrBelieved(t *testing.T) {
 	columns := map[string]bool{}
 	for found.Next() {
 		var column string
-		must(t, found.Scan(&column))
+		must.OK(t, found.Scan(&column))
 		columns[column] = true
 	}
-	must(t, found.Err())
+	must.OK(t, found.Err())
 	lists := map[string]int{}
 	for column := range forgeries() {
 		lists[column]++
@@ -475,7 +477,7 @@ func TestBelievedColumnsAreDocumented(t *testing.T) {
 func filled(t *testing.T) string {
 	t.Helper()
 	s, path := fresh(t)
-	must(t, s.Settings.RecordStart(ctx, map[string]string{"registration": "open"}))
+	must.OK(t, s.Settings.RecordStart(ctx, map[string]string{"registration": "open"}))
 	c := fill(t, s, "acme")
 	company(t, s, "zoo")
 	named(t, s, c)
@@ -487,8 +489,8 @@ func filled(t *testing.T) string {
 	rotate(t, s, c, now, false)
 	c = got(s.Companies.Get(ctx, "acme"))(t)
 	rotate(t, s, c, now, true)
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, s.Close())
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.Close())
 	return path
 }
 
@@ -499,20 +501,20 @@ func fill(t *testing.T, s *store.Store, id string) *store.Company {
 	who := by(c, now)
 	got(s.Credentials.CreateKey(ctx, who, ptr("reader"), store.Grant{Role: store.Reader, Expires: now.Add(time.Hour)}, 10))(t)
 	client, clientSecret, err := s.Credentials.CreateClient(ctx, who, store.Grant{Role: store.Writer}, 10)
-	must(t, err)
+	must.OK(t, err)
 	_, _, err = s.Credentials.IssueTo(ctx, client.ID, clientSecret, time.Hour, now)
-	must(t, err)
+	must.OK(t, err)
 	for _, agent := range []string{"bot", "gone"} {
 		got(s.Agents.Register(ctx, who, agent, raw(`{"team":"ops"}`), store.AgentBounds{Most: 10}))(t)
 	}
 	for _, p := range []store.Passport{{JTI: "live", AgentID: "bot", JKT: "bound"}, {JTI: "revoked", AgentID: "bot"}, {JTI: "disabled", AgentID: "gone"}} {
 		// rows that have ended may be gone
 		p.Scopes, p.IssuedAt, p.ExpiresAt = []string{"tool:a<b", "tool:*"}, now.Unix(), now.AddDate(50, 0, 0).Unix()
-		must(t, s.Passports.Record(ctx, who, p))
+		must.OK(t, s.Passports.Record(ctx, who, p))
 	}
 	got(s.Passports.Revoke(ctx, who, "revoked", ptr("leaked")))(t)
 	_, _, err = s.Agents.Disable(ctx, who, "gone")
-	must(t, err)
+	must.OK(t, err)
 	secret := store.WebhookSecret{Bytes: make([]byte, 64), Fingerprint: "aa11bb22cc33dd44", Public: c.Issuer.Public.Key}
 	got(s.Webhooks.Create(ctx, who, store.Webhook{URL: "https://hooks.example", Agents: []string{"bot"}}, secret, 10))(t)
 	agentKeys(t, s, who, "bot")
@@ -522,7 +524,7 @@ func fill(t *testing.T, s *store.Store, id string) *store.Company {
 	federations(t, s, who, "bot")
 	got(s.Companies.Suspend(ctx, operator(c), "unpaid"))(t)
 	got(s.Companies.Resume(ctx, operator(c), "paid"))(t)
-	must(t, s.Companies.SetQuota(ctx, operator(c), store.Quota{Records: ptr(int64(100_000))}, "large"))
+	must.OK(t, s.Companies.SetQuota(ctx, operator(c), store.Quota{Records: ptr(int64(100_000))}, "large"))
 	return c
 }
 
@@ -556,17 +558,17 @@ func agentKeys(t testing.TB, s *store.Store, who store.Caller, agentID string) {
 			agent := who
 			agent.Agent, agent.Key = agentID, key.Thumbprint
 			_, _, err := s.Credentials.IssueToken(ctx, agent, store.TokenGrant{}, time.Hour)
-			must(t, err)
+			must.OK(t, err)
 		}
 		if k.label == "revoked" {
 			got(s.AgentKeys.Revoke(ctx, who, agentID, key.Thumbprint, store.Revocation{}))(t)
 		}
-		must(t, s.Sessions.Note(ctx, who, names.Session{AgentID: agentID, Key: key.Thumbprint, ID: "run-" + key.Thumbprint}))
+		must.OK(t, s.Sessions.Note(ctx, who, names.Session{AgentID: agentID, Key: key.Thumbprint, ID: "run-" + key.Thumbprint}))
 	}
-	must(t, s.Policies.Set(ctx, who, agentID, store.AttestKey))
+	must.OK(t, s.Policies.Set(ctx, who, agentID, store.AttestKey))
 	got(s.Policies.SetCompany(ctx, who, store.CompanyChange{Attest: store.AttestKey, ExchangeAudiences: []string{"vault", "https://mcp.example"}}))(t)
-	must(t, s.Credentials.Use(ctx, store.UsedProof{Name: token, Ends: now.Add(time.Minute)}, now))
-	must(t, s.Credentials.RevokeJWT(ctx, who, "a token of "+agentID, now.Add(time.Hour)))
+	must.OK(t, s.Credentials.Use(ctx, store.UsedProof{Name: token, Ends: now.Add(time.Minute)}, now))
+	must.OK(t, s.Credentials.RevokeJWT(ctx, who, "a token of "+agentID, now.Add(time.Hour)))
 }
 
 // guards returns statements that remove every trigger and foreign key of a file.
@@ -578,7 +580,7 @@ func guards(t *testing.T, path string) (drop []string) {
 	defer found.Close()
 	for found.Next() {
 		var name string
-		must(t, found.Scan(&name))
+		must.OK(t, found.Scan(&name))
 		drop = append(drop, "DROP TRIGGER "+name)
 	}
 	return append(drop, "PRAGMA foreign_keys = OFF", "PRAGMA ignore_check_constraints = ON")
@@ -621,7 +623,7 @@ func TestChangedRowIsNotTrusted(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			path := storetest.Copy(t, start)
-			must(t, other(t, path, append(guards(t, path), a.change)...).Close())
+			must.OK(t, other(t, path, append(guards(t, path), a.change)...).Close())
 			s := open(t, path)
 			if err := a.asks(ctx, t, s); !errors.Is(err, store.ErrTablesChanged) {
 				t.Errorf("%v", err)
@@ -660,7 +662,7 @@ func TestChangedRoleIsRefused(t *testing.T) {
 	zoo, _ := company(t, s, "zoo")
 	key := got(s.Credentials.CreateKey(ctx, by(c, now), ptr("mine"), store.Grant{Role: store.Reader}, 10))(t)
 	honest := got(s.Credentials.CreateKey(ctx, by(c, now), nil, store.Grant{Role: store.Admin}, 10))(t)
-	must(t, other(t, path, `UPDATE api_key SET role = 'admin' WHERE label = 'mine'`).Close())
+	must.OK(t, other(t, path, `UPDATE api_key SET role = 'admin' WHERE label = 'mine'`).Close())
 	if _, err := s.Credentials.Authenticate(ctx, keys.HashSecret(key.Key), now); !errors.Is(err, store.ErrTablesChanged) {
 		t.Errorf("the changed key: %v", err)
 	}
@@ -669,7 +671,7 @@ func TestChangedRoleIsRefused(t *testing.T) {
 		t.Errorf("a change: %v", err)
 	}
 	attest(t, s, c, 1)
-	must(t, s.Agents.Check(ctx, who, "bot"))
+	must.OK(t, s.Agents.Check(ctx, who, "bot"))
 	got(s.Agents.Register(ctx, by(zoo, now), "new", nil, store.AgentBounds{Most: 10}))(t)
 
 	if _, err := admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: "acme"}); !errors.Is(err, store.ErrRefused) {
@@ -679,7 +681,7 @@ func TestChangedRoleIsRefused(t *testing.T) {
 	if len(found) != 1 || found[0].Table != "api_key" {
 		t.Errorf("accepted: %v", found)
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	if who := got(s.Credentials.Authenticate(ctx, keys.HashSecret(key.Key), now))(t); who.Role != store.Admin {
 		t.Errorf("accepted, the key has the role %s", who.Role)
 	}
@@ -699,14 +701,14 @@ func TestForgedAccessTokenRowIsRefused(t *testing.T) {
 	c, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
 	reader, secret, err := s.Credentials.CreateClient(ctx, by(c, now), store.Grant{Role: store.Reader}, 10)
-	must(t, err)
+	must.OK(t, err)
 	admin, _, err := s.Credentials.CreateClient(ctx, by(c, now), store.Grant{Role: store.Admin}, 10)
-	must(t, err)
+	must.OK(t, err)
 	_, _, err = s.Credentials.CreateClient(ctx, by(zoo, now), store.Grant{Role: store.Admin}, 10)
-	must(t, err)
+	must.OK(t, err)
 	issue := func() [32]byte {
 		token, _, err := s.Credentials.IssueTo(ctx, reader.ID, secret, time.Hour, now)
-		must(t, err)
+		must.OK(t, err)
 		return keys.HashSecret(token)
 	}
 	for what, change := range map[string]string{
@@ -720,7 +722,7 @@ func TestForgedAccessTokenRowIsRefused(t *testing.T) {
 		"a client without token": `UPDATE oauth_token SET client = NULL`,
 	} {
 		hash := issue()
-		must(t, other(t, path, change).Close())
+		must.OK(t, other(t, path, change).Close())
 		if who, err := s.Credentials.Authenticate(ctx, hash, now); !errors.Is(err, store.ErrNotFound) {
 			t.Errorf("%s: %+v, %v", what, who, err)
 		}
@@ -737,7 +739,7 @@ func TestRecordsOfAnotherCompany(t *testing.T) {
 	storetest.AboutFile(t)
 	db, start := fresh(t)
 	fill(t, db, "acme") // its only key has signed everything
-	must(t, db.Close())
+	must.OK(t, db.Close())
 	for what, change := range map[string]struct {
 		log      store.LogName
 		from, to string
@@ -774,15 +776,15 @@ func TestRowsBeforeControlLogAreAdopted(t *testing.T) {
 			s := open(t, path)
 			for id := range companies {
 				c := got(s.Companies.Get(ctx, id))(t)
-				must(t, s.Tables.Check(ctx, c.Chain))
+				must.OK(t, s.Tables.Check(ctx, c.Chain))
 				first := tipOf(t, s, c.Control).Length
-				must(t, s.Tables.Check(ctx, c.Chain)) // nothing is left to adopt
+				must.OK(t, s.Tables.Check(ctx, c.Chain)) // nothing is left to adopt
 				if again := tipOf(t, s, c.Control).Length; again != first {
 					t.Errorf("%s: %d records, and then %d", id, first, again)
 				}
 			}
-			must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-			must(t, other(t, path, `INSERT INTO agent (company, agent_id, registered_at) VALUES (1, 'forged', '2026-03-04T05:06:07.008Z')`).Close())
+			must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+			must.OK(t, other(t, path, `INSERT INTO agent (company, agent_id, registered_at) VALUES (1, 'forged', '2026-03-04T05:06:07.008Z')`).Close())
 			if err := s.VerifyAll(ctx, "", 2, nil, nil); !errors.As(err, new(*store.VerifyError)) {
 				t.Errorf("a row that came after the adoption: %v", err)
 			}
@@ -810,7 +812,7 @@ func TestUpgradeReportsChangedTables(t *testing.T) {
 	t.Parallel()
 	storetest.AboutFile(t)
 	path, companies := written(t, "10")
-	must(t, other(t, path, `UPDATE api_key SET role = 'admin' WHERE role = 'reader'`).Close())
+	must.OK(t, other(t, path, `UPDATE api_key SET role = 'admin' WHERE role = 'reader'`).Close())
 	s := open(t, path)
 	for id, f := range companies {
 		if _, err := s.Credentials.Authenticate(ctx, keys.HashSecret(f.Reader), now); !errors.Is(err, store.ErrTablesChanged) {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
@@ -28,33 +30,33 @@ func TestLeftoversOfKilledCommandsAreRemoved(t *testing.T) {
 	partial := append(make([]byte, 4096), whole[4096:8192]...) // SQLite writes the first page last
 	for name, run := range map[string]func(t *testing.T, dir string) string{
 		"backup": func(t *testing.T, dir string) string {
-			must(t, admin.Backup(ctx, path, filepath.Join(dir, "next.db"), schema(t), nil))
+			must.OK(t, admin.Backup(ctx, path, filepath.Join(dir, "next.db"), schema(t), nil))
 			return "next.db"
 		},
 		"restore": func(t *testing.T, dir string) string {
-			must(t, restore(t, path, filepath.Join(dir, "next.db"), admin.RestoreOptions{}))
+			must.OK(t, restore(t, path, filepath.Join(dir, "next.db"), admin.RestoreOptions{}))
 			return "next.db next.db.lock"
 		},
 		"start": func(t *testing.T, dir string) string {
-			must(t, open(t, filepath.Join(dir, "next.db")).Close())
+			must.OK(t, open(t, filepath.Join(dir, "next.db")).Close())
 			return "next.db next.db.lock"
 		},
 	} {
 		dir := t.TempDir()
-		put := func(name string, content []byte) { must(t, os.WriteFile(filepath.Join(dir, name), content, 0o600)) }
+		put := func(name string, content []byte) { must.OK(t, os.WriteFile(filepath.Join(dir, name), content, 0o600)) }
 		put("out.db.tmp-123", whole)
 		put("out.db.tmp-123-wal", []byte("log"))
 		put("out.db.tmp-456", partial)
 		put("out.db.tmp-456-journal", []byte("journal"))
 		put("out.db.tmp-7", nil)
 		yesterday := time.Now().Add(-25 * time.Hour)
-		must(t, os.Chtimes(filepath.Join(dir, "out.db.tmp-7"), yesterday, yesterday))
+		must.OK(t, os.Chtimes(filepath.Join(dir, "out.db.tmp-7"), yesterday, yesterday))
 		kept := "a.db a.tmp-x b.tmp-1 c.tmp-2 d.tmp-3"
 		put("a.db", whole)
 		put("a.tmp-x", whole)
 		put("b.tmp-1", []byte("a text of someone"))
 		put("c.tmp-2", nil) // its creator may be about to lock it
-		must(t, os.Mkdir(filepath.Join(dir, "d.tmp-3"), 0o700))
+		must.OK(t, os.Mkdir(filepath.Join(dir, "d.tmp-3"), 0o700))
 		if want, files := kept+" "+run(t, dir), list(t, dir); files != want {
 			t.Errorf("%s: there is %s, want %s", name, files, want)
 		}
@@ -69,16 +71,16 @@ func TestTwoBackupsIntoOneFolder(t *testing.T) {
 	path, _ := sample(t)
 	dir := t.TempDir()
 	seen := map[string]bool{}
-	must(t, admin.Backup(ctx, path, filepath.Join(dir, "first.db"), schema(t), func(step string, _, _ int64) {
+	must.OK(t, admin.Backup(ctx, path, filepath.Join(dir, "first.db"), schema(t), func(step string, _, _ int64) {
 		if !seen[step] {
 			seen[step] = true
-			must(t, admin.Backup(ctx, path, filepath.Join(dir, fmt.Sprintf("second-%d.db", len(seen))), schema(t), nil))
+			must.OK(t, admin.Backup(ctx, path, filepath.Join(dir, fmt.Sprintf("second-%d.db", len(seen))), schema(t), nil))
 		}
 	}))
 	s, err := store.OpenReadOnly(ctx, filepath.Join(dir, "first.db"))
-	must(t, err)
+	must.OK(t, err)
 	defer s.Close()
-	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
 }
 
 // A start that was killed after it gave a new database its name and before it removed the temporary
@@ -90,7 +92,7 @@ func TestStartAfterKilledCreation(t *testing.T) {
 		t.Skip("elsewhere it takes a day")
 	}
 	s, path := fresh(t)
-	must(t, s.Close())
-	must(t, os.Link(path, path+".tmp-99"))
+	must.OK(t, s.Close())
+	must.OK(t, os.Link(path, path+".tmp-99"))
 	open(t, path)
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/crypto/keys"
@@ -20,7 +22,7 @@ func TestCompanies(t *testing.T) {
 	s, path := fresh(t)
 	metadata := raw(`{ "b": 1.0, "a": "é" }`)
 	acme, key, err := s.Companies.Create(ctx, "acme", metadata, now)
-	must(t, err)
+	must.OK(t, err)
 	if acme.ID != "acme" || acme.RegisteredAt != "2026-03-04T05:06:07.008Z" || string(got(s.Companies.Metadata(ctx, by(acme, now)))(t)) != string(metadata) {
 		t.Errorf("company: %+v", acme)
 	}
@@ -37,14 +39,14 @@ func TestCompanies(t *testing.T) {
 	if zoo.Chain == acme.Chain || zoo.Issuer.Public.KID == acme.Issuer.Public.KID || got(s.Companies.Metadata(ctx, by(zoo, now)))(t) != nil {
 		t.Errorf("second company: %+v", zoo)
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	s = open(t, path)
 
 	for range 2 { // the first read is from the file, the second from the cache
 		found, err := s.Companies.Get(ctx, "acme")
-		must(t, err)
+		must.OK(t, err)
 		same, err := s.Companies.OfChain(ctx, acme.Chain)
-		must(t, err)
+		must.OK(t, err)
 		if found != same || !reflect.DeepEqual(found, acme) {
 			t.Errorf("found: %+v\nwant: %+v", found, acme)
 		}
@@ -84,7 +86,7 @@ func TestKeys(t *testing.T) {
 	if k := got(s.Credentials.FirstKey(ctx, "acme"))(t); !reflect.DeepEqual(k, bootstrap) {
 		t.Errorf("first key: %+v", k)
 	}
-	must(t, s.Credentials.DeleteKey(ctx, by(acme, now), bootstrap.Key))
+	must.OK(t, s.Credentials.DeleteKey(ctx, by(acme, now), bootstrap.Key))
 	if k := got(s.Credentials.FirstKey(ctx, "acme"))(t); !reflect.DeepEqual(k, plain) {
 		t.Errorf("first key: %+v", k)
 	}
@@ -96,7 +98,7 @@ func TestKeys(t *testing.T) {
 func TestKeyPrefixIsTheServicesName(t *testing.T) {
 	t.Parallel()
 	s, err := store.Open(ctx, storetest.New(t), schema(t), store.Options{Domain: cred.Domain{Service: "notary"}})
-	must(t, err)
+	must.OK(t, err)
 	defer s.Close()
 	go s.Run(ctx, store.RunOptions{})
 	if _, key := company(t, s, "acme"); !strings.HasPrefix(key.Key, "notary_") {
@@ -110,9 +112,9 @@ func TestAuthenticate(t *testing.T) {
 	acme, key := company(t, s, "acme")
 	company(t, s, "zoo")
 	client, secret, err := s.Credentials.CreateClient(ctx, by(acme, now), full, 1000)
-	must(t, err)
+	must.OK(t, err)
 	token, _, err := s.Credentials.IssueTo(ctx, client.ID, secret, time.Hour, now)
-	must(t, err)
+	must.OK(t, err)
 	for _, credential := range []string{key.Key, token} {
 		for range 2 { // the first read is from the file, the second from the cache
 			c, err := s.Credentials.Authenticate(ctx, keys.HashSecret(credential), now)
@@ -141,7 +143,7 @@ func TestAuthenticate(t *testing.T) {
 	if _, err := s.Credentials.Authenticate(ctx, keys.HashSecret(extra.Key), now); err != nil {
 		t.Fatal(err)
 	}
-	must(t, s.Credentials.DeleteKey(ctx, by(acme, now), extra.Key))
+	must.OK(t, s.Credentials.DeleteKey(ctx, by(acme, now), extra.Key))
 	if _, err := s.Credentials.Authenticate(ctx, keys.HashSecret(extra.Key), now); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("deleted: %v", err)
 	}
@@ -154,9 +156,9 @@ func TestOAuth(t *testing.T) {
 	acme, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
 	first, secret, err := s.Credentials.CreateClient(ctx, by(acme, now), full, 1000)
-	must(t, err)
+	must.OK(t, err)
 	second, otherSecret, err := s.Credentials.CreateClient(ctx, by(acme, now), full, 1000)
-	must(t, err)
+	must.OK(t, err)
 	if !strings.HasPrefix(first.ID, "cc_") || first.ID == second.ID || secret == otherSecret || len(secret) < 43 {
 		t.Errorf("%+v, %+v", first, second)
 	}
@@ -172,7 +174,7 @@ func TestOAuth(t *testing.T) {
 		}
 	}
 	token, _, err := s.Credentials.IssueTo(ctx, first.ID, secret, time.Hour, now)
-	must(t, err)
+	must.OK(t, err)
 	if !strings.HasPrefix(token, "oauth_") {
 		t.Errorf("token %q", token)
 	}
@@ -188,9 +190,9 @@ func TestOAuth(t *testing.T) {
 		}
 		passed := now.Add(step.after).Sub(at.now())
 		at.pass(passed, passed)
-		must(t, s.Expired.Tokens(ctx, store.Sweep{Keep: store.DefaultRetention, Now: at.now, Deleted: func(string, int64) {}}))
+		must.OK(t, s.Expired.Tokens(ctx, store.Sweep{Keep: store.DefaultRetention, Now: at.now, Deleted: func(string, int64) {}}))
 		var tokens int
-		must(t, db.QueryRow("SELECT count(*) FROM oauth_token").Scan(&tokens))
+		must.OK(t, db.QueryRow("SELECT count(*) FROM oauth_token").Scan(&tokens))
 		if tokens != step.tokens {
 			t.Errorf("after %v: %d tokens, want %d", step.after, tokens, step.tokens)
 		}
@@ -212,19 +214,19 @@ func TestAgents(t *testing.T) {
 		t.Errorf("agent of another company: %v", err)
 	}
 	_, err := s.Agents.Register(ctx, by(zoo, now), "bot", nil, many)
-	must(t, err)
+	must.OK(t, err)
 	if a := got(s.Agents.Get(ctx, by(acme, now), "bot"))(t); string(a.Metadata) != `{"v": 1}` {
 		t.Errorf("agent: %+v", a)
 	}
 	later := now.Add(time.Minute)
 	_, err = s.Agents.Register(ctx, by(acme, later), "bot", nil, many)
-	must(t, err)
+	must.OK(t, err)
 	if a := got(s.Agents.Get(ctx, by(acme, now), "bot"))(t); a.Metadata != nil || a.RegisteredAt != chain.FormatTime(later) {
 		t.Errorf("registered again: %+v", a)
 	}
 	for _, id := range []string{"c", "a", "B"} {
 		_, err = s.Agents.Register(ctx, by(acme, now), id, nil, many)
-		must(t, err)
+		must.OK(t, err)
 	}
 	for after, want := range map[string]string{"": "B a bot c", "a": "bot c", "c": ""} {
 		var ids []string
@@ -247,7 +249,7 @@ func TestPassports(t *testing.T) {
 	acme, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
 	p := passport("one", 100)
-	must(t, s.Passports.Record(ctx, by(acme, now), p))
+	must.OK(t, s.Passports.Record(ctx, by(acme, now), p))
 	if found := got(s.Passport(ctx, by(acme, now), "one"))(t); !same(found, p) {
 		t.Errorf("found %+v, want %+v", found, p)
 	}
@@ -271,7 +273,7 @@ func TestPassports(t *testing.T) {
 			t.Errorf("%s an unknown one: %v", name, err)
 		}
 	}
-	must(t, s.Passports.Rotate(ctx, by(acme, now), passport("one", 100), passport("two", 200)))
+	must.OK(t, s.Passports.Rotate(ctx, by(acme, now), passport("one", 100), passport("two", 200)))
 	p.RevokedAt = chain.FormatTime(now)
 	if found := got(s.Passport(ctx, by(acme, now), "one"))(t); !same(found, p) {
 		t.Errorf("rotated: %+v, want %+v", found, p)
@@ -303,10 +305,10 @@ func TestPassportPages(t *testing.T) {
 	s, _ := fresh(t)
 	acme, _ := company(t, s, "acme")
 	zoo, _ := company(t, s, "zoo")
-	must(t, s.Passports.Record(ctx, by(zoo, now), passport("zoo's", 5)))
+	must.OK(t, s.Passports.Record(ctx, by(zoo, now), passport("zoo's", 5)))
 	var want []string
 	for i := range 10 { // several in each second
-		must(t, s.Passports.Record(ctx, by(acme, now), passport(fmt.Sprint(i), int64(i/4))))
+		must.OK(t, s.Passports.Record(ctx, by(acme, now), passport(fmt.Sprint(i), int64(i/4))))
 		want = append([]string{fmt.Sprint(i)}, want...)
 	}
 	for left, cursor := want, ""; len(left) > 0; left = left[1:] { // from each position
@@ -332,7 +334,7 @@ func TestKeySurvivesInTheFile(t *testing.T) {
 	s, path := fresh(t)
 	c, _ := company(t, s, "acme")
 	svid := c.Issuer.SVID(c.Issuer.CompanyID(), now)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	found := got(open(t, path).Companies.Get(ctx, "acme"))(t)
 	if _, err := found.Issuer.CheckDelegation(svid, now); err != nil || found.Issuer.Public.KID != c.Issuer.Public.KID {
 		t.Error("another key after a restart")

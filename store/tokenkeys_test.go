@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/jose"
 	"attestd/crypto/tokenkey"
 	"attestd/internal/testenv"
@@ -33,7 +35,7 @@ func published(t testing.TB, s *store.Store, c *store.Company, at time.Time) (ki
 // privateParts counts the private parts in a database.
 func privateParts(t testing.TB, path string) (n int) {
 	t.Helper()
-	must(t, other(t, path).QueryRow("SELECT count(*) FROM token_key WHERE private IS NOT NULL").Scan(&n))
+	must.OK(t, other(t, path).QueryRow("SELECT count(*) FROM token_key WHERE private IS NOT NULL").Scan(&n))
 	return n
 }
 
@@ -70,8 +72,8 @@ func TestTokenKeysAreMadeAtFirstNeed(t *testing.T) {
 	if _, err := s.TokenKeys.Signer(ctx, by(c, now), "HS256"); err == nil {
 		t.Error("a key for HS256")
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, s.Close())
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.Close())
 	s = open(t, path)
 	c = got(s.Companies.Get(ctx, "acme"))(t)
 	for _, algorithm := range tokenkey.Algorithms {
@@ -154,7 +156,7 @@ func TestOneTokenKeyIsMadeOfMany(t *testing.T) {
 			}
 			return err
 		}) {
-			must(t, err)
+			must.OK(t, err)
 		}
 		if slices.Sort(kids); kids[0] != kids[15] || kids[0] == "" {
 			t.Errorf("%s: %v", algorithm, kids)
@@ -188,7 +190,7 @@ func TestTokenKeysRotateAtOnce(t *testing.T) {
 	}
 	c = got(s.Companies.Get(ctx, "acme"))(t)
 	signer(t, s, c, tokenkey.ES256, now.Add(time.Hour))
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	if changed := s.Tables.Changed(); len(changed) != 0 {
 		t.Errorf("%v", changed)
 	}
@@ -213,7 +215,7 @@ func TestTokenKeysRotate(t *testing.T) {
 		case 30 * time.Minute, 32 * time.Minute, 34 * time.Minute, 80 * time.Minute, 95 * time.Minute:
 			c = rotate(t, s, c, at, false) // the second and third leave the pending key as it is
 		case 110 * time.Minute:
-			must(t, s.TokenKeys.Wipe(ctx, at))
+			must.OK(t, s.TokenKeys.Wipe(ctx, at))
 		}
 		if at.Sub(fetched) >= 5*time.Minute { // for the first time before anything is signed
 			before, set := changed, got(s.TokenKeys.Publish(ctx, by(c, at)))(t)
@@ -255,14 +257,14 @@ func TestTokenKeysRotate(t *testing.T) {
 	if len(names) != 4 {
 		t.Errorf("%d keys have signed: rotations after 30, 80 and 95 minutes bring one each", len(names))
 	}
-	must(t, s.TokenKeys.Wipe(ctx, at))
+	must.OK(t, s.TokenKeys.Wipe(ctx, at))
 	if n := privateParts(t, path); n != 3 {
 		t.Errorf("%d private parts are left", n)
 	}
 	if kids := published(t, s, c, at); len(kids) != 3 || !slices.Contains(kids, names[3]) {
 		t.Errorf("published %v of %v", kids, names)
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // Who asks again gets the same set while no key comes or goes, and another from the very moment on
@@ -358,7 +360,7 @@ func TestCompromisedTokenKeysEndAtOnce(t *testing.T) {
 	if k := signer(t, s, zoo, tokenkey.ES256, at); k.Public().KID != untouched {
 		t.Error("the key of another company has changed")
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // A changed row of a token key is found when the key is used, long before the log is verified.
@@ -379,7 +381,7 @@ func TestChangedTokenKeyIsNotTrusted(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			path := storetest.Copy(t, start)
-			must(t, other(t, path, append(guards(t, path), "DROP INDEX token_key_newest", change)...).Close())
+			must.OK(t, other(t, path, append(guards(t, path), "DROP INDEX token_key_newest", change)...).Close())
 			s := open(t, path)
 			c := got(s.Companies.Get(ctx, "acme"))(t)
 			_, err := s.TokenKeys.Signer(ctx, by(c, now), tokenkey.ES256)

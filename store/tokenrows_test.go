@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/keys"
 	"attestd/crypto/seal"
 	"attestd/store"
@@ -25,10 +27,10 @@ func tokenRows(t testing.TB, path string) (names []string) {
 	defer rows.Close()
 	for rows.Next() {
 		var name []byte
-		must(t, rows.Scan(&name))
+		must.OK(t, rows.Scan(&name))
 		names = append(names, hex.EncodeToString(name))
 	}
-	must(t, rows.Err())
+	must.OK(t, rows.Err())
 	return names
 }
 
@@ -42,12 +44,12 @@ func TestTokenRowsStandInOrderOfIssue(t *testing.T) {
 		s := openSealed(t, path, master)
 		c, _ := company(t, s, "acme")
 		client, secret, err := s.Credentials.CreateClient(ctx, by(c, now), full, 10)
-		must(t, err)
+		must.OK(t, err)
 		var tokens []string
 		for n := range 20 {
 			at := now.Add(time.Duration(n) * time.Millisecond)
 			token, _, err := s.Credentials.IssueTo(ctx, client.ID, secret, time.Hour, at)
-			must(t, err)
+			must.OK(t, err)
 			tokens = append(tokens, token)
 			last := slices.Max(tokenRows(t, path))
 			hash := keys.HashSecret(token)
@@ -63,7 +65,7 @@ func TestTokenRowsStandInOrderOfIssue(t *testing.T) {
 				t.Errorf("%s: %+v", what, who)
 			}
 		}
-		must(t, s.Close())
+		must.OK(t, s.Close())
 	}
 }
 
@@ -75,21 +77,21 @@ func TestTokensOfFormerProgramsCount(t *testing.T) {
 	s := openSealed(t, path, &m)
 	c, _ := company(t, s, "acme")
 	client, secret, err := s.Credentials.CreateClient(ctx, by(c, now), full, 10)
-	must(t, err)
+	must.OK(t, err)
 	token, _, err := s.Credentials.IssueTo(ctx, client.ID, secret, time.Hour, now)
-	must(t, err)
+	must.OK(t, err)
 	settings := map[string]string{}
 	db := other(t, path)
 	for _, name := range []string{"master_key_id", "seal_salt", "lookup_key"} {
 		var value string
-		must(t, db.QueryRow("SELECT value FROM setting WHERE name = '"+name+"'").Scan(&value))
+		must.OK(t, db.QueryRow("SELECT value FROM setting WHERE name = '"+name+"'").Scan(&value))
 		settings[name] = value
 	}
-	must(t, db.Close())
+	must.OK(t, db.Close())
 	secrets := got(got(atrest.ParseSealing(settings))(t).Unseal(path, &m))(t)
 	hash := keys.HashSecret(token)
-	must(t, other(t, path, fmt.Sprintf("UPDATE oauth_token SET hash = x'%x'", secrets.Index(hash))).Close())
-	must(t, s.Close())
+	must.OK(t, other(t, path, fmt.Sprintf("UPDATE oauth_token SET hash = x'%x'", secrets.Index(hash))).Close())
+	must.OK(t, s.Close())
 	s = openSealed(t, path, &m)
 	if who := got(s.Credentials.Authenticate(ctx, hash, now))(t); who.Client != client.ID {
 		t.Errorf("%+v", who)
@@ -98,7 +100,7 @@ func TestTokensOfFormerProgramsCount(t *testing.T) {
 	if about := got(s.Credentials.Introspect(ctx, who, hash))(t); about.Client != client.ID {
 		t.Errorf("%+v", about)
 	}
-	must(t, s.Credentials.RevokeToken(ctx, who, hash))
+	must.OK(t, s.Credentials.RevokeToken(ctx, who, hash))
 	if _, err := s.Credentials.Authenticate(ctx, hash, now); !errors.Is(err, store.ErrNotFound) || len(tokenRows(t, path)) != 0 {
 		t.Errorf("revoked: %v", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
@@ -19,9 +21,9 @@ func TestLockedFile(t *testing.T) {
 	c := s.company
 	db := other(t, path)
 	conn, err := db.Conn(ctx)
-	must(t, err)
+	must.OK(t, err)
 	_, err = conn.ExecContext(ctx, "BEGIN IMMEDIATE")
-	must(t, err)
+	must.OK(t, err)
 	if _, err := s.Credentials.CreateKey(ctx, by(c, now), nil, full, 1000); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a write through a lock: %v", err)
 	}
@@ -29,8 +31,8 @@ func TestLockedFile(t *testing.T) {
 		t.Errorf("readers see %d keys", len(keys))
 	}
 	_, err = conn.ExecContext(ctx, "ROLLBACK")
-	must(t, err)
-	must(t, conn.Close())
+	must.OK(t, err)
+	must.OK(t, conn.Close())
 	if s.grow(t) {
 		t.Error("a lock without a write counted as an external write")
 	}

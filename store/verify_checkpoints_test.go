@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/rewrite"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -33,9 +35,9 @@ func TestVerifyComparesKeptCheckpoints(t *testing.T) {
 				s := kept(t, path)
 				log := got(s.Companies.Get(ctx, "acme"))(t).Actions
 				note := publish(t, s, log)
-				must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-				must(t, s.Close())
-				must(t, os.Remove(storetest.Heads(path)))
+				must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+				must.OK(t, s.Close())
+				must.OK(t, os.Remove(storetest.Heads(path)))
 				if more < 0 {
 					storetest.Replace(t, path, older)
 				} else {
@@ -45,12 +47,12 @@ func TestVerifyComparesKeptCheckpoints(t *testing.T) {
 					s = kept(t, path)
 					attest(t, s, got(s.Companies.Get(ctx, "acme"))(t), more)
 					// Nothing else inside the file shows it.
-					must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-					must(t, s.Close())
+					must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+					must.OK(t, s.Close())
 				}
 				db := other(t, path)
 				got(db.Exec(again, log.ID, note))(t)
-				must(t, db.Close())
+				must.OK(t, db.Close())
 
 				s = got(store.OpenReadOnly(ctx, path))(t)
 				var invalid *store.VerifyError
@@ -67,14 +69,14 @@ func TestVerifyComparesKeptCheckpoints(t *testing.T) {
 						t.Errorf("verify does not name %s: %v", want, err)
 					}
 				}
-				must(t, s.VerifyAll(ctx, "zoo", 2, nil, nil))
-				must(t, s.Close())
+				must.OK(t, s.VerifyAll(ctx, "zoo", 2, nil, nil))
+				must.OK(t, s.Close())
 				// A backup of the database can still be made, because it covers all companies.
-				must(t, admin.Backup(ctx, path, path+".backup", schema(t), nil))
+				must.OK(t, admin.Backup(ctx, path, path+".backup", schema(t), nil))
 				accept(t, path)
 				s = got(store.OpenReadOnly(ctx, path))(t)
-				must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-				must(t, s.Close())
+				must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+				must.OK(t, s.Close())
 			})
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
@@ -16,9 +18,9 @@ import (
 func edited(t *testing.T, statements ...string) *store.Store {
 	t.Helper()
 	path, _ := sample(t)
-	must(t, other(t, path, append([]string{"PRAGMA foreign_keys = 0"}, statements...)...).Close())
+	must.OK(t, other(t, path, append([]string{"PRAGMA foreign_keys = 0"}, statements...)...).Close())
 	s, err := store.OpenReadOnly(ctx, path)
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -171,7 +173,7 @@ func TestCheckLeavesTheOperatorsOwnAlone(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	s := edited(t, "CREATE TABLE report (x TEXT)", "CREATE INDEX report_x ON report (x)", "CREATE VIEW companies AS SELECT company_id FROM company", "ANALYZE")
-	must(t, s.Check(ctx, schema(t)))
+	must.OK(t, s.Check(ctx, schema(t)))
 }
 
 // A file of an older schema is compared with the result that its upgrade would have.
@@ -187,13 +189,13 @@ func TestCheckOfAnOlderSchema(t *testing.T) {
 		"CREATE TRIGGER extra AFTER INSERT ON agent BEGIN SELECT 1; END": "trigger extra on table agent is not one of this program",
 	} {
 		path, _ := written(t, "1")
-		must(t, other(t, path, statement).Close())
+		must.OK(t, other(t, path, statement).Close())
 		s, err := store.OpenReadOnly(ctx, path)
-		must(t, err)
+		must.OK(t, err)
 		err = s.Check(ctx, schema(t))
 		if want == "" && err != nil || want != "" && (!errors.Is(err, store.ErrCorrupt) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: %v", statement, err)
 		}
-		must(t, s.Close())
+		must.OK(t, s.Close())
 	}
 }

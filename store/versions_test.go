@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
@@ -22,8 +24,8 @@ func TestRegistrationBesideAnotherVersion(t *testing.T) {
 	t.Parallel()
 	database := storetest.Shared(t)
 	older, newer := openWith(t, database, store.RunOptions{}), openWith(t, database, store.RunOptions{})
-	must(t, older.Settings.RecordStart(ctx, map[string]string{"program": "attestd/1", "publicAddress": "https://a.example", "onlyOlder": "on"}))
-	must(t, newer.Settings.RecordStart(ctx, map[string]string{"program": "attestd/2", "publicAddress": "https://b.example", "onlyNewer": "on"}))
+	must.OK(t, older.Settings.RecordStart(ctx, map[string]string{"program": "attestd/1", "publicAddress": "https://a.example", "onlyOlder": "on"}))
+	must.OK(t, newer.Settings.RecordStart(ctx, map[string]string{"program": "attestd/2", "publicAddress": "https://b.example", "onlyNewer": "on"}))
 	for i, s := range []*store.Store{older, newer, older} {
 		c, _ := company(t, s, fmt.Sprint("acme", i))
 		attest(t, s, c, 1)
@@ -34,22 +36,22 @@ func TestRegistrationBesideAnotherVersion(t *testing.T) {
 		}
 	}
 	for i, s := range []*store.Store{older, newer} {
-		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 		changeable(t, s, "acme0", "acme1", "acme2")
 		// each starts again
-		must(t, s.Settings.RecordStart(ctx, map[string]string{"program": fmt.Sprint("attestd/", 3+i)}))
+		must.OK(t, s.Settings.RecordStart(ctx, map[string]string{"program": fmt.Sprint("attestd/", 3+i)}))
 	}
-	must(t, older.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, newer.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, older.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, newer.VerifyAll(ctx, "", 2, nil, nil))
 }
 
 // changeable shows that companies can be changed, and that another one can register.
 func changeable(t testing.TB, s *store.Store, ids ...string) {
 	t.Helper()
-	must(t, s.Tables.Check(ctx, db.Installation))
+	must.OK(t, s.Tables.Check(ctx, db.Installation))
 	for _, id := range ids {
 		c := got(s.Companies.Get(ctx, id))(t)
-		must(t, s.Tables.Check(ctx, c.Chain))
+		must.OK(t, s.Tables.Check(ctx, c.Chain))
 		got(s.Agents.Register(ctx, by(c, now), "bot", nil, many))(t)
 	}
 	number := got(s.Companies.Count(ctx))(t)
@@ -65,14 +67,14 @@ func changeable(t testing.TB, s *store.Store, ids ...string) {
 func lockedOut(t testing.TB, further int) string {
 	t.Helper()
 	s, path := fresh(t)
-	must(t, s.Settings.RecordStart(ctx, map[string]string{"program": "attestd/1", "onlyOlder": "on", "stream": "open"}))
+	must.OK(t, s.Settings.RecordStart(ctx, map[string]string{"program": "attestd/1", "onlyOlder": "on", "stream": "open"}))
 	company(t, s, "acme")
 	company(t, s, "zoo")
 	for i := range further {
 		company(t, s, fmt.Sprint("more", i))
 	}
-	must(t, s.Close())
-	must(t, other(t, path, `UPDATE setting SET value = replace(replace(value, 'attestd/1', 'attestd/2'), '"stream":"open"', '"stream":"off"') WHERE name = 'trust_settings'`).Close())
+	must.OK(t, s.Close())
+	must.OK(t, other(t, path, `UPDATE setting SET value = replace(replace(value, 'attestd/1', 'attestd/2'), '"stream":"open"', '"stream":"off"') WHERE name = 'trust_settings'`).Close())
 	s = open(t, path)
 	var invalid *store.VerifyError
 	if err := s.VerifyAll(ctx, "", 2, nil, nil); !errors.As(err, &invalid) || !strings.Contains(invalid.Reason, "table setting") {
@@ -81,7 +83,7 @@ func lockedOut(t testing.TB, further int) string {
 	if err := s.Tables.Check(ctx, db.Installation); !errors.Is(err, store.ErrTablesChanged) {
 		t.Fatalf("before: %v", err)
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	return path
 }
 
@@ -96,20 +98,20 @@ func TestNextStartUnlocksCompanies(t *testing.T) {
 			t.Parallel()
 			s := open(t, storetest.Copy(t, path))
 			settings := map[string]string{"program": program, "stream": "off"}
-			must(t, s.Settings.RecordStart(ctx, settings))
+			must.OK(t, s.Settings.RecordStart(ctx, settings))
 			c := got(s.Companies.Get(ctx, "acme"))(t)
 			list := said(t, s, c, "settings.changed")
 			if len(list) != 1 || !strings.Contains(list[0], `"onlyOlder":{"from":"on","to":null}`) || !strings.Contains(list[0], `"stream":{"from":"open","to":"off"}`) ||
 				strings.Contains(list[0], `"program"`) != (program == "attestd/2") {
 				t.Errorf("recorded %q", list)
 			}
-			must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+			must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 			changeable(t, s, "acme", "zoo")
-			must(t, s.Settings.RecordStart(ctx, settings))
+			must.OK(t, s.Settings.RecordStart(ctx, settings))
 			if list := said(t, s, c, "settings.changed"); len(list) != 1 {
 				t.Errorf("the next start recorded %q", list)
 			}
-			must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+			must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 		})
 	}
 }
@@ -119,8 +121,8 @@ func TestNextStartUnlocksManyCompanies(t *testing.T) {
 	testenv.Needs(t, testenv.NotQuick, testenv.NotRaced)
 	t.Parallel()
 	s := open(t, lockedOut(t, 600))
-	must(t, s.Settings.RecordStart(ctx, map[string]string{"program": "attestd/3"}))
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.Settings.RecordStart(ctx, map[string]string{"program": "attestd/3"}))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	changeable(t, s, "acme", "zoo", "more0", "more599")
 	// one of the steps before the start records it, or the start itself
 	for id, want := range map[string]int{"acme": 2, "more599": 1} {
@@ -137,7 +139,7 @@ func TestSettingsAreAccepted(t *testing.T) {
 	for _, id := range []string{"acme", "zoo", db.InstallationID} {
 		got(admin.AcceptTables(ctx, s, admin.AcceptTablesOptions{Company: id, Reason: "another version recorded it"}))(t)
 	}
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	changeable(t, s, "acme", "zoo")
 	c := got(s.Companies.Get(ctx, "acme"))(t)
 	if list := said(t, s, c, "settings.changed"); len(list) != 1 || !strings.Contains(list[0], `"program":{"from":"attestd/1","to":"attestd/2"}`) || strings.Contains(list[0], "databaseId") {
@@ -153,7 +155,7 @@ func TestSettingsAreAccepted(t *testing.T) {
 func TestStartOfAProgramThatKnowsNoIdentity(t *testing.T) {
 	t.Parallel()
 	s, _ := fresh(t)
-	must(t, s.Settings.RecordStart(ctx, map[string]string{"program": "attestd/2"}))
+	must.OK(t, s.Settings.RecordStart(ctx, map[string]string{"program": "attestd/2"}))
 	c, _ := company(t, s, "acme")
 	record := func(changed string) {
 		t.Helper()
@@ -163,9 +165,9 @@ func TestStartOfAProgramThatKnowsNoIdentity(t *testing.T) {
 		got(s.Append(ctx, d))(t)
 	}
 	record(`{"serviceName":{"from":"service","to":null},"trustDomain":{"from":"attestd.local","to":null}}`)
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
-	must(t, s.Settings.RecordStart(ctx, map[string]string{"program": "attestd/2"}))
-	must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
+	must.OK(t, s.Settings.RecordStart(ctx, map[string]string{"program": "attestd/2"}))
+	must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 	record(`{"trustDomain":{"from":null,"to":"evil.example"}}`)
 	var invalid *store.VerifyError
 	if err := s.VerifyAll(ctx, "", 2, nil, nil); !errors.As(err, &invalid) || !strings.Contains(invalid.Reason, "is fixed") {
@@ -182,9 +184,9 @@ func registeredByOlder(t testing.TB, s *store.Store, database, id string) *store
 	c, _ := company(t, s, id)
 	for _, statement := range []string{`UPDATE setting SET value = (SELECT value FROM stored) WHERE name = 'trust_settings'`, `DROP TABLE stored`} {
 		_, err := db.Exec(statement)
-		must(t, err)
+		must.OK(t, err)
 	}
-	must(t, db.Close())
+	must.OK(t, db.Close())
 	return c
 }
 
@@ -196,9 +198,9 @@ func TestRunningServerUnlocksCompanies(t *testing.T) {
 	t.Parallel()
 	database := storetest.Shared(t)
 	s := openWith(t, database, store.RunOptions{})
-	must(t, s.Settings.RecordStart(ctx, map[string]string{"program": "attestd/2"}))
+	must.OK(t, s.Settings.RecordStart(ctx, map[string]string{"program": "attestd/2"}))
 	company(t, s, "before")
-	must(t, s.Settings.AgreeSettings(ctx, func(context.Context) error { return errors.New("nothing is to be recorded") }))
+	must.OK(t, s.Settings.AgreeSettings(ctx, func(context.Context) error { return errors.New("nothing is to be recorded") }))
 	for i, id := range []string{"acme", "zoo"} {
 		c := registeredByOlder(t, s, database, id)
 		if err := s.Tables.Check(ctx, c.Chain); !errors.Is(err, store.ErrTablesChanged) {
@@ -210,19 +212,19 @@ func TestRunningServerUnlocksCompanies(t *testing.T) {
 		}
 		verified := 0
 		for range 2 {
-			must(t, s.Settings.AgreeSettings(ctx, func(context.Context) error { verified++; return nil }))
+			must.OK(t, s.Settings.AgreeSettings(ctx, func(context.Context) error { verified++; return nil }))
 		}
 		list := said(t, s, c, "settings.changed")
 		if verified != 1 || len(list) != 1 || !strings.Contains(list[0], `"program":{"from":"attestd/1","to":"attestd/2"}`) {
 			t.Errorf("%s: verified %d times, recorded %q", id, verified, list)
 		}
-		must(t, s.VerifyAll(ctx, "", 2, nil, nil))
+		must.OK(t, s.VerifyAll(ctx, "", 2, nil, nil))
 		changeable(t, s, []string{"acme", "zoo"}[:i+1]...)
 	}
 
 	c, _ := company(t, s, "victim")
-	must(t, stranger(t, database, `UPDATE setting SET value = replace(value, 'attestd/2', 'attestd/3') WHERE name = 'trust_settings'`).Close())
-	must(t, s.Settings.AgreeSettings(ctx, func(context.Context) error { return nil }))
+	must.OK(t, stranger(t, database, `UPDATE setting SET value = replace(value, 'attestd/2', 'attestd/3') WHERE name = 'trust_settings'`).Close())
+	must.OK(t, s.Settings.AgreeSettings(ctx, func(context.Context) error { return nil }))
 	if list := said(t, s, c, "settings.changed"); len(list) != 0 {
 		t.Errorf("recorded %q", list)
 	}

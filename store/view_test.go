@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 )
@@ -24,21 +26,21 @@ func TestSnapshotIsConsistent(t *testing.T) {
 			keys := func() (string, int) {
 				company := got(v.CompanyNow(ctx, c.Chain))(t)
 				_, ring, err := v.KeyRing(ctx, c.Actions.Chain)
-				must(t, err)
+				must.OK(t, err)
 				return company.Issuer.Public.KID, len(ring)
 			}
 			head, _, err := v.Tip(ctx, c.Chain)
-			must(t, err)
+			must.OK(t, err)
 			kid, generations := keys()
 
 			attest(t, s, c, 1)
 			_, _, err = s.Companies.RotateKey(ctx, who, false)
-			must(t, err)
+			must.OK(t, err)
 			jti := "jti-" + kid
-			must(t, s.Passports.Record(ctx, who, passport(jti, now.Unix())))
+			must.OK(t, s.Passports.Record(ctx, who, passport(jti, now.Unix())))
 
 			again, _, err := v.Tip(ctx, c.Chain)
-			must(t, err)
+			must.OK(t, err)
 			if kid2, generations2 := keys(); head.Length != before || again.Length != before || kid != kid2 || generations != generations2 {
 				t.Errorf("length %d, then %d of %d; key %s of %d, then %s of %d", head.Length, again.Length, before, kid, generations, kid2, generations2)
 			}

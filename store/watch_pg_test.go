@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -26,7 +28,7 @@ type listener struct {
 func listen(t *testing.T, url string) *listener {
 	t.Helper()
 	s, err := store.Open(ctx, url, "", store.Options{Master: master()})
-	must(t, err)
+	must.OK(t, err)
 	l := &listener{s, make(chan chain.Event, 1<<16)}
 	m := chain.NewMonitor(s, chain.NewVerifier(s, 2), s.MultiWriter())
 	m.Listen(true)
@@ -39,7 +41,7 @@ func listen(t *testing.T, url string) *listener {
 		all.Wait()
 		s.Close()
 	})
-	must(t, s.Ready(ctx)) // earlier records are sent to no listener
+	must.OK(t, s.Ready(ctx)) // earlier records are sent to no listener
 	return l
 }
 
@@ -99,7 +101,7 @@ func TestOtherServersChangesNameTheirCompany(t *testing.T) {
 	url := storetest.Shared(t)
 	one := listen(t, url)
 	s, err := store.Open(ctx, url, "", store.Options{Master: master()})
-	must(t, err)
+	must.OK(t, err)
 	heard := make(chan string, 1<<10)
 	running, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup
@@ -115,10 +117,10 @@ func TestOtherServersChangesNameTheirCompany(t *testing.T) {
 		all.Wait()
 		s.Close()
 	})
-	must(t, s.Ready(ctx))
+	must.OK(t, s.Ready(ctx))
 	c, _ := company(t, one.Store, "acme")
 	_, err = one.Append(ctx, draft(c))
-	must(t, err)
+	must.OK(t, err)
 	// in any order between the logs
 	wants := []string{fmt.Sprint("grown ", -c.Chain), fmt.Sprint("changed ", c.Chain), fmt.Sprint("grown ", c.Chain), fmt.Sprint("others ", c.Chain, 0, 1)}
 	var got []string

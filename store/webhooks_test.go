@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/server/webhook"
 	"attestd/store"
@@ -60,7 +62,7 @@ func TestWebhooks(t *testing.T) {
 	}
 
 	retry := now.Add(5 * time.Minute).Truncate(time.Millisecond)
-	must(t, s.Webhooks.SaveProgress(ctx, nil, map[string]store.Progress{made.ID: {Next: 7, NextControl: 9, Failed: 2, RetryAt: retry}, "wh_gone": {Next: 1}}))
+	must.OK(t, s.Webhooks.SaveProgress(ctx, nil, map[string]store.Progress{made.ID: {Next: 7, NextControl: 9, Failed: 2, RetryAt: retry}, "wh_gone": {Next: 1}}))
 	if d := got(s.Webhooks.Delivery(ctx, acme.Chain, made.ID))(t); d.Next != 7 || d.NextControl != 9 || d.Failed != 2 || !d.RetryAt.Equal(retry) || d.Company.ID != "acme" ||
 		!bytes.Equal(d.Secret, secret.Bytes) || d.Former != nil {
 		t.Errorf("%+v", d)
@@ -80,7 +82,7 @@ func TestWebhooks(t *testing.T) {
 	if d := got(s.Webhooks.Delivery(ctx, acme.Chain, made.ID))(t); !bytes.Equal(d.Secret, next.Bytes) || !bytes.Equal(d.Former, secret.Bytes) || !d.Until.Equal(now.Add(time.Hour).Truncate(time.Millisecond)) {
 		t.Errorf("after a change of secrets: %+v", d)
 	}
-	must(t, s.Webhooks.Delete(ctx, admin, made.ID))
+	must.OK(t, s.Webhooks.Delete(ctx, admin, made.ID))
 
 	records := controlRecords(t, s, acme)
 	kinds := func(r string) string { kind, _, _ := strings.Cut(r, " "); return kind }
@@ -96,8 +98,8 @@ func TestWebhooks(t *testing.T) {
 	if want := []string{"webhook.created", "webhook.disabled", "webhook.enabled", "webhook.secret-rotated", "webhook.deleted"}; !slices.Equal(said, want) {
 		t.Errorf("records of %q", said)
 	}
-	must(t, s.VerifyAll(ctx, "", 1, nil, nil))
-	must(t, s.Close())
+	must.OK(t, s.VerifyAll(ctx, "", 1, nil, nil))
+	must.OK(t, s.Close())
 	if list := all(t, open(t, path).Webhooks.List(ctx, admin)); len(list) != 1 {
 		t.Errorf("after a restart: %+v", list)
 	}

@@ -3,6 +3,8 @@ package store_test
 import (
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/store/storetest"
 )
 
@@ -19,10 +21,10 @@ func TestUpgradedWebhookSendsNoOldControlRecord(t *testing.T) {
 		ends := map[string]int64{}
 		for id := range companies {
 			var end int64
-			must(t, db.QueryRow(`SELECT length FROM head WHERE chain = -(SELECT id FROM company WHERE company_id = ?)`, id).Scan(&end))
+			must.OK(t, db.QueryRow(`SELECT length FROM head WHERE chain = -(SELECT id FROM company WHERE company_id = ?)`, id).Scan(&end))
 			ends[id] = end
 		}
-		must(t, db.Close())
+		must.OK(t, db.Close())
 		s := open(t, path)
 		for id, end := range ends {
 			c := got(s.Companies.Get(ctx, id))(t)
@@ -32,6 +34,6 @@ func TestUpgradedWebhookSendsNoOldControlRecord(t *testing.T) {
 				}
 			}
 		}
-		must(t, s.Close())
+		must.OK(t, s.Close())
 	}
 }

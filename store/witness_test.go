@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
 	"attestd/chain/tlog"
@@ -113,7 +115,7 @@ func TestCosignedLogs(t *testing.T) {
 			t.Errorf("from %+v to %+v", from, to)
 		}
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	s = open(t, path)
 	if latest := got(s.Cosigner.Logs().Latest(ctx, watchedOrigin))(t); latest != nine {
 		t.Errorf("after a restart the latest is %+v", latest)
@@ -132,7 +134,7 @@ func TestCosignerOverCrashes(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	s, path := fresh(t)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	content := got(os.ReadFile(path))(t)
 	s = open(t, path)
 	histories := []watchedLog{newWatchedLog(t, "leaf", 64), newWatchedLog(t, "another", 64)}
@@ -173,7 +175,7 @@ func TestCosignerOverCrashes(t *testing.T) {
 	}
 	group.Wait()
 	log := got(os.ReadFile(path + "-wal"))(t)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	slices.SortFunc(answered, func(a, b cosigned) int { return cmp.Compare(a.tree.Size, b.tree.Size) })
 	if len(answered) < 3 {
 		t.Fatalf("%d cosignatures", len(answered))
@@ -208,7 +210,7 @@ func TestCosignerOverCrashes(t *testing.T) {
 				latest.Size = to
 			}
 		}
-		must(t, s.Close())
+		must.OK(t, s.Close())
 	}
 	if len(sizes) < 3 {
 		t.Errorf("sizes after crashes: %v", sizes)
@@ -219,15 +221,15 @@ func TestCosignerOverCrashes(t *testing.T) {
 func TestCosignerKey(t *testing.T) {
 	t.Parallel()
 	s, path := fresh(t)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	stopped := func() *store.Store { return got(store.Open(ctx, path, schema(t), store.Options{Master: master()}))(t) }
 	s = stopped()
 	if _, _, err := s.Cosigner.Key(ctx, "a name", now); !errors.Is(err, store.ErrRefused) {
 		t.Errorf("a name that is none: %v", err)
 	}
 	name, private, err := s.Cosigner.Key(ctx, "witness.example", now)
-	must(t, err)
-	must(t, s.Close())
+	must.OK(t, err)
+	must.OK(t, s.Close())
 	s = stopped()
 	defer s.Close()
 	for _, asked := range []string{"", "witness.example"} {
@@ -256,7 +258,7 @@ func TestCosignatures(t *testing.T) {
 	}
 	keep := func(name string, size int64) tlog.Cosignature {
 		made := cosign(name, size)
-		must(t, s.Checkpoints.KeepCosignature(ctx, c.Actions.ID, size, "checkpoint", made))
+		must.OK(t, s.Checkpoints.KeepCosignature(ctx, c.Actions.ID, size, "checkpoint", made))
 		return made
 	}
 	keep("a", 3)
@@ -306,6 +308,6 @@ func TestStopWrites(t *testing.T) {
 	if n := length(t, s, c); n != 3 {
 		t.Errorf("%d records", n)
 	}
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	attest(t, open(t, path), c, 1)
 }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -38,15 +40,15 @@ func TestAgreement(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "evidence.json")
 	b, err := json.Marshal(all)
-	must(t, err)
-	must(t, os.WriteFile(file, b, 0o600))
+	must.OK(t, err)
+	must.OK(t, os.WriteFile(file, b, 0o600))
 
 	out, err := exec.CommandContext(t.Context(), node, "testdata/agreement.mjs", file).CombinedOutput()
 	if err != nil {
 		t.Fatalf("the two implementations disagree: %v\n%.3000s", err, out)
 	}
 	var done struct{ Records, Delegations, Proofs, Steps, Tokens, Statuses, Refused int }
-	must(t, json.Unmarshal(out, &done))
+	must.OK(t, json.Unmarshal(out, &done))
 	t.Logf("agreed on %+v", done)
 	if n := len(sent) + 4; done.Records != n || done.Proofs != n {
 		t.Errorf("%d records and %d proofs were checked, want %d", done.Records, done.Proofs, n)

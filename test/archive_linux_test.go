@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/store/storetest"
 )
 
@@ -19,9 +21,9 @@ func TestArchiveOnAFullDisk(t *testing.T) {
 	out := filepath.Join(disk, "acme.ndjson")
 	exits(t, 1, "no space left on device", "archive", "--company", "acme", "--before", "0s", "--out", out, "--db", db)
 	left, err := os.ReadDir(disk)
-	must(t, err)
+	must.OK(t, err)
 	if len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -39,12 +41,12 @@ func TestKilledArchiveLeavesNone(t *testing.T) {
 	c.call(t, 200, "GET", "/v1/ca/public-key?companyId=acme", "", &published)
 	fill(t, c, 200)
 	path, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	out := filepath.Join(folder, "acme.ndjson")
 	archive := func(after time.Duration) (took time.Duration, done bool) {
 		cmd := exec.Command(path, "archive", "--company", "acme", "--before", "0s", "--out", out, "--db", db)
 		began := time.Now()
-		must(t, cmd.Start())
+		must.OK(t, cmd.Start())
 		killer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
 		done = cmd.Wait() == nil
 		killer.Stop()
@@ -57,7 +59,7 @@ func TestKilledArchiveLeavesNone(t *testing.T) {
 	holds := func() {
 		t.Helper()
 		exits(t, 0, "holds", "check", out, "--key", published.Fingerprint)
-		must(t, os.Remove(out))
+		must.OK(t, os.Remove(out))
 	}
 	holds()
 	for range testenv.Rounds(4, 60) {
@@ -71,5 +73,5 @@ func TestKilledArchiveLeavesNone(t *testing.T) {
 		t.Error("the last archive failed")
 	}
 	holds()
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 }

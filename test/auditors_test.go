@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -50,7 +52,7 @@ func TestAuditorsPageTypedWithOneFile(t *testing.T) {
 		{strings.Replace(evidenceSample(t, "whole.json"), "Grüße", "Gruesse", 1), sampleKey, "fails: RECORD: ", "exit status 4\n"},
 	} {
 		dir := t.TempDir()
-		must(t, os.WriteFile(filepath.Join(dir, "evidence.json"), []byte(test.file), 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(dir, "evidence.json"), []byte(test.file), 0o600))
 		replace(3, "FINGERPRINT", test.key)
 		out := typed(t, dir, strings.Join(lines, "\n"))
 		if !strings.HasPrefix(out, test.first) || !strings.HasSuffix(out, test.last) {
@@ -59,7 +61,7 @@ func TestAuditorsPageTypedWithOneFile(t *testing.T) {
 	}
 	// as the page says of a reader who has no fingerprint
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "evidence.json"), []byte(evidenceSample(t, "whole.json")), 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(dir, "evidence.json"), []byte(evidenceSample(t, "whole.json")), 0o600))
 	out := typed(t, dir, strings.Replace(strings.Join(lines, "\n"), ` --key "$FINGERPRINT"`, "", 1))
 	if !strings.HasPrefix(out, "holds, key not confirmed: ") || !strings.Contains(out, "\nsigned by: the key SHA256:") || !strings.HasSuffix(out, "exit status 5\n") {
 		t.Errorf("without a fingerprint it says %q", out)
@@ -73,9 +75,9 @@ func TestAuditorsPagesTyped(t *testing.T) {
 	python := pythonWithCryptography(t)
 	_, s, c := older(t)
 	attestd, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	bin := t.TempDir()
-	must(t, os.Symlink(attestd, filepath.Join(bin, "attestd")))
+	must.OK(t, os.Symlink(attestd, filepath.Join(bin, "attestd")))
 	blocks := blocksOf(t, "../docs/auditors.md", "sh")[1:]
 	for _, page := range []string{"evidence", "sessions-and-reports", "archives-and-lines"} {
 		blocks = append(blocks, blocksOf(t, "../docs/auditors/"+page+".md", "sh")...)
@@ -100,12 +102,12 @@ func TestPrintedVerifierIsTheServedOne(t *testing.T) {
 	t.Parallel()
 	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"))
 	printed, err := attestd(t, "verifier")
-	must(t, err)
+	must.OK(t, err)
 	answer, err := http.Get(s.URL + "/verifier.html")
-	must(t, err)
+	must.OK(t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	must(t, err)
+	must.OK(t, err)
 	if served := string(body); printed != served || !strings.HasPrefix(served, "<!doctype html>") {
 		t.Errorf("attestd verifier prints %d bytes, and the server offers %d", len(printed), len(served))
 	}

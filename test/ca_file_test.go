@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain/tlog"
 	"attestd/internal/testenv"
 )
@@ -35,10 +37,10 @@ func newPrivateService(t *testing.T) *privateService {
 	t.Helper()
 	p := &privateService{file: filepath.Join(t.TempDir(), "ca.pem"), asked: map[string]bool{}}
 	ca := testenv.NewCA(t)
-	must(t, os.WriteFile(p.file, ca.PEM(), 0o644))
+	must.OK(t, os.WriteFile(p.file, ca.PEM(), 0o644))
 	cert, key := ca.Server(t)
 	pair, err := tls.X509KeyPair(cert, key)
-	must(t, err)
+	must.OK(t, err)
 	p.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		p.mu.Lock()
@@ -71,7 +73,7 @@ func (p *privateService) missing(names ...string) (list []string) {
 func (p *privateService) startWithPrivate(t *testing.T, flags ...string) (s *service, c *client, token string) {
 	t.Helper()
 	path, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	vkey := tlog.VKey{Name: "witness.example.com", Type: tlog.TypeCosignature,
 		Public: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)).Public().(ed25519.PublicKey)}
 	cmd := exec.Command(path, append([]string{"serve", "--listen", "127.0.0.1:0", "--db", filepath.Join(t.TempDir(), "attestd.db"),
@@ -80,7 +82,7 @@ func (p *privateService) startWithPrivate(t *testing.T, flags ...string) (s *ser
 		"--backup-to", "s3://bucket/prefix", "--backup-s3-endpoint", p.URL, "--backup-s3-path-style", "--backup-s3-region", "us-east-1"}, flags...)...)
 	cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=secret")
 	s, err = launch(cmd)
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill()
 		_ = s.wait()
@@ -101,7 +103,7 @@ func (p *privateService) startWithPrivate(t *testing.T, flags ...string) (s *ser
 func exchange(t *testing.T, c *client, token string) string {
 	t.Helper()
 	_, answer, err := c.send("POST", "/v1/oauth/token", fmt.Sprintf(`{"grant_type":"urn:ietf:params:oauth:grant-type:jwt-bearer","assertion":%q}`, token))
-	must(t, err)
+	must.OK(t, err)
 	return string(answer)
 }
 
@@ -156,7 +158,7 @@ func TestPrivateCAOfCollectorAndACME(t *testing.T) {
 	t.Parallel()
 	p := newPrivateService(t)
 	path, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	for name, flags := range map[string][]string{"collector": nil, "acme": {"--acme-domain", "attest.example.com", "--acme-directory", p.URL + "/acme/dir"}} {
 		address := fmt.Sprint("127.0.0.1:", freePort(t))
 		cmd := exec.CommandContext(t.Context(), path, append([]string{"serve", "--listen", address, "--db", filepath.Join(t.TempDir(), "attestd.db"),
@@ -165,7 +167,7 @@ func TestPrivateCAOfCollectorAndACME(t *testing.T) {
 		if flags == nil {
 			cmd.Env = append(cmd.Env, "OTEL_EXPORTER_OTLP_ENDPOINT="+p.URL+"/collector")
 		}
-		must(t, cmd.Start())
+		must.OK(t, cmd.Start())
 		t.Cleanup(func() {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
@@ -196,7 +198,7 @@ func TestPrivateCAOfCommands(t *testing.T) {
 		}
 	})
 	path, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	list := func(flags ...string) string {
 		cmd := exec.CommandContext(t.Context(), path, append([]string{"backup", "list", "--backup-to", "s3://bucket/x", "--backup-s3-endpoint", p.URL,
 			"--backup-s3-path-style", "--backup-s3-region", "us-east-1"}, flags...)...)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -30,8 +32,8 @@ func configFolder(home string) string {
 func storeKeys(t *testing.T, home, lines string) string {
 	t.Helper()
 	path := filepath.Join(configFolder(home), "trusted-keys")
-	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-	must(t, os.WriteFile(path, []byte(lines), 0o600))
+	must.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.OK(t, os.WriteFile(path, []byte(lines), 0o600))
 	return path
 }
 
@@ -41,7 +43,7 @@ func TestCheckersTakeTheKeysThatAreStored(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	attestd, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	checkers := []struct {
 		name    string
 		command []string
@@ -55,7 +57,7 @@ func TestCheckersTakeTheKeysThatAreStored(t *testing.T) {
 	ours, others := "acme "+sampleKey+"\n", "other "+otherKey+"\n"
 	evidence := t.TempDir()
 	for _, name := range []string{"small.json", "signed.json", "session-open.jsonl", "policy"} {
-		must(t, os.WriteFile(filepath.Join(evidence, name), []byte(evidenceSample(t, name)), 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(evidence, name), []byte(evidenceSample(t, name)), 0o600))
 	}
 	const (
 		holds, unconfirmed, fails, refused = 0, 5, 4, 1
@@ -124,55 +126,55 @@ func TestCheckersTakeTheKeysThatAreStored(t *testing.T) {
 			storeKeys(t, home, ours+strings.Repeat("#", 64<<10-len(ours)+1))
 		}},
 		{name: "a folder in its place", status: refused, says: "trusted-keys", store: func(t *testing.T, home string) {
-			must(t, os.MkdirAll(filepath.Join(configFolder(home), "trusted-keys"), 0o700))
+			must.OK(t, os.MkdirAll(filepath.Join(configFolder(home), "trusted-keys"), 0o700))
 		}},
 		{name: "a pipe in its place", status: refused, says: "trusted-keys is not a regular file", unix: true, store: func(t *testing.T, home string) {
-			must(t, os.MkdirAll(configFolder(home), 0o700))
-			must(t, exec.CommandContext(t.Context(), "mkfifo", filepath.Join(configFolder(home), "trusted-keys")).Run())
+			must.OK(t, os.MkdirAll(configFolder(home), 0o700))
+			must.OK(t, exec.CommandContext(t.Context(), "mkfifo", filepath.Join(configFolder(home), "trusted-keys")).Run())
 		}},
 		{name: "a file that others may write", status: refused, says: "others can write ", unix: true, store: func(t *testing.T, home string) {
-			must(t, os.Chmod(storeKeys(t, home, ours), 0o602))
+			must.OK(t, os.Chmod(storeKeys(t, home, ours), 0o602))
 		}},
 		{name: "a file that the group may write", status: refused, says: "others can write ", unix: true, store: func(t *testing.T, home string) {
-			must(t, os.Chmod(storeKeys(t, home, ours), 0o620))
+			must.OK(t, os.Chmod(storeKeys(t, home, ours), 0o620))
 		}},
 		{name: "a file that others may read", status: holds, says: "holds\n", unix: true, store: func(t *testing.T, home string) {
-			must(t, os.Chmod(storeKeys(t, home, ours), 0o644))
+			must.OK(t, os.Chmod(storeKeys(t, home, ours), 0o644))
 		}},
 		{name: "a folder that others may write", status: refused, says: " write ", unix: true, store: func(t *testing.T, home string) {
-			must(t, os.Chmod(filepath.Dir(filepath.Dir(storeKeys(t, home, ours))), 0o777))
+			must.OK(t, os.Chmod(filepath.Dir(filepath.Dir(storeKeys(t, home, ours))), 0o777))
 		}},
 		{name: "a folder that is shared as /tmp is", status: holds, says: "holds\n", unix: true, store: func(t *testing.T, home string) {
-			must(t, os.Chmod(filepath.Dir(filepath.Dir(storeKeys(t, home, ours))), os.ModeSticky|0o777))
+			must.OK(t, os.Chmod(filepath.Dir(filepath.Dir(storeKeys(t, home, ours))), os.ModeSticky|0o777))
 		}},
 		{name: "a link into such a folder", status: refused, says: " write ", unix: true, store: func(t *testing.T, home string) {
 			shared := filepath.Join(home, "shared")
-			must(t, os.Mkdir(shared, 0o700))
-			must(t, os.Chmod(shared, 0o777))
-			must(t, os.WriteFile(filepath.Join(shared, "keys"), []byte(ours), 0o600))
-			must(t, os.MkdirAll(configFolder(home), 0o700))
-			must(t, os.Symlink("../../shared/keys", filepath.Join(configFolder(home), "trusted-keys")))
+			must.OK(t, os.Mkdir(shared, 0o700))
+			must.OK(t, os.Chmod(shared, 0o777))
+			must.OK(t, os.WriteFile(filepath.Join(shared, "keys"), []byte(ours), 0o600))
+			must.OK(t, os.MkdirAll(configFolder(home), 0o700))
+			must.OK(t, os.Symlink("../../shared/keys", filepath.Join(configFolder(home), "trusted-keys")))
 		}},
 		{name: "a link to a file of one's own", status: holds, says: "holds\n", unix: true, store: func(t *testing.T, home string) {
-			must(t, os.MkdirAll(configFolder(home), 0o700))
-			must(t, os.WriteFile(filepath.Join(home, "keys"), []byte(ours), 0o600))
-			must(t, os.Symlink(filepath.Join(home, "keys"), filepath.Join(configFolder(home), "trusted-keys")))
+			must.OK(t, os.MkdirAll(configFolder(home), 0o700))
+			must.OK(t, os.WriteFile(filepath.Join(home, "keys"), []byte(ours), 0o600))
+			must.OK(t, os.Symlink(filepath.Join(home, "keys"), filepath.Join(configFolder(home), "trusted-keys")))
 		}},
 		{name: "a link that leads to itself", status: refused, says: "trusted-keys", unix: true, store: func(t *testing.T, home string) {
-			must(t, os.MkdirAll(configFolder(home), 0o700))
-			must(t, os.Symlink("trusted-keys", filepath.Join(configFolder(home), "trusted-keys")))
+			must.OK(t, os.MkdirAll(configFolder(home), 0o700))
+			must.OK(t, os.Symlink("trusted-keys", filepath.Join(configFolder(home), "trusted-keys")))
 		}},
 		{name: "a link to nothing", status: unconfirmed, says: "holds, key not confirmed", unix: true, store: func(t *testing.T, home string) {
-			must(t, os.MkdirAll(configFolder(home), 0o700))
-			must(t, os.Symlink("nothing", filepath.Join(configFolder(home), "trusted-keys")))
+			must.OK(t, os.MkdirAll(configFolder(home), 0o700))
+			must.OK(t, os.Symlink("nothing", filepath.Join(configFolder(home), "trusted-keys")))
 		}},
 		{name: "a refused file comes before all else", status: refused, says: "trusted-keys: line 1 is not", args: []string{"nothing.json", "--agent-key", "short"},
 			store: func(t *testing.T, home string) { storeKeys(t, home, "acme\n") }},
 
 		{name: "the folder of XDG_CONFIG_HOME", status: holds, says: "holds\n", unix: true, env: func(home string) string { return "XDG_CONFIG_HOME=" + home + "/xdg" },
 			store: func(t *testing.T, home string) {
-				must(t, os.MkdirAll(home+"/xdg/attestd", 0o700))
-				must(t, os.WriteFile(home+"/xdg/attestd/trusted-keys", []byte(ours), 0o600))
+				must.OK(t, os.MkdirAll(home+"/xdg/attestd", 0o700))
+				must.OK(t, os.WriteFile(home+"/xdg/attestd/trusted-keys", []byte(ours), 0o600))
 				storeKeys(t, home, "acme "+otherKey)
 			}},
 		{name: "a relative XDG_CONFIG_HOME", status: unconfirmed, says: "holds, key not confirmed", unix: true, env: func(string) string { return "XDG_CONFIG_HOME=.config" },

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence/evidencetest"
 	"attestd/chain/filekind"
 	"attestd/chain/filekind/kindtest"
@@ -38,7 +40,7 @@ type wordCase struct {
 func wordFiles(t *testing.T, dir string) (cases []wordCase) {
 	t.Helper()
 	write := func(name, content string) string {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 		return name
 	}
 	const first, other = "rmqQfGdG6AHIBRiK_myuURlwB-jCJkJqP1hdDDXhgag", "cIDF6cI9xpWZkoA3nVKloRr214dMsxFqPkUD8OTrzJg"
@@ -124,7 +126,7 @@ func wordFiles(t *testing.T, dir string) (cases []wordCase) {
 		add(wordCase{Name: "no evidence", File: name, Key: sampleKey})
 	}
 	samples, err := kindtest.Samples()
-	must(t, err)
+	must.OK(t, err)
 	for _, kind := range []filekind.Kind{filekind.Status, filekind.Passport, filekind.Token, filekind.Checkpoint, filekind.TlogProof} {
 		add(wordCase{Name: "of another kind", File: write(string(kind), samples[kind])})
 	}
@@ -132,7 +134,7 @@ func wordFiles(t *testing.T, dir string) (cases []wordCase) {
 	made, madeKeys := genuine(t)
 	for _, kind := range []filekind.Kind{filekind.Archive, filekind.Lines, filekind.Proof, filekind.Keys} {
 		text, err := os.ReadFile(made[kind])
-		must(t, err)
+		must.OK(t, err)
 		write(string(kind), string(text))
 	}
 	add(wordCase{Name: "nothing trusted", File: "archive", changes: true})
@@ -175,11 +177,11 @@ func TestCheckersSpeakTheSameWords(t *testing.T) {
 	t.Parallel()
 	python, node := pythonWithCryptography(t), testenv.Path(t, "node")
 	attestd, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	web, err := filepath.Abs("../web")
-	must(t, err)
+	must.OK(t, err)
 	checkPy, err := filepath.Abs("../sdk/python/attestd/check.py")
-	must(t, err)
+	must.OK(t, err)
 	dir := t.TempDir()
 	cases := wordFiles(t, dir)
 	var home string // of the case
@@ -192,7 +194,7 @@ func TestCheckersSpeakTheSameWords(t *testing.T) {
 		if exited := (*exec.ExitError)(nil); errors.As(err, &exited) {
 			s.status, err = exited.ExitCode(), nil
 		}
-		must(t, err)
+		must.OK(t, err)
 		text := out.String()
 		if s.status == 2 {
 			if text != "" {
@@ -208,19 +210,19 @@ func TestCheckersSpeakTheSameWords(t *testing.T) {
 		return s
 	}
 	given, err := json.Marshal(cases)
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "cases.json"), given, 0o600))
+	must.OK(t, err)
+	must.OK(t, os.WriteFile(filepath.Join(dir, "cases.json"), given, 0o600))
 	program, err := filepath.Abs("testdata/checkers_console.mjs")
-	must(t, err)
+	must.OK(t, err)
 	cmd := exec.CommandContext(t.Context(), node, program, filepath.Join(web, "console/lib"))
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	out, err := cmd.Output()
-	must(t, err)
+	must.OK(t, err)
 	var ofConsole []struct {
 		Words string
 		Lines []string
 	}
-	must(t, json.Unmarshal(out, &ofConsole))
+	must.OK(t, json.Unmarshal(out, &ofConsole))
 
 	var table strings.Builder
 	fmt.Fprint(&table, "What the four checkers say of the same files, before they list what they have checked: go test ./test -run TestCheckersSpeakTheSameWords -update\n")
@@ -263,10 +265,10 @@ func TestCheckersSpeakTheSameWords(t *testing.T) {
 	}
 	file := "testdata/checkers_words.txt"
 	if *update {
-		must(t, os.WriteFile(file, []byte(table.String()), 0o644))
+		must.OK(t, os.WriteFile(file, []byte(table.String()), 0o644))
 	}
 	want, err := os.ReadFile(file)
-	must(t, err)
+	must.OK(t, err)
 	if string(want) != table.String() {
 		at := 0
 		for at < len(want) && at < table.Len() && want[at] == table.String()[at] {
@@ -343,10 +345,10 @@ func TestCheckersRefuseMistypedOptions(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	attestd, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "small.json")
-	must(t, os.WriteFile(file, []byte(evidenceSample(t, "small.json")), 0o600))
+	must.OK(t, os.WriteFile(file, []byte(evidenceSample(t, "small.json")), 0o600))
 	for name, run := range map[string]checkerOf{
 		"attestd check": func(t *testing.T, args ...string) ran { return scripted(attestd, "check")(t, args...) },
 		"check.py":      scripted(pythonWithCryptography(t), "../sdk/python/attestd/check.py"),
@@ -393,7 +395,7 @@ func TestPythonClientNeedsNoPackage(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	dir := t.TempDir() // as in TestCheckPyNamesMissingPackage
-	must(t, os.WriteFile(filepath.Join(dir, "cryptography.py"), []byte(`raise ImportError("No module named 'cryptography'")`), 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(dir, "cryptography.py"), []byte(`raise ImportError("No module named 'cryptography'")`), 0o600))
 	for folder, program := range map[string]string{
 		"../sdk/python": `
 import attestd
@@ -421,7 +423,7 @@ func TestCheckPyNamesMissingPackage(t *testing.T) {
 	t.Parallel()
 	python := testenv.Path(t, "python3")
 	dir := t.TempDir() // a broken package of this name comes before any other
-	must(t, os.WriteFile(filepath.Join(dir, "cryptography.py"), []byte(`raise ImportError("No module named 'cryptography'")`), 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(dir, "cryptography.py"), []byte(`raise ImportError("No module named 'cryptography'")`), 0o600))
 	cmd := exec.CommandContext(t.Context(), python, "../sdk/python/attestd/check.py", "../chain/evidence/testdata/small.json", "--key", sampleKey)
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+dir)
 	var out, log bytes.Buffer

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	api "attestd/sdk/attestd"
 
 	"attestd/crypto/statement"
@@ -31,23 +33,23 @@ func (e elsewhere) Sign(ctx context.Context, input []byte) ([]byte, error) {
 func enrolled(t *testing.T, s *service, c *client, algorithm string, config api.IdentityConfig) (*api.Client, *api.Identity) {
 	t.Helper()
 	key, err := api.NewAgentKey(algorithm)
-	must(t, err)
+	must.OK(t, err)
 	away, err := api.SignWith(elsewhere{key})
-	must(t, err)
+	must.OK(t, err)
 	if _, err := away.PrivateJWK(); err == nil {
 		t.Error("a key that is elsewhere discloses its private half")
 	}
 	c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"bot"}`, nil)
 	admin, err := api.New(api.Config{URL: s.URL, Credential: api.Key(c.key)})
-	must(t, err)
+	must.OK(t, err)
 	defer admin.Close()
 	_, err = admin.EnrolKey(t.Context(), "bot", away, api.NewEnrolledKey{Label: "kms"})
-	must(t, err)
+	must.OK(t, err)
 	config.Key = away
 	identity, err := api.NewIdentity(config)
-	must(t, err)
+	must.OK(t, err)
 	own, err := api.New(api.Config{URL: s.URL, Credential: identity})
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(own.Close)
 	return own, identity
 }
@@ -69,19 +71,19 @@ func TestGoClientIsAnAgent(t *testing.T) {
 					Alarm: func(err error) { alarms = append(alarms, err) }, TokenFile: filepath.Join(t.TempDir(), "token"),
 				})
 				session, err := own.Session("one")
-				must(t, err)
+				must.OK(t, err)
 				attest := func(f func(context.Context, api.Attestation) (api.Record, error), payload any) error {
 					_, err := f(t.Context(), api.Attestation{AgentID: "bot", ActionType: "a", Payload: payload})
 					return err
 				}
-				must(t, attest(session.Attest, 1))
+				must.OK(t, attest(session.Attest, 1))
 				c.call(t, 200, "POST", "/v1/agents/bot/disable", "", nil)
 				if err := attest(session.Attest, 2); err == nil {
 					t.Error("a disabled agent attests")
 				}
 				c.call(t, 200, "POST", "/v1/agents/bot/enable", "", nil)
-				must(t, attest(session.Attest, 2))
-				must(t, attest(session.End, 3))
+				must.OK(t, attest(session.Attest, 2))
+				must.OK(t, attest(session.End, 3))
 				if err := attest(session.Attest, 4); !errors.Is(err, api.ErrEnded) {
 					t.Error(err)
 				}
@@ -91,9 +93,9 @@ func TestGoClientIsAnAgent(t *testing.T) {
 					}
 				}
 				next, err := api.NewAgentKey(api.EdDSA)
-				must(t, err)
+				must.OK(t, err)
 				_, err = own.EnrolKey(t.Context(), "bot", next, api.NewEnrolledKey{})
-				must(t, err)
+				must.OK(t, err)
 				if len(alarms) > 0 {
 					t.Error(alarms)
 				}
@@ -103,12 +105,12 @@ func TestGoClientIsAnAgent(t *testing.T) {
 					Key: identity.Key(), SPIFFEID: identity.SPIFFEID(), DPoP: bound, Known: []string{next.Thumbprint()},
 					Alarm: func(err error) { alarms = append(alarms, err) },
 				})
-				must(t, err)
+				must.OK(t, err)
 				signedIn, err := api.New(api.Config{URL: s.URL, Credential: again})
-				must(t, err)
+				must.OK(t, err)
 				defer signedIn.Close()
 				_, err = signedIn.AgentKeys(t.Context(), "bot")
-				must(t, err)
+				must.OK(t, err)
 				var unknown *api.UnknownKeyError
 				if len(alarms) != 1 || !errors.As(alarms[0], &unknown) || unknown.Key.Thumbprint != stranger.Key().Thumbprint() {
 					t.Errorf("alarms: %v, want one about %s", alarms, stranger.Key().Thumbprint())
@@ -136,23 +138,23 @@ func TestGoClientSignsDelegations(t *testing.T) {
 	own, _ := enrolled(t, s, c, api.ES256, api.IdentityConfig{SPIFFEID: "spiffe://attestd.local/company/acme/agent/bot"})
 	c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"planner"}`, nil)
 	admin, err := api.New(api.Config{URL: s.URL, Credential: api.Key(c.key)})
-	must(t, err)
+	must.OK(t, err)
 	defer admin.Close()
 	direct, err := admin.Delegate(t.Context(), "bot", "globex", "deploy")
-	must(t, err)
+	must.OK(t, err)
 	first, err := admin.Delegate(t.Context(), "planner", "globex", "deploy")
-	must(t, err)
+	must.OK(t, err)
 	svid, err := admin.AgentSVID(t.Context(), "bot")
-	must(t, err)
+	must.OK(t, err)
 	exchanged, err := admin.ExchangeToken(t.Context(), first.Token, svid.SVID)
-	must(t, err)
+	must.OK(t, err)
 	session, err := own.Session("one")
-	must(t, err)
+	must.OK(t, err)
 	for _, token := range []string{"", direct.Token, exchanged.AccessToken, svid.SVID} {
 		r, err := session.Attest(t.Context(), api.Attestation{AgentID: "bot", ActionType: "a", Payload: 1, Delegation: token})
-		must(t, err)
+		must.OK(t, err)
 		said, err := statement.Parse(r.Payload.Statement)
-		must(t, err)
+		must.OK(t, err)
 		if said.Version() != 2 || len(said.Delegation) != map[bool]int{true: 64, false: 0}[token != ""] {
 			t.Errorf("%+v", said.Claims)
 		}
@@ -163,17 +165,17 @@ func TestGoClientSignsDelegations(t *testing.T) {
 func verdictOnSession(t *testing.T, s *service, c *client, agent, id string) string {
 	t.Helper()
 	reader, err := api.New(api.Config{URL: s.URL, Credential: api.Key(c.key)})
-	must(t, err)
+	must.OK(t, err)
 	defer reader.Close()
 	body, err := reader.SessionEvidence(t.Context(), agent, id, "")
-	must(t, err)
+	must.OK(t, err)
 	defer body.Close()
 	text, err := io.ReadAll(body)
-	must(t, err)
+	must.OK(t, err)
 	path := filepath.Join(t.TempDir(), "session.jsonl")
-	must(t, os.WriteFile(path, text, 0o600))
+	must.OK(t, os.WriteFile(path, text, 0o600))
 	program, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	cmd := exec.CommandContext(t.Context(), program, "check", path)
 	cmd.Env = atHome(filepath.Dir(path))
 	out, err := cmd.Output()
@@ -200,7 +202,7 @@ func TestOtherClientsAreAgents(t *testing.T) {
 			cmd := clientScript(t, script, s.URL, c.key, "spiffe://attestd.local/company/"+company+"/agent/bot")
 			cmd.Stderr = os.Stderr
 			out, err := cmd.Output()
-			must(t, err)
+			must.OK(t, err)
 			if want := "EdDSA false alarms 1\nEdDSA true alarms 1\nES256 false alarms 1\nES256 true alarms 1\n"; string(out) != want {
 				t.Errorf("the client says\n%swant\n%s", out, want)
 			}

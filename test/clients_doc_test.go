@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	api "attestd/sdk/attestd"
 
 	"attestd/internal/testenv"
@@ -25,7 +27,7 @@ func TestDocumentedClientsWork(t *testing.T) {
 	testenv.Concurrent(t)
 	othersRun(t)
 	text, err := os.ReadFile("../docs/agents/clients.md")
-	must(t, err)
+	must.OK(t, err)
 	sections := clientSections.FindSubmatch(text)
 	if sections == nil {
 		t.Fatal("docs/agents/clients.md has no section on the TypeScript client")
@@ -37,31 +39,31 @@ func TestDocumentedClientsWork(t *testing.T) {
 	signers := s.register(t, "signers")
 	signers.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"deploy-bot"}`, nil)
 	admin, err := api.New(api.Config{URL: s.URL, Credential: api.Key(signers.key)})
-	must(t, err)
+	must.OK(t, err)
 	defer admin.Close()
 	agentKey, err := api.NewAgentKey(api.EdDSA)
-	must(t, err)
+	must.OK(t, err)
 	_, err = admin.EnrolKey(t.Context(), "deploy-bot", agentKey, api.NewEnrolledKey{})
-	must(t, err)
+	must.OK(t, err)
 	counts := map[string]int{}
 	for _, example := range clientExample.FindAllStringSubmatch(string(sections[1]), -1) {
 		language, script := example[1], example[2]
 		counts[language]++
 		t.Run(fmt.Sprint(language, counts[language]), func(t *testing.T) {
 			dir := t.TempDir()
-			must(t, api.AgentFile{Key: agentKey, SPIFFEID: "spiffe://attestd.local/company/signers/agent/deploy-bot", URL: s.URL}.Create(filepath.Join(dir, "deploy-bot.jwk")))
+			must.OK(t, api.AgentFile{Key: agentKey, SPIFFEID: "spiffe://attestd.local/company/signers/agent/deploy-bot", URL: s.URL}.Create(filepath.Join(dir, "deploy-bot.jwk")))
 			var cmd *exec.Cmd
 			if language == "js" {
 				builtClient(t)
 				installed, err := filepath.Abs(typescript)
-				must(t, err)
-				must(t, os.Mkdir(filepath.Join(dir, "node_modules"), 0o700))
-				must(t, os.Symlink(installed, filepath.Join(dir, "node_modules", "attestd")))
-				must(t, os.WriteFile(filepath.Join(dir, "example.mjs"), []byte(script), 0o600))
+				must.OK(t, err)
+				must.OK(t, os.Mkdir(filepath.Join(dir, "node_modules"), 0o700))
+				must.OK(t, os.Symlink(installed, filepath.Join(dir, "node_modules", "attestd")))
+				must.OK(t, os.WriteFile(filepath.Join(dir, "example.mjs"), []byte(script), 0o600))
 				cmd = exec.CommandContext(t.Context(), testenv.Path(t, "node"), "example.mjs")
 			} else {
-				must(t, os.CopyFS(filepath.Join(dir, "attestd"), os.DirFS("../sdk/python/attestd")))
-				must(t, os.WriteFile(filepath.Join(dir, "example.py"), []byte(script), 0o600))
+				must.OK(t, os.CopyFS(filepath.Join(dir, "attestd"), os.DirFS("../sdk/python/attestd")))
+				must.OK(t, os.WriteFile(filepath.Join(dir, "example.py"), []byte(script), 0o600))
 				cmd = exec.CommandContext(t.Context(), pythonWithCryptography(t), "example.py")
 			}
 			cmd.Dir = dir

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"attestd/internal/must"
+
 	api "attestd/sdk/attestd"
 
 	"attestd/internal/testenv"
@@ -31,7 +33,7 @@ type liar struct {
 func (l *liar) stands(t *testing.T, s *service) {
 	t.Helper()
 	at, err := url.Parse(s.URL)
-	must(t, err)
+	must.OK(t, err)
 	l.server.Store(at)
 	s.URL = l.URL
 }
@@ -71,14 +73,14 @@ func TestServiceThatLiesIsNamed(t *testing.T) {
 	c := s.register(t, "acme")
 	_, identity := enrolled(t, s, c, api.EdDSA, api.IdentityConfig{SPIFFEID: "spiffe://attestd.local/company/acme/agent/bot"})
 	own, err := api.New(api.Config{URL: l.URL, Credential: identity, Retry: &api.Retry{}})
-	must(t, err)
+	must.OK(t, err)
 	defer own.Close()
 	memory, err := own.Session("memory")
-	must(t, err)
+	must.OK(t, err)
 	folder, err := spool.Open(filepath.Join(t.TempDir(), "spool"), own)
-	must(t, err)
+	must.OK(t, err)
 	disk, err := folder.Session(identity, "disk")
-	must(t, err)
+	must.OK(t, err)
 	for id, attest := range map[string]func(api.Attestation) error{
 		"memory": func(a api.Attestation) error { _, err := memory.Attest(t.Context(), a); return err },
 		"disk":   func(a api.Attestation) error { _, _, err := disk.Attest(t.Context(), a); return err },

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/cred"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
@@ -130,7 +132,7 @@ func TestOtherClientsReadDelegations(t *testing.T) {
 		t.Errorf("%d of the tokens are read, want 24", len(read))
 	}
 	given, err := json.Marshal(tokens)
-	must(t, err)
+	must.OK(t, err)
 	for _, name := range []string{"delegation.mjs", "delegation.py"} {
 		var got []string
 		printed(t, clientScript(t, name, string(given)), &got)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/store/storetest"
 )
 
@@ -41,17 +43,17 @@ func TestClientSpoolsFindFlippedBits(t *testing.T) {
 			var added, flushed waited
 			printed(t, clientScript(t, script, s.URL, c.key, folder, "add", fmt.Sprint(count)), &added)
 			items, err := filepath.Glob(folder + "/pending/*")
-			must(t, err)
+			must.OK(t, err)
 			if len(items) != count || added.Pending != count {
 				t.Fatalf("%d items are in the folder, and %+v was said", len(items), added)
 			}
 			flipped := map[string]bool{}
 			for i, path := range items[:count-1] {
 				content, err := os.ReadFile(path)
-				must(t, err)
+				must.OK(t, err)
 				if i < len(content) { // each byte of an item once
 					content[i] ^= 1 << (i % 8)
-					must(t, os.WriteFile(path, content, 0o600))
+					must.OK(t, os.WriteFile(path, content, 0o600))
 					flipped[filepath.Base(path)] = true
 				}
 			}
@@ -92,7 +94,7 @@ func TestClientSpoolsReadEachOthersItems(t *testing.T) {
 			var said waited
 			printed(t, clientScript(t, waiting[1-i], s.URL, c.key, folder, "add", "2"), &said)
 			earlier := `{"agentId":"bot","actionType":"paid","payload":{"amount":1000,"n":7},"idempotencyKey":"of before"}`
-			must(t, os.WriteFile(folder+"/pending/01700000000000000-0000000000000000.json", []byte(earlier), 0o600))
+			must.OK(t, os.WriteFile(folder+"/pending/01700000000000000-0000000000000000.json", []byte(earlier), 0o600))
 			printed(t, clientScript(t, script, s.URL, c.key, folder, "flush"), &said)
 			var chain paid
 			c.call(t, 200, "GET", "/v1/chain", "", &chain)

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -172,7 +174,7 @@ func TestClientSpoolsDrainUnderARateLimit(t *testing.T) {
 				}
 			}
 			kept, err := filepath.Glob(folder + "/refused/*.item")
-			must(t, err)
+			must.OK(t, err)
 			if _, err := os.Stat(filepath.Join(folder, "refused", filepath.Base(kept[0])+".reason")); len(kept) != 1 || err != nil {
 				t.Errorf("set apart are %v, %v", kept, err)
 			}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -66,14 +68,14 @@ func addUntilKilled(t *testing.T, script, url, key, folder string, first int) (s
 	t.Helper()
 	cmd := clientScript(t, script, url, key, folder, strconv.Itoa(first))
 	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	must.OK(t, err)
+	must.OK(t, cmd.Start())
 	killAt := 1 + rand.IntN(15)
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		n, err := strconv.Atoi(lines.Text())
-		must(t, err)
+		must.OK(t, err)
 		if safe = append(safe, n); len(safe) == killAt {
-			must(t, cmd.Process.Kill())
+			must.OK(t, cmd.Process.Kill())
 		}
 	}
 	_ = cmd.Wait() // it was killed

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/harness"
 	"attestd/internal/testenv"
 	api "attestd/sdk/attestd"
@@ -32,7 +34,7 @@ func builtClient(t *testing.T) {
 		testenv.Missing(t, "the TypeScript client is not built: npm ci --prefix sdk/typescript && npm run build --prefix sdk/typescript")
 	}
 	for _, source := range []string{typescript + "/src", "../web/console/lib", "../web/openapi.yaml"} {
-		must(t, filepath.WalkDir(source, func(path string, d fs.DirEntry, err error) error {
+		must.OK(t, filepath.WalkDir(source, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
 			}
@@ -72,8 +74,8 @@ func printed(t *testing.T, cmd *exec.Cmd, dest any) {
 	t.Helper()
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
-	must(t, err)
-	must(t, json.Unmarshal(out, dest))
+	must.OK(t, err)
+	must.OK(t, json.Unmarshal(out, dest))
 }
 
 // operation is what a client's table and the API reference say of one.
@@ -105,7 +107,7 @@ func documented(t *testing.T) map[string]operation {
 			Schemas    map[string]schema
 		}
 	}
-	must(t, json.Unmarshal(web.OpenAPI(), &document))
+	must.OK(t, json.Unmarshal(web.OpenAPI(), &document))
 	all := map[string]operation{}
 	for path, methods := range document.Paths {
 		for method, said := range methods {
@@ -115,7 +117,7 @@ func documented(t *testing.T) map[string]operation {
 			}
 			for _, raw := range said.Parameters {
 				var p parameter
-				must(t, json.Unmarshal(bytes.ReplaceAll(raw, []byte(`"$ref"`), []byte(`"ref"`)), &p))
+				must.OK(t, json.Unmarshal(bytes.ReplaceAll(raw, []byte(`"$ref"`), []byte(`"ref"`)), &p))
 				if p.Ref != "" {
 					p = document.Components.Parameters[filepath.Base(p.Ref)]
 				}
@@ -183,7 +185,7 @@ func TestClientsHaveEveryOperation(t *testing.T) {
 func TestOperationsPageIsComplete(t *testing.T) {
 	othersRun(t)
 	page, err := os.ReadFile("../docs/api.md")
-	must(t, err)
+	must.OK(t, err)
 	rows := map[string]bool{}
 	names := map[string][]string{}
 	row := regexp.MustCompile("(?m)^\\| `(.+)` \\| `(\\w+)` \\| `(\\w+)` \\| `(\\w+)` \\| (\\S.*) \\|$")
@@ -270,7 +272,7 @@ func TestClientsInUse(t *testing.T) {
 	use("use.mjs", "use.mjs", "")
 	use("use.py", "use.py", "")
 	pythons, err := harness.Pythons(t.Context())
-	must(t, err)
+	must.OK(t, err)
 	for _, p := range pythons {
 		use(p.Name, "use.py", p.Program)
 	}

@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -23,7 +25,7 @@ func TestOtherClientsRepeatNonces(t *testing.T) {
 			cmd := clientScript(t, script, s.URL, c.key, "spiffe://attestd.local/company/"+company+"/agent/bot")
 			cmd.Stderr = os.Stderr
 			out, err := cmd.Output()
-			must(t, err)
+			must.OK(t, err)
 			const want = "sign-in 2, keys 1, attest 1\nattest 1\nstale: attest 2\nstale: sign-in 2\nstale: lines 2\nnever content: 2 at most\n"
 			if string(out) != want {
 				t.Errorf("the client says\n%swant\n%s", out, want)
@@ -56,7 +58,7 @@ func TestOtherClientsGetTokens(t *testing.T) {
 			cmd := clientScript(t, script, s.URL, c.key)
 			cmd.Stderr = os.Stderr
 			out, err := cmd.Output()
-			must(t, err)
+			must.OK(t, err)
 			if string(out) != want {
 				t.Errorf("the client says\n%swant\n%s", out, want)
 			}

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -34,7 +36,7 @@ func TestCommandLinesOfANewcomer(t *testing.T) {
 	}
 	const path = "testdata/command_lines.txt"
 	table, err := os.ReadFile(path)
-	must(t, err)
+	must.OK(t, err)
 	var got strings.Builder
 	lines := 0
 	for line := range strings.Lines(string(table)) {
@@ -54,7 +56,7 @@ func TestCommandLinesOfANewcomer(t *testing.T) {
 		t.Errorf("the table has %d command lines", lines)
 	}
 	if *updateCommandLines {
-		must(t, os.WriteFile(path, []byte(got.String()), 0o644))
+		must.OK(t, os.WriteFile(path, []byte(got.String()), 0o644))
 		return
 	}
 	if got.String() != string(table) {
@@ -72,9 +74,9 @@ func TestCommandLinesOfANewcomer(t *testing.T) {
 func typeLine(t *testing.T, line string) (status int, says string) {
 	t.Helper()
 	folder := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(folder, "empty"), nil, 0o600))
-	must(t, os.WriteFile(filepath.Join(folder, "notes.txt"), []byte("hello\n"), 0o600))
-	must(t, os.Mkdir(filepath.Join(folder, "folder"), 0o700))
+	must.OK(t, os.WriteFile(filepath.Join(folder, "empty"), nil, 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(folder, "notes.txt"), []byte("hello\n"), 0o600))
+	must.OK(t, os.Mkdir(filepath.Join(folder, "folder"), 0o700))
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", line)
 	cmd.Dir = folder
 	cmd.Env = []string{"HOME=" + folder, "PATH=" + os.Getenv("PATH"), "ATTESTD_URL=http://127.0.0.1:9"}
@@ -84,7 +86,7 @@ func typeLine(t *testing.T, line string) (status int, says string) {
 	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 		status = exit.ExitCode()
 	} else {
-		must(t, err)
+		must.OK(t, err)
 	}
 	says, _, _ = strings.Cut(errs.String(), "\n")
 	if says == "" {

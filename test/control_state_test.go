@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"attestd/internal/must"
 )
 
 // controlRecord is a record of a control log, with all members that any has.
@@ -207,14 +209,14 @@ func agrees(t *testing.T, c *client, company, stream string, verified int64) map
 func verdicts(t *testing.T, db string) map[string]int64 {
 	t.Helper()
 	out, err := attestd(t, "verify", "--db", db, "--json")
-	must(t, err)
+	must.OK(t, err)
 	lengths := map[string]int64{}
 	for decoder := json.NewDecoder(strings.NewReader(out)); decoder.More(); {
 		var v struct {
 			verdict
 			Log string
 		}
-		must(t, decoder.Decode(&v))
+		must.OK(t, decoder.Decode(&v))
 		if !v.Valid {
 			t.Errorf("%s is not valid", v.CompanyID)
 		}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain/tlog"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
@@ -24,8 +26,8 @@ type madeDemo struct {
 func playDemo(t *testing.T, s *service, args ...string) (made madeDemo) {
 	t.Helper()
 	out, err := attestd(t, append([]string{"demo", "--url", s.URL, "--json"}, args...)...)
-	must(t, err)
-	must(t, json.Unmarshal([]byte(out), &made))
+	must.OK(t, err)
+	must.OK(t, json.Unmarshal([]byte(out), &made))
 	return made
 }
 
@@ -75,7 +77,7 @@ func TestDemo(t *testing.T) {
 		t.Errorf("a second demo is %s", again.CompanyID)
 	}
 	out, err := attestd(t, "demo", "--url", s.URL, "--company", "second")
-	must(t, err)
+	must.OK(t, err)
 	if !strings.Contains(out, "company      second\n") || !strings.Contains(out, "API key      svc_") || !strings.Contains(out, "#/start?fingerprint=SHA256:") || !strings.Contains(out, " of deploy-bot\n") {
 		t.Error(out)
 	}
@@ -173,7 +175,7 @@ func TestStoryOfDemo(t *testing.T) {
 		{"on-call", "incident-7", 0, "a call that was refused ran all the same"},
 	} {
 		file := filepath.Join(dir, c.sid)
-		must(t, os.WriteFile(file, reader.call(t, 200, "GET", "/v1/sessions/"+c.agent+"/"+c.sid, "", nil), 0o600))
+		must.OK(t, os.WriteFile(file, reader.call(t, 200, "GET", "/v1/sessions/"+c.agent+"/"+c.sid, "", nil), 0o600))
 		args := []string{"check", "--key", made.Fingerprint, file}
 		if key := made.AgentKeys[c.agent]; key != "" {
 			args = append(args, "--agent-key", key)
@@ -191,9 +193,9 @@ func cosignedSize(t *testing.T, c *client, checkpoint, witness string) int64 {
 	var logs struct{ Logs []struct{ VKeys []string } }
 	c.call(t, 200, "GET", "/v1/logs", "", &logs)
 	policy, err := tlog.ParsePolicy([]byte("log " + logs.Logs[0].VKeys[0] + "\nwitness w " + witness + "\nquorum w\n"))
-	must(t, err)
+	must.OK(t, err)
 	opened, err := policy.Open([]byte(checkpoint))
-	must(t, err)
+	must.OK(t, err)
 	if !opened.Quorum {
 		t.Error("the witness has not cosigned it")
 	}

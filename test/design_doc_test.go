@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"attestd/internal/must"
 )
 
 // Each function on the route of POST /v1/attest, as docs/design/append.md has it, is in the file
@@ -12,7 +14,7 @@ import (
 func TestAttestRouteOfDesign(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/design/append.md")
-	must(t, err)
+	must.OK(t, err)
 	block := regexp.MustCompile(`(?s)<!-- attest route -->\n(.*?)<!-- /attest route -->`).FindSubmatch(text)
 	if block == nil {
 		t.Fatal("docs/design/append.md has no marks around the route")
@@ -24,7 +26,7 @@ func TestAttestRouteOfDesign(t *testing.T) {
 	for _, row := range rows {
 		file, function := string(row[1]), string(row[2])
 		source, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(file)))
-		must(t, err)
+		must.OK(t, err)
 		if !regexp.MustCompile(`(?m)^func (\([^)]*\) )?` + regexp.QuoteMeta(function) + `[\[(]`).Match(source) {
 			t.Errorf("%s has no function %s", file, function)
 		}

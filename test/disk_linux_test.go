@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -43,7 +45,7 @@ func TestFullDisk(t *testing.T) {
 	// Killed on a full disk, and started there: it has its journal, and needs no room to read.
 	fillUp(t, disk)
 	known = appendUntil(t, c, known, 503, 1)
-	must(t, s.kill())
+	must.OK(t, s.kill())
 	s = serve(t, db, "--rate-limits", "off")
 	c = c.at(s)
 	hasAll(t, c, known)
@@ -64,7 +66,7 @@ func TestFullDisk(t *testing.T) {
 	s = serve(t, db, "--rate-limits", "off")
 	c = c.at(s)
 	hasAll(t, c, known)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 
 	// A server that starts on a disk without a free byte, not even for a journal, reports that, and
 	// goes on when there is space.
@@ -79,7 +81,7 @@ func TestFullDisk(t *testing.T) {
 	hasAll(t, c, known)
 	c.call(t, 200, "POST", "/v1/passports/"+jti+"/revoke", "", nil)
 	c.call(t, 200, "DELETE", "/v1/keys/"+key, "", nil)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	verifyAcme(t, db)
 }
 
@@ -109,7 +111,7 @@ func mountSmallDisk(t *testing.T, dir string) {
 func fillUp(t *testing.T, disk string) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(disk, "ballast"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	must(t, err)
+	must.OK(t, err)
 	defer f.Close()
 	if _, err := io.Copy(f, endless{}); !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("the disk is not full: %v", err)
@@ -126,8 +128,8 @@ func (endless) Read(b []byte) (int, error) { return len(b), nil }
 func makeRoom(t *testing.T, disk string) {
 	t.Helper()
 	ballast := filepath.Join(disk, "ballast")
-	must(t, os.Truncate(ballast, 0))
-	must(t, os.Remove(ballast))
+	must.OK(t, os.Truncate(ballast, 0))
+	must.OK(t, os.Remove(ballast))
 }
 
 // appendUntil appends records of 10 kB until want has been answered n times, and returns what is
@@ -137,7 +139,7 @@ func appendUntil(t *testing.T, c *client, known []string, want, n int) []string 
 	for range 500 {
 		body := fmt.Sprintf(`{"agentId":"bot","actionType":"fill","payload":{"n":%d,"pad":%q}}`, len(known), strings.Repeat("x", 10_000))
 		code, answer, err := c.send("POST", "/v1/attest", body)
-		must(t, err)
+		must.OK(t, err)
 		switch code {
 		case 201:
 			known = append(known, strings.TrimSuffix(string(answer), "\n"))

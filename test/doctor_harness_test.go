@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -102,28 +104,28 @@ func install(t *testing.T) installation {
 	healthy.Do(func() {
 		i := at(filepath.Join(scratch, "installation"))
 		for _, dir := range []string{i.dir, filepath.Dir(i.db), i.backups} {
-			must(t, os.Mkdir(dir, 0o700))
+			must.OK(t, os.Mkdir(dir, 0o700))
 		}
 		_, err := attestd(t, "master-key", "new", i.masterKey)
-		must(t, err)
+		must.OK(t, err)
 		cert, key := testenv.NewCA(t).Server(t)
-		must(t, os.WriteFile(i.cert, cert, 0o600))
-		must(t, os.WriteFile(i.certKey, key, 0o600))
+		must.OK(t, os.WriteFile(i.cert, cert, 0o600))
+		must.OK(t, os.WriteFile(i.certKey, key, 0o600))
 		s := serve(t, i.db, "--master-key-file", i.masterKey)
 		c := s.register(t, "acme")
 		i.apiKey = c.key
 		c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"bot"}`, nil)
-		must(t, s.interrupt())
+		must.OK(t, s.interrupt())
 		text, err := os.ReadFile(i.db)
-		must(t, err)
-		must(t, os.WriteFile(i.older, text, 0o600))
+		must.OK(t, err)
+		must.OK(t, os.WriteFile(i.older, text, 0o600))
 		s = serve(t, i.db, "--master-key-file", i.masterKey)
 		for range 3 {
 			c.at(s).call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"open","payload":{"door":1}}`, nil)
 		}
-		must(t, s.interrupt())
+		must.OK(t, s.interrupt())
 		_, err = attestd(t, "backup", "--db", i.db, "--backup-to", i.backups)
-		must(t, err)
+		must.OK(t, err)
 		healthy.installation = i
 	})
 	if healthy.dir == "" {
@@ -131,7 +133,7 @@ func install(t *testing.T) installation {
 	}
 	i := at(t.TempDir())
 	i.apiKey = healthy.apiKey
-	must(t, filepath.WalkDir(healthy.dir, func(path string, e os.DirEntry, err error) error {
+	must.OK(t, filepath.WalkDir(healthy.dir, func(path string, e os.DirEntry, err error) error {
 		to := filepath.Join(i.dir, strings.TrimPrefix(path, healthy.dir))
 		if err != nil || path == healthy.dir {
 			return err

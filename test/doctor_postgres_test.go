@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -16,7 +18,7 @@ func TestDoctorOnPostgres(t *testing.T) {
 	db, empty := postgres(t)
 	masterKey, _ := newMasterKey(t)
 	heads := filepath.Join(t.TempDir(), "heads")
-	must(t, os.Chmod(filepath.Dir(heads), 0o700))
+	must.OK(t, os.Chmod(filepath.Dir(heads), 0o700))
 	s := serve(t, db, "--master-key-file", masterKey, "--heads", heads)
 	c := s.register(t, "acme")
 	c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"bot"}`, nil)
@@ -38,7 +40,7 @@ func TestDoctorOnPostgres(t *testing.T) {
 		t.Errorf("the database is %q", d.Database)
 	}
 
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	d = diagnose(t, append(flags, "--url", s.URL, "--quick")...)
 	d.finds(t, "readiness", "fail", "not ready")
 	d = diagnose(t, "--db", empty)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/server/local"
 )
@@ -50,7 +52,7 @@ func TestDoctorShowsWhatAServerSays(t *testing.T) {
 			said.change(&state)
 			s := &local.Server{Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 				Operations: local.Operations{State: func(context.Context) local.State { return state }}}
-			must(t, s.Listen(i.db))
+			must.OK(t, s.Listen(i.db))
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() { ended <- s.Run(ctx) }()
@@ -70,14 +72,14 @@ func TestDoctorComparesClocksWithPostgres(t *testing.T) {
 	db, _ := postgres(t)
 	s := serve(t, db)
 	s.register(t, "acme")
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	flags := []string{"--quick", "--skip", "database"}
 	d := diagnose(t, append(flags, "--db", db)...)
 	d.finds(t, "clock", "ok", "the clock says")
 	execute(t, db, `CREATE SCHEMA shifted`, `CREATE FUNCTION shifted.clock_timestamp() RETURNS timestamptz LANGUAGE sql
 		AS $$SELECT pg_catalog.clock_timestamp() - interval '1 hour'$$`)
 	address, err := url.Parse(db)
-	must(t, err)
+	must.OK(t, err)
 	query := address.Query()
 	query.Set("search_path", "public,shifted,pg_catalog")
 	address.RawQuery = query.Encode()

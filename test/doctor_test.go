@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -63,10 +65,10 @@ func TestDoctorFindsFilesOfOtherUsers(t *testing.T) {
 	testenv.Needs(t, testenv.Root)
 	t.Parallel()
 	i := install(t)
-	must(t, os.Chown(i.db, 65534, 65534))
+	must.OK(t, os.Chown(i.db, 65534, 65534))
 	d := diagnose(t, i.flags("--quick")...)
 	d.finds(t, "permissions", "fail", "belongs to user 0")
-	must(t, filepath.WalkDir(filepath.Dir(i.db), func(path string, _ os.DirEntry, err error) error {
+	must.OK(t, filepath.WalkDir(filepath.Dir(i.db), func(path string, _ os.DirEntry, err error) error {
 		if err == nil {
 			err = os.Chown(path, 65534, 65534)
 		}
@@ -81,7 +83,7 @@ func TestDoctorFindsADiskWithoutRoomForACopy(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	wal := i.db + "-wal"
-	must(t, os.WriteFile(wal, nil, 0o600))
+	must.OK(t, os.WriteFile(wal, nil, 0o600))
 	if err := os.Truncate(wal, 1<<43); err != nil { // takes no room itself
 		t.Skipf("the file system has no files with holes of this size: %v", err)
 	}
@@ -94,7 +96,7 @@ func TestDoctorFindsFewOpenFiles(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	program, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	testenv.Needs(t, testenv.Program("sh"))
 	script := append([]string{"-c", `ulimit -n 200; exec "$0" doctor --json --quick "$@"`, program}, i.flags()...)
 	out, _ := exec.CommandContext(t.Context(), "sh", script...).Output()
@@ -108,13 +110,13 @@ func TestDoctorPrintsNoSecretAndNoEscapes(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	odd := filepath.Join(i.dir, "a\x1b[31mb")
-	must(t, os.Rename(filepath.Dir(i.db), odd))
+	must.OK(t, os.Rename(filepath.Dir(i.db), odd))
 	i.db = filepath.Join(odd, "attestd.db")
 	key, err := os.ReadFile(i.masterKey)
-	must(t, err)
+	must.OK(t, err)
 	token := filepath.Join(i.dir, "token")
-	must(t, os.WriteFile(token, []byte("a-token-that-nobody-sees"), 0o600))
-	must(t, os.WriteFile(theBackup(t, &i, ".json"), []byte("\x1b[2J"), 0o600))
+	must.OK(t, os.WriteFile(token, []byte("a-token-that-nobody-sees"), 0o600))
+	must.OK(t, os.WriteFile(theBackup(t, &i, ".json"), []byte("\x1b[2J"), 0o600))
 	for _, args := range [][]string{{"doctor"}, {"doctor", "--json"}} {
 		r := command(t, append(args, i.flags("--registration", "token", "--registration-token-file", token)...)...)
 		for _, secret := range []string{strings.TrimSpace(string(key)), "a-token-that", i.apiKey} {
@@ -160,7 +162,7 @@ func TestDoctorReadsNoPipes(t *testing.T) {
 	testenv.Needs(t, testenv.Program("mkfifo"))
 	i := install(t)
 	pipe := filepath.Join(i.dir, "pipe")
-	must(t, exec.CommandContext(t.Context(), "mkfifo", "-m", "600", pipe).Run())
+	must.OK(t, exec.CommandContext(t.Context(), "mkfifo", "-m", "600", pipe).Run())
 	for _, flags := range [][]string{{"--master-key-file", pipe}, {"--ca-file", pipe}, {"--tls-cert", i.cert, "--tls-key", pipe},
 		{"--tls-cert", pipe, "--tls-key", i.certKey}, {"--tls-cert", i.cert, "--tls-key", i.certKey, "--tls-client-ca", pipe},
 		{"--cosign-for", pipe}, {"--backup-identity", pipe, "--backup-recipient", "age1"}, {"--config", pipe},
@@ -177,9 +179,9 @@ func TestDoctorReportIsAsDocumented(t *testing.T) {
 	i := install(t)
 	d := diagnose(t, i.flags("--quick", "--backup-to", "")...)
 	var report map[string]json.RawMessage
-	must(t, json.Unmarshal([]byte(d.stdout), &report))
+	must.OK(t, json.Unmarshal([]byte(d.stdout), &report))
 	var findings []map[string]string
-	must(t, json.Unmarshal(report["findings"], &findings))
+	must.OK(t, json.Unmarshal(report["findings"], &findings))
 	has := func(members []string, want ...string) {
 		t.Helper()
 		if slices.Sort(members); !slices.Equal(members, want) {
@@ -188,7 +190,7 @@ func TestDoctorReportIsAsDocumented(t *testing.T) {
 	}
 	has(slices.Collect(maps.Keys(report)), "at", "database", "findings", "form", "program", "state")
 	page, err := os.ReadFile("../docs/operate/doctor.md")
-	must(t, err)
+	must.OK(t, err)
 	for _, f := range findings {
 		if f["state"] == "warn" {
 			has(slices.Collect(maps.Keys(f)), "check", "detail", "remedy", "state")

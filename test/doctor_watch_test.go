@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -18,9 +20,9 @@ func TestDoctorIsRunAsDocumented(t *testing.T) {
 	testenv.Needs(t, testenv.Program("sh"))
 	i := install(t)
 	program, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	bin := filepath.Join(i.dir, "attestd")
-	must(t, os.Symlink(program, bin))
+	must.OK(t, os.Symlink(program, bin))
 	here := strings.NewReplacer("/usr/bin/attestd", bin, "/var/lib/attestd/attestd.db", i.db, "%d/master.key", i.masterKey).Replace
 	cron := blocksOf(t, "../docs/operate/doctor.md", "cron")
 	var units []string
@@ -50,7 +52,7 @@ func TestDoctorIsRunAsDocumented(t *testing.T) {
 	if out, status := run(started[1]); status != 0 {
 		t.Errorf("the unit: exit status %d, %q", status, out)
 	}
-	must(t, os.Remove(i.db+".heads"))
+	must.OK(t, os.Remove(i.db+".heads"))
 	if out, status := run(line[6]); !strings.Contains(out, "no head file") || status != 0 {
 		t.Errorf("cron: exit status %d, %q", status, out)
 	}
@@ -61,7 +63,7 @@ func TestDoctorIsRunAsDocumented(t *testing.T) {
 	testenv.Needs(t, testenv.Program("systemd-analyze"))
 	dir := t.TempDir()
 	for n, suffix := range []string{".service", ".timer"} {
-		must(t, os.WriteFile(filepath.Join(dir, "attestd-doctor"+suffix), []byte(units[n]), 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(dir, "attestd-doctor"+suffix), []byte(units[n]), 0o600))
 	}
 	verify := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", filepath.Join(dir, "attestd-doctor.service"), filepath.Join(dir, "attestd-doctor.timer"))
 	if out, err := verify.CombinedOutput(); err != nil || strings.Contains(string(out), "attestd-doctor") {

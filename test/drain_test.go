@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"attestd/internal/must"
 )
 
 // From SIGTERM on a server with --drain-delay tells load balancers that it is stopping, and still
@@ -14,11 +16,11 @@ func TestServesWhileDraining(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"), "--drain-delay", "10m")
 	c := s.register(t, "acme")
 	c.call(t, 200, "GET", "/readyz", "", nil)
-	must(t, s.signal())
+	must.OK(t, s.signal())
 	deadline := time.Now().Add(30 * time.Second)
 	for {
 		code, answer, err := c.send("GET", "/readyz", "")
-		must(t, err)
+		must.OK(t, err)
 		if code == 503 && strings.Contains(string(answer), `"code":"STOPPING"`) {
 			break
 		}
@@ -28,7 +30,7 @@ func TestServesWhileDraining(t *testing.T) {
 	}
 	c.call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"x","payload":1}`, nil)
 	c.call(t, 200, "GET", "/v1/health", "", nil)
-	must(t, s.signal())
+	must.OK(t, s.signal())
 	if err := s.wait(); err == nil {
 		t.Error("the second signal ended it as if it were a clean stop")
 	}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"attestd/internal/must"
 )
 
 // sampleKey is the first key of the samples, from which all others follow.
@@ -19,7 +21,7 @@ const sampleKey = "SHA256:M54v-RdjBQe2pCO1zghOKF0fpl2Ts-J6YZXTu-vJriM"
 func evidenceSample(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../chain/evidence/testdata", name))
-	must(t, err)
+	must.OK(t, err)
 	return string(text)
 }
 
@@ -73,7 +75,7 @@ func mutations(t *testing.T) map[string]string {
 		Set, Add                    json.RawMessage
 		Remove, Again               bool
 	}
-	must(t, json.Unmarshal([]byte(evidenceSample(t, "mutations.json")), &list))
+	must.OK(t, json.Unmarshal([]byte(evidenceSample(t, "mutations.json")), &list))
 	files := make(map[string]string)
 	for _, m := range list {
 		sample := evidenceSample(t, m.Of+".json")
@@ -118,7 +120,7 @@ func parsed(t *testing.T, text string) (v any) {
 	t.Helper()
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
-	must(t, d.Decode(&v))
+	must.OK(t, d.Decode(&v))
 	return v
 }
 
@@ -196,7 +198,7 @@ func spellings(t *testing.T, whole string) map[string]string {
 	}
 	deep := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 	var indented bytes.Buffer
-	must(t, json.Indent(&indented, []byte(whole), "\r", "\t"))
+	must.OK(t, json.Indent(&indented, []byte(whole), "\r", "\t"))
 	return map[string]string{
 		"white space":                           indented.String(),
 		"members in another order":              text(t, parsed(t, whole)),

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	bundle "attestd/chain/evidence"
 
 	"attestd/chain"
@@ -47,7 +49,7 @@ func (o ownFile) build(t *testing.T) []byte {
 	sealed := func(payload string) chain.Record {
 		r := chain.Record{Timestamp: "2026-11-21T09:00:01.000Z", Payload: []byte(payload)}
 		canonical, err := jcs.Append(nil, r.Payload, 160)
-		must(t, err)
+		must.OK(t, err)
 		r.Hash = r.ComputeHash(canonical)
 		copy(r.Signature[:], ed25519.Sign(o.signer.private, r.Hash[:]))
 		return r
@@ -64,7 +66,7 @@ func (o ownFile) build(t *testing.T) []byte {
 			last = o.next
 		}
 		signed, err := tlog.Checkpoint{Origin: origin, Tree: tlog.Tree{Size: size, Root: node}}.Sign(last.private)
-		must(t, err)
+		must.OK(t, err)
 		p.Checkpoint = signed
 		return string(p.Format())
 	}
@@ -175,7 +177,7 @@ func TestLargeEvidence(t *testing.T) {
 	dir := t.TempDir()
 	for _, c := range cases {
 		file := filepath.Join(dir, "file")
-		must(t, os.WriteFile(file, ownFile{signer: s, payload: c.payload}.build(t), 0o600))
+		must.OK(t, os.WriteFile(file, ownFile{signer: s, payload: c.payload}.build(t), 0o600))
 		for name, judge := range largeCheckers(t, file, ownFile{signer: s}.fingerprint()) {
 			verdict, peak := judge.run(t)
 			if verdict != c.want {
@@ -200,11 +202,11 @@ func largeCheckers(t *testing.T, file, fingerprint string) map[string]largeCheck
 	t.Helper()
 	abs := func(path string) string {
 		absolute, err := filepath.Abs(path)
-		must(t, err)
+		must.OK(t, err)
 		return absolute
 	}
 	command, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	const whole = bundle.MaxSize >> 20
 	return map[string]largeChecker{
 		"command":    {7 * whole, []string{command, "check", file, "--key", fingerprint}},
@@ -219,10 +221,10 @@ func (c *largeChecker) run(t *testing.T) (verdict string, peak int64) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), pythonWithCryptography(t), append([]string{"testdata/peak.py"}, c.args...)...)
 	printed, err := cmd.CombinedOutput()
-	must(t, err)
+	must.OK(t, err)
 	said, last, _ := strings.Cut(string(printed), "\npeak ")
 	peak, err = strconv.ParseInt(strings.TrimSpace(last), 10, 64)
-	must(t, err)
+	must.OK(t, err)
 	for _, code := range []string{"MALFORMED", "KEYS", "RECORD", "LOG_PROOF", "DELEGATION", "NOT_PROVEN", "KEY"} {
 		if strings.Contains(said, code+":") || strings.Contains(said, "fails "+code) {
 			return "fails " + code, peak >> 10

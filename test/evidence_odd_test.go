@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	bundle "attestd/chain/evidence"
 
 	"attestd/chain"
@@ -35,7 +37,7 @@ func oddSignatures(t *testing.T, whole string) map[string]string {
 		"authority/records/1/record/signature", "passport/records/0/record/signature"} {
 		files["S above the order in "+at] = text(t, within(parsed(t, whole), strings.Split(at, "/"), func(v any) any {
 			signature, err := base64.RawURLEncoding.DecodeString(v.(string))
-			must(t, err)
+			must.OK(t, err)
 			return base64.RawURLEncoding.EncodeToString(odd(signature))
 		}))
 	}
@@ -46,7 +48,7 @@ func oddSignatures(t *testing.T, whole string) map[string]string {
 				lines := strings.Split(below, "\n— ")
 				name, blob, _ := strings.Cut(strings.TrimSuffix(lines[line], "\n"), " ")
 				signature, err := base64.StdEncoding.DecodeString(blob)
-				must(t, err)
+				must.OK(t, err)
 				lines[line] = strings.Replace(lines[line], name+" "+blob, name+" "+base64.StdEncoding.EncodeToString(odd(signature)), 1)
 				return head + "\n\n— " + strings.Join(lines, "\n— ")
 			}))

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -16,10 +18,10 @@ func TestPolicyOfBytesThatAreNotUTF8(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
 	command, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	dir := t.TempDir()
 	sample, file := evidenceSample(t, "policy"), filepath.Join(dir, "file")
-	must(t, os.WriteFile(file, []byte(evidenceSample(t, "whole.json")), 0o600))
+	must.OK(t, os.WriteFile(file, []byte(evidenceSample(t, "whole.json")), 0o600))
 	checkers := map[string][]string{
 		"command": {command, "check"}, "Python": {pythonWithCryptography(t), "../sdk/python/attestd/check.py"}, "JavaScript": {testenv.Path(t, "node"), "../web/check.mjs"},
 	}
@@ -36,7 +38,7 @@ func TestPolicyOfBytesThatAreNotUTF8(t *testing.T) {
 		"a byte order mark":            {"\ufeff" + sample, 2},
 	} {
 		policy := filepath.Join(dir, "policy")
-		must(t, os.WriteFile(policy, []byte(c.policy), 0o600))
+		must.OK(t, os.WriteFile(policy, []byte(c.policy), 0o600))
 		for checker, args := range checkers {
 			cmd := exec.CommandContext(t.Context(), args[0], append(args[1:], file, "--policy", policy)...)
 			out, _ := cmd.CombinedOutput()

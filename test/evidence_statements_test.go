@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"attestd/internal/must"
 )
 
 // The agent's keys of the samples: each follows from the one before it. The last one belongs to no
@@ -42,7 +44,7 @@ func statementCases(t *testing.T) (all []evidenceCase) {
 		", enrolled at 2026-11-21T09:00:01.000Z by an admin's credential, api-key:9f86d081884c7d65")
 
 	var forged []struct{ Name, File, Pin, Code, Says string }
-	must(t, json.Unmarshal([]byte(evidenceSample(t, "forged.json")), &forged))
+	must.OK(t, json.Unmarshal([]byte(evidenceSample(t, "forged.json")), &forged))
 	for _, f := range forged {
 		pinned("forged: "+f.Name+", pinned", f.File, f.Pin, "")
 		pinned("forged: "+f.Name, f.File, "", f.Says)
@@ -58,7 +60,7 @@ func statementCases(t *testing.T) (all []evidenceCase) {
 				Name, File, Code, Pin string
 				Says                  []string
 			}
-			must(t, json.Unmarshal(line, &c))
+			must.OK(t, json.Unmarshal(line, &c))
 			one := evidenceCase{Name: kind + c.Name, File: []byte(c.File), Key: sampleKey, AgentKey: c.Pin, Says: c.Says}
 			all = append(all, one)
 			if got := one.verdict(); !strings.HasSuffix(strings.TrimSuffix(got, " said"), c.Code) || c.Code == "" && strings.TrimSuffix(got, " said") != "holds" {
@@ -73,16 +75,16 @@ func statementCases(t *testing.T) (all []evidenceCase) {
 func eachLine(t *testing.T, name string, yield func([]byte)) {
 	t.Helper()
 	zipped, err := os.Open("../chain/evidence/testdata/" + name)
-	must(t, err)
+	must.OK(t, err)
 	defer zipped.Close()
 	text, err := gzip.NewReader(zipped)
-	must(t, err)
+	must.OK(t, err)
 	lines := bufio.NewScanner(text)
 	lines.Buffer(nil, 1<<20)
 	for lines.Scan() {
 		yield(lines.Bytes())
 	}
-	must(t, lines.Err())
+	must.OK(t, lines.Err())
 }
 
 // sessionCases are files of sessions: complete, open, with records missing, and changed in lines
@@ -174,6 +176,6 @@ func changedSession(t *testing.T, session string) map[string]string {
 func indented(t *testing.T, line string) string {
 	t.Helper()
 	var b bytes.Buffer
-	must(t, json.Indent(&b, []byte(line), "", " "))
+	must.OK(t, json.Indent(&b, []byte(line), "", " "))
 	return b.String()
 }

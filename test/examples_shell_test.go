@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	yaml "github.com/oasdiff/yaml3"
 
 	"attestd/internal/testenv"
@@ -42,9 +44,9 @@ type workshop struct {
 func newWorkshop(t *testing.T, url, key string) *workshop {
 	t.Helper()
 	built, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	bin, home := t.TempDir(), t.TempDir()
-	must(t, os.Symlink(built, filepath.Join(bin, "attestd")))
+	must.OK(t, os.Symlink(built, filepath.Join(bin, "attestd")))
 	w := &workshop{dir: t.TempDir(), env: []string{
 		"PATH=" + bin + ":" + os.Getenv("PATH"), "HOME=" + home, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=Ada \"the\" \\ Author", "GIT_AUTHOR_EMAIL=ada@example.com",
 		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com", "ATTESTD_URL=" + url, "ATTESTD_KEY=" + key,
@@ -71,7 +73,7 @@ func (w *workshop) run(t *testing.T, env []string, name string, args ...string) 
 func (w *workshop) must(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	out, err := w.run(t, nil, name, args...)
-	must(t, err)
+	must.OK(t, err)
 	return out
 }
 
@@ -79,8 +81,8 @@ func (w *workshop) must(t *testing.T, name string, args ...string) string {
 func closedPort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	must(t, l.Close())
+	must.OK(t, err)
+	must.OK(t, l.Close())
 	return "http://" + l.Addr().String()
 }
 
@@ -92,9 +94,9 @@ func TestGitHookAttestsCommits(t *testing.T) {
 	c := s.register(t, "acme")
 	w := newWorkshop(t, s.URL, c.key)
 	hook, err := filepath.Abs("../examples/git-hook/attest-commits")
-	must(t, err)
+	must.OK(t, err)
 	for _, name := range []string{"post-commit", "pre-push"} {
-		must(t, os.Symlink(hook, filepath.Join(w.dir, ".git", "hooks", name)))
+		must.OK(t, os.Symlink(hook, filepath.Join(w.dir, ".git", "hooks", name)))
 	}
 	remote := t.TempDir()
 	w.must(t, "git", "init", "-q", "--bare", remote)
@@ -140,9 +142,9 @@ type job struct {
 func TestGitHubActionsJobAttestsItsRun(t *testing.T) {
 	othersRun(t)
 	text, err := os.ReadFile("../examples/github-actions/build.yml")
-	must(t, err)
+	must.OK(t, err)
 	var workflow struct{ Jobs map[string]job }
-	must(t, yaml.Unmarshal(text, &workflow))
+	must.OK(t, yaml.Unmarshal(text, &workflow))
 	s := serve(t, storetest.New(t))
 	for name, script := range map[string]string{
 		"success": "git commit -q --allow-empty -m 'made by the build'",
@@ -152,7 +154,7 @@ func TestGitHubActionsJobAttestsItsRun(t *testing.T) {
 			t.Parallel()
 			c := s.register(t, name)
 			w := newWorkshop(t, s.URL, c.key)
-			must(t, os.WriteFile(filepath.Join(w.dir, "build.sh"), []byte("#!/bin/sh\n"+script+"\n"), 0o700))
+			must.OK(t, os.WriteFile(filepath.Join(w.dir, "build.sh"), []byte("#!/bin/sh\n"+script+"\n"), 0o700))
 			w.must(t, "git", "add", "build.sh")
 			w.must(t, "git", "commit", "-q", "-m", "The build")
 			if status := runJob(t, w, workflow.Jobs["build"], s.URL, c.key); status != name {
@@ -208,7 +210,7 @@ func runJob(t *testing.T, w *workshop, j job, url, key string) (status string) {
 			continue
 		}
 		file := filepath.Join(t.TempDir(), "step.sh")
-		must(t, os.WriteFile(file, []byte(step.Run), 0o600))
+		must.OK(t, os.WriteFile(file, []byte(step.Run), 0o600))
 		if out, err := w.run(t, slices.Concat(runner, variables(j.Env), variables(step.Env)), "bash", "-e", file); err != nil {
 			t.Logf("a step fails: %v %s", err, out)
 			status = "failure"

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -81,7 +83,7 @@ func TestExamplesRunInAFreshClone(t *testing.T) {
 	othersRun(t)
 	npm := testenv.Path(t, "npm")
 	text, err := os.ReadFile("../docs/agents/everything-else.md")
-	must(t, err)
+	must.OK(t, err)
 	shown := shownRun.FindSubmatch(text)
 	if shown == nil {
 		t.Fatal("docs/agents/everything-else.md does not show how an example is run")
@@ -114,7 +116,7 @@ func TestExamplesRunInAFreshClone(t *testing.T) {
 // copyUnbuilt copies what a clone has of a folder.
 func copyUnbuilt(t *testing.T, from, to string) {
 	t.Helper()
-	must(t, filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+	must.OK(t, filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		rest, _ := filepath.Rel(from, path)
 		switch {
 		case err != nil:

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain/lines"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
@@ -26,16 +28,16 @@ func TestServerExportsFromTime(t *testing.T) {
 	var published struct{ Fingerprint string }
 	c.call(t, 200, "GET", "/v1/ca/public-key?companyId=acme", "", &published)
 	attest(5)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	from := time.Now().UTC().Format(time.RFC3339Nano) // after the last record by the time of a stop
 	for round, next := range []int64{8, 11} {
 		s = serve(t, db, "--export-to", "file", "--export-file", file, "--export-from", from)
 		c = c.at(s)
 		attest(3)
-		must(t, s.interrupt())
+		must.OK(t, s.interrupt())
 		r := command(t, "check", "--lines", "--json", "--key", published.Fingerprint, file)
 		var verdict struct{ Logs []lines.Part }
-		must(t, json.Unmarshal([]byte(r.stdout), &verdict))
+		must.OK(t, json.Unmarshal([]byte(r.stdout), &verdict))
 		if l := verdict.Logs[0]; r.status != 0 || l.First != 5 || l.Next != next || l.To != next {
 			t.Errorf("start %d: %s", round+1, r.all)
 		}

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -24,17 +26,17 @@ import (
 func certificateFiles(t *testing.T, folder string) (cert, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	must.OK(t, err)
 	of := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
 	made, err := x509.CreateCertificate(rand.Reader, of, of, private.Public(), private)
-	must(t, err)
+	must.OK(t, err)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	must(t, err)
+	must.OK(t, err)
 	cert, key = filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
-	must(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made}), 0o600))
-	must(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), 0o600))
+	must.OK(t, os.WriteFile(cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made}), 0o600))
+	must.OK(t, os.WriteFile(key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), 0o600))
 	return cert, key
 }
 
@@ -46,10 +48,10 @@ func TestExportToRsyslog(t *testing.T) {
 	folder := t.TempDir()
 	cert, _ := certificateFiles(t, folder)
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.OK(t, err)
 	address := free.Addr().String()
 	_, port, _ := net.SplitHostPort(address)
-	must(t, free.Close())
+	must.OK(t, free.Close())
 	configuration := filepath.Join(folder, "rsyslog.conf")
 	blocks := blocksOf(t, "../docs/operate/exports.md", "rsyslog")
 	if len(blocks) != 1 {
@@ -58,12 +60,12 @@ func TestExportToRsyslog(t *testing.T) {
 	// as it is there, with the paths of this test
 	text := strings.NewReplacer("/var/spool/rsyslog", folder, "/etc/rsyslog/ca.pem", cert, "/etc/rsyslog", folder,
 		"/var/log", folder, `port="6514"`, `address="127.0.0.1" port="`+port+`"`).Replace(blocks[0])
-	must(t, os.WriteFile(configuration, []byte(text), 0o600))
+	must.OK(t, os.WriteFile(configuration, []byte(text), 0o600))
 	start := func() *exec.Cmd {
 		cmd := exec.Command("rsyslogd", "-n", "-f", configuration, "-i", filepath.Join(folder, "pid"))
 		var said strings.Builder
 		cmd.Stderr = &said
-		must(t, cmd.Start())
+		must.OK(t, cmd.Start())
 		t.Cleanup(func() {
 			if cmd.ProcessState == nil {
 				_ = cmd.Process.Kill()
@@ -87,7 +89,7 @@ func TestExportToRsyslog(t *testing.T) {
 			records++
 		}
 		if i == 1 {
-			must(t, receiver.Process.Signal(syscall.SIGTERM))
+			must.OK(t, receiver.Process.Signal(syscall.SIGTERM))
 			_ = receiver.Wait()
 			receiver = start()
 		}
@@ -102,8 +104,8 @@ func TestExportToRsyslog(t *testing.T) {
 			t.Fatalf("not exported: %s", r.all)
 		}
 	}
-	must(t, s.interrupt())
-	must(t, receiver.Process.Signal(syscall.SIGTERM))
+	must.OK(t, s.interrupt())
+	must.OK(t, receiver.Process.Signal(syscall.SIGTERM))
 	_ = receiver.Wait()
 	exportedLines(t, published.Fingerprint, records, stored)
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/filekind"
 	"attestd/chain/filekind/kindtest"
 	"attestd/internal/testenv"
@@ -26,12 +28,12 @@ func genuine(t *testing.T) (files map[filekind.Kind]string, keys map[filekind.Ki
 	db, s, c := older(t)
 	key := publishedKey(t, c)
 	samples, err := kindtest.Samples()
-	must(t, err)
+	must.OK(t, err)
 	dir := t.TempDir()
 	files, keys = make(map[filekind.Kind]string), make(map[filekind.Kind]string)
 	save := func(kind filekind.Kind, text string) {
 		files[kind] = filepath.Join(dir, string(kind))
-		must(t, os.WriteFile(files[kind], []byte(text), 0o600))
+		must.OK(t, os.WriteFile(files[kind], []byte(text), 0o600))
 	}
 	for kind, text := range samples {
 		save(kind, text)
@@ -57,16 +59,16 @@ func genuine(t *testing.T) (files map[filekind.Kind]string, keys map[filekind.Ki
 	save(filekind.Passport, string(c.call(t, 201, "POST", "/v1/agents/kinds/passport", "", &issued)))
 	save(filekind.Token, issued.Passport)
 	claims, err := base64.RawURLEncoding.DecodeString(strings.Split(issued.Passport, ".")[1])
-	must(t, err)
+	must.OK(t, err)
 	var said struct{ JTI string }
-	must(t, json.Unmarshal(claims, &said))
+	must.OK(t, json.Unmarshal(claims, &said))
 	save(filekind.Status, get("/v1/ocsp/"+said.JTI, nil))
 
-	must(t, os.Remove(files[filekind.Archive]))
-	must(t, os.Remove(files[filekind.Lines]))
+	must.OK(t, os.Remove(files[filekind.Archive]))
+	must.OK(t, os.Remove(files[filekind.Lines]))
 	exits(t, 0, "SHA-256", "archive", "--company", "acme", "--before", "1d", "--out", files[filekind.Archive], "--db", db)
 	path, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	export := exec.CommandContext(t.Context(), path, "export", "--to", "file", "--file", files[filekind.Lines], "--url", s.URL)
 	export.Env = append(os.Environ(), "ATTESTD_KEY="+c.key)
 	out, err := export.CombinedOutput()
@@ -91,7 +93,7 @@ func scripted(program, script string) checkerOf {
 		if exited := (*exec.ExitError)(nil); errors.As(err, &exited) {
 			r.status, err = exited.ExitCode(), nil
 		}
-		must(t, err)
+		must.OK(t, err)
 		r.stdout, r.stderr, r.all = out.String(), log.String(), out.String()+log.String()
 		return r
 	}
@@ -104,7 +106,7 @@ func TestEachCheckerReadsWhatTheTableSays(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	table, err := kindtest.Table()
-	must(t, err)
+	must.OK(t, err)
 	files, keys := genuine(t)
 	of := func(args ...string) checkerOf {
 		return func(t *testing.T, more ...string) ran {
@@ -173,9 +175,9 @@ func TestCheckersKnowTheSameKinds(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	cases, err := kindtest.Cases()
-	must(t, err)
+	must.OK(t, err)
 	samples, err := kindtest.Samples()
-	must(t, err)
+	must.OK(t, err)
 	var files [][]byte
 	for _, c := range cases {
 		files = append(files, []byte(c.File))
@@ -203,16 +205,16 @@ func TestCheckersKnowTheSameKinds(t *testing.T) {
 	}
 	t.Logf("%d files: %v", len(files), count)
 	text, err := json.Marshal(given)
-	must(t, err)
+	must.OK(t, err)
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "kinds.json"), text, 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(dir, "kinds.json"), text, 0o600))
 	for _, name := range []string{"../sdk/python/attestd/check.py", "../web/check.mjs", "testdata/file_kinds.py", "testdata/file_kinds.mjs"} {
 		text, err := os.ReadFile(name)
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))
+		must.OK(t, err)
+		must.OK(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))
 	}
 	library, err := filepath.Abs("../web/console/lib")
-	must(t, err)
+	must.OK(t, err)
 	for name, said := range map[string][]string{
 		"check.py":    script(t, dir, pythonWithCryptography(t), "file_kinds.py"),
 		"check.mjs":   script(t, dir, testenv.Path(t, "node"), "file_kinds.mjs"),

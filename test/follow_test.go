@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	api "attestd/sdk/attestd"
 
 	"attestd/store/storetest"
@@ -26,7 +28,7 @@ func TestFollowIsComplete(t *testing.T) {
 	way.to(s)
 	config := api.Config{URL: "http://" + way.listener.Addr().String(), Credential: api.Key(key), Retry: &api.Retry{Times: 200, Min: 5 * time.Millisecond, Max: 20 * time.Millisecond}}
 	c, err := api.New(config)
-	must(t, err)
+	must.OK(t, err)
 	defer c.Close()
 
 	const records, kills = 400, 4
@@ -49,17 +51,17 @@ func TestFollowIsComplete(t *testing.T) {
 	}()
 	for n := range records {
 		r, err := c.Attest(ctx, api.Attestation{AgentID: "bot", ActionType: "count", Payload: n})
-		must(t, err)
+		must.OK(t, err)
 		if r.Index != int64(n) {
 			t.Fatalf("attestation %d has become record %d", n, r.Index)
 		}
 		if n%(records/kills) == records/kills/2 {
-			must(t, s.kill())
+			must.OK(t, s.kill())
 			s = serve(t, db, "--rate-limits", "off")
 			way.to(s)
 		}
 	}
-	must(t, <-end)
+	must.OK(t, <-end)
 	close(followed)
 	next := int64(0)
 	for r := range followed {
@@ -93,7 +95,7 @@ func TestFollowEnds(t *testing.T) {
 			config.Credential = api.Key(wrong.key)
 		}
 		c, err := api.New(config)
-		must(t, err)
+		must.OK(t, err)
 		defer c.Close()
 		for _, err := range c.Follow(t.Context(), wrong.from) {
 			if !errors.Is(err, &wrong.want) {
@@ -112,7 +114,7 @@ type switchboard struct {
 func newSwitchboard(t *testing.T) *switchboard {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.OK(t, err)
 	w := &switchboard{listener: listener}
 	t.Cleanup(func() { listener.Close() })
 	go func() {

@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	api "attestd/sdk/attestd"
 
 	"attestd/internal/testenv"
@@ -86,7 +88,7 @@ func newGateway(t *testing.T) *gateway {
 func (g *gateway) before(t *testing.T, server string) {
 	t.Helper()
 	to, err := url.Parse(server)
-	must(t, err)
+	must.OK(t, err)
 	transport := &http.Transport{MaxIdleConnsPerHost: 32}
 	t.Cleanup(transport.CloseIdleConnections)
 	g.proxy = &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
@@ -176,13 +178,13 @@ func behindGateway(t *testing.T, flags ...string) (*gateway, *signing, *client) 
 func recordedOnce(t *testing.T, c *client, want map[string]bool) {
 	t.Helper()
 	own, err := api.New(api.Config{URL: c.url, Credential: api.Key(c.key)})
-	must(t, err)
+	must.OK(t, err)
 	defer own.Close()
 	times := map[string]int{}
 	for r, err := range own.Records(t.Context(), api.Range{}) {
-		must(t, err)
+		must.OK(t, err)
 		var id string
-		must(t, json.Unmarshal(r.Payload.Payload, &id))
+		must.OK(t, json.Unmarshal(r.Payload.Payload, &id))
 		times[id]++
 		if !want[id] {
 			t.Errorf("%s is in the log, and nobody has attested it", id)
@@ -202,25 +204,25 @@ func TestGatewayDecidesNothingForGoClient(t *testing.T) {
 	t.Parallel()
 	g, m, plain := behindGateway(t)
 	file, err := api.ReadAgentFile(m.keyFile)
-	must(t, err)
+	must.OK(t, err)
 	want := map[string]bool{}
 	gatewayRounds(append(gatewayPages, emptyAnswers...), func(p gatewayPage, first int, name string) {
 		who := file.Identity()
 		who.DPoP = first%2 == 0
 		identity, err := api.NewIdentity(who)
-		must(t, err)
+		must.OK(t, err)
 		open := func(credential api.Credential, folder string) *spool.Spool {
 			c, err := api.New(api.Config{URL: g.URL, Credential: credential, Retry: &api.Retry{Times: first % 3, Min: time.Microsecond}})
-			must(t, err)
+			must.OK(t, err)
 			t.Cleanup(c.Close)
 			s, err := spool.Open(folder, c)
-			must(t, err)
+			must.OK(t, err)
 			return s
 		}
 		unsigned := open(api.Key(plain.key), filepath.Join(m.folder, "attestd", name+"-unsigned", "spool"))
 		signed := open(identity, filepath.Join(m.folder, "attestd", name, "spool"))
 		session, err := signed.Session(identity, name)
-		must(t, err)
+		must.OK(t, err)
 		undecided := func(err error) {
 			t.Helper()
 			if apart := (*spool.RefusedError)(nil); errors.As(err, new(*spool.ApartError)) || errors.As(err, &apart) {
@@ -237,19 +239,19 @@ func TestGatewayDecidesNothingForGoClient(t *testing.T) {
 		g.begin(every(p, first))
 		for n := 0; g.seen() < gatewayRequests; n++ {
 			_, _, err := unsigned.Attest(t.Context(), a("u-sent", n))
-			must(t, err)
-			must(t, unsigned.Add(t.Context(), a("u-added", n)))
+			must.OK(t, err)
+			must.OK(t, unsigned.Add(t.Context(), a("u-added", n)))
 			_, _, err = session.Attest(t.Context(), a("sent", n))
-			must(t, err)
-			must(t, session.Add(t.Context(), a("added", n)))
+			must.OK(t, err)
+			must.OK(t, session.Add(t.Context(), a("added", n)))
 			undecided(unsigned.Flush(t.Context()))
 			undecided(signed.Flush(t.Context()))
 		}
 		g.begin(nil)
 		_, _, err = session.End(t.Context(), a("end", 0))
-		must(t, err)
-		must(t, unsigned.Flush(t.Context()))
-		must(t, signed.Flush(t.Context()))
+		must.OK(t, err)
+		must.OK(t, unsigned.Flush(t.Context()))
+		must.OK(t, signed.Flush(t.Context()))
 		if n := unsigned.Pending(); n > 0 {
 			t.Errorf("%s at %d: %d records wait", p.name, first, n)
 		}
@@ -318,7 +320,7 @@ func TestGatewayDecidesNothingBesideTheAgent(t *testing.T) {
 							t.Fatalf("%v\n%s", err, out)
 						}
 					}
-					must(t, machine.attestd(t, "", "run", "--agent", "bot", "--", "true").Run())
+					must.OK(t, machine.attestd(t, "", "run", "--agent", "bot", "--", "true").Run())
 					finishMCP(t, machine)
 					overHTTP(t, machine, upstream.URL)
 				}
@@ -350,11 +352,11 @@ func TestGatewayDecidesNothingBesideTheAgent(t *testing.T) {
 func actionsOnce(t *testing.T, c *client) map[string]int {
 	t.Helper()
 	own, err := api.New(api.Config{URL: c.url, Credential: api.Key(c.key)})
-	must(t, err)
+	must.OK(t, err)
 	defer own.Close()
 	seen, count := map[string]bool{}, map[string]int{}
 	for r, err := range own.Records(t.Context(), api.Range{}) {
-		must(t, err)
+		must.OK(t, err)
 		if id := r.Payload.ActionType + string(r.Payload.Payload); seen[id] {
 			t.Errorf("recorded twice: %s", id)
 		} else {
@@ -384,8 +386,8 @@ func overHTTP(t *testing.T, m *signing, upstream string) {
 	t.Helper()
 	cmd := m.attestd(t, "", "mcp", "--agent", "bot", "--listen", "127.0.0.1:0", "--upstream", upstream)
 	stderr, err := cmd.StderrPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	must.OK(t, err)
+	must.OK(t, cmd.Start())
 	defer cmd.Process.Kill() //nolint:errcheck // it has ended
 	address := ""
 	lines := bufio.NewScanner(stderr)
@@ -397,18 +399,18 @@ func overHTTP(t *testing.T, m *signing, upstream string) {
 	go func() { _, _ = io.Copy(io.Discard, stderr) }()
 	for n := range 2 {
 		request, err := http.NewRequest("POST", address, strings.NewReader(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x","arguments":{"n":%d}}}`, n, n)))
-		must(t, err)
+		must.OK(t, err)
 		request.Header = http.Header{"Content-Type": {jsonType}, "Accept": {"application/json, text/event-stream"}}
 		answer, err := http.DefaultClient.Do(request)
-		must(t, err)
+		must.OK(t, err)
 		text, err := io.ReadAll(answer.Body)
-		must(t, err)
+		must.OK(t, err)
 		answer.Body.Close()
 		if answer.StatusCode != 200 || !strings.Contains(string(text), `"content":[]`) {
 			t.Fatalf("%d %s", answer.StatusCode, text)
 		}
 	}
-	must(t, cmd.Process.Signal(os.Interrupt))
+	must.OK(t, cmd.Process.Signal(os.Interrupt))
 	_ = cmd.Wait()
 }
 

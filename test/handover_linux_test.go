@@ -22,6 +22,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain/lines"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
@@ -56,10 +58,10 @@ func handOver(t *testing.T, to string, rounds int) {
 	c.call(t, 201, "POST", "/v1/webhooks", fmt.Sprintf(`{"url":%q,"actions":["told.*"]}`, trap.URL), nil)
 	other := serve(t, db, flags...)
 	direct, err := sql.Open("pgx", db)
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { direct.Close() })
 	had := func(holder string) (duties int) {
-		must(t, direct.QueryRow(`SELECT count(*) FROM duty WHERE holder = $1`, holder).Scan(&duties))
+		must.OK(t, direct.QueryRow(`SELECT count(*) FROM duty WHERE holder = $1`, holder).Scan(&duties))
 		return duties
 	}
 	progress := watchProgress(t, db)
@@ -68,7 +70,7 @@ func handOver(t *testing.T, to string, rounds int) {
 		load.to.Store(c.at(other))
 		load.await(50)
 		runs, name := received.runs(), ""
-		must(t, direct.QueryRow(`SELECT holder FROM duty WHERE name = 'webhooks'`).Scan(&name))
+		must.OK(t, direct.QueryRow(`SELECT holder FROM duty WHERE name = 'webhooks'`).Scan(&name))
 		halted := make(chan struct{})
 		received.halt(func() {
 			halt(t, holder)
@@ -78,15 +80,15 @@ func handOver(t *testing.T, to string, rounds int) {
 		<-halted
 		received.await(t, "the other server does not go on", func() bool { return received.runs() > runs && had(name) == 0 })
 		load.await(50)
-		must(t, holder.cmd.Process.Signal(syscall.SIGCONT))
+		must.OK(t, holder.cmd.Process.Signal(syscall.SIGCONT))
 		load.await(100)
 		trap.open()
 		holder, other = other, holder
 	}
 	records := load.stop()
 	hooks.await(t, records.told)
-	must(t, other.interrupt())
-	must(t, holder.interrupt())
+	must.OK(t, other.interrupt())
+	must.OK(t, holder.interrupt())
 	progress.stop()
 	v := received.check(t, published.Fingerprint)
 	for _, l := range v {
@@ -159,9 +161,9 @@ func (r *received) listen(to string) []string {
 	}
 	cert, key := certificateFiles(r.t, r.t.TempDir())
 	pair, err := tls.LoadX509KeyPair(cert, key)
-	must(r.t, err)
+	must.OK(r.t, err)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{pair}})
-	must(r.t, err)
+	must.OK(r.t, err)
 	r.t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -424,7 +426,7 @@ type progressWatch struct{ stop func() }
 
 func watchProgress(t *testing.T, url string) progressWatch {
 	db, err := sql.Open("pgx", url)
-	must(t, err)
+	must.OK(t, err)
 	end, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/gofrs/flock"
 
 	"attestd/internal/testenv"
@@ -36,14 +38,14 @@ func newHookDesk(t *testing.T, env ...string) *hookDesk {
 func (d *hookDesk) run(body []byte, args ...string) (status int, stdout, stderr string, took time.Duration) {
 	d.t.Helper()
 	path, err := binary(d.t)
-	must(d.t, err)
+	must.OK(d.t, err)
 	cmd := exec.CommandContext(d.t.Context(), path, args...)
 	cmd.Env, cmd.Dir = d.env, d.home
 	var out, log bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &log
 	if body == nil {
 		r, w, err := os.Pipe()
-		must(d.t, err)
+		must.OK(d.t, err)
 		defer r.Close()
 		defer w.Close()
 		cmd.Stdin = r
@@ -73,15 +75,15 @@ func TestHookAnswersBeforeTheAgentGoesOn(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // it accepts, and never answers
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { silent.Close() })
 	away, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	must(t, away.Close())
+	must.OK(t, err)
+	must.OK(t, away.Close())
 	reach := func(l net.Listener) []string { return []string{"ATTESTD_URL=http://" + l.Addr().String()} }
 	pipe := func(path string) {
-		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		must(t, syscall.Mkfifo(path, 0o600))
+		must.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must.OK(t, syscall.Mkfifo(path, 0o600))
 	}
 	body := reported("PreToolUse", "1")
 	for name, c := range map[string]struct {
@@ -105,9 +107,9 @@ func TestHookAnswersBeforeTheAgentGoesOn(t *testing.T) {
 		"a silent server": {env: append(reach(silent), "ATTESTD_KEY=svc_x"), input: body, open: 0},
 		"a lock, and no server": {env: append(reach(away), "ATTESTD_KEY=svc_x"), input: body, open: 1, spoil: func(d *hookDesk) {
 			folder := filepath.Join(d.home, "spool")
-			must(t, os.MkdirAll(folder, 0o700))
+			must.OK(t, os.MkdirAll(folder, 0o700))
 			lock := flock.New(filepath.Join(folder, "add.lock"))
-			must(t, lock.Lock())
+			must.OK(t, lock.Lock())
 			t.Cleanup(func() { lock.Unlock() })
 		}},
 		"a pipe as queue, and no server": {env: append(reach(away), "ATTESTD_KEY=svc_x"), input: body, open: 1, spoil: func(d *hookDesk) {
@@ -172,7 +174,7 @@ func TestHookOnAFullDisk(t *testing.T) {
 			t.Errorf("exit status %d, %s %s", status, out, said)
 		}
 		makeRoom(t, disk)
-		must(t, os.RemoveAll(filepath.Join(disk, "new")))
+		must.OK(t, os.RemoveAll(filepath.Join(disk, "new")))
 
 		status, out, said, _ = d.run([]byte{}, "records", "--agent", agent)
 		if status != 0 {

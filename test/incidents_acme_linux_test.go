@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/crypto/seal"
 	"attestd/store"
@@ -35,8 +37,8 @@ func (h *host) standbyIs() { h.also["postgres://postgres@db2/postgres"] = h.clus
 // clear removes the database and all files next to it.
 func (h *host) clear() {
 	h.Helper()
-	must(h.T, os.RemoveAll(h.path("/var/lib/attestd")))
-	must(h.T, os.Mkdir(h.path("/var/lib/attestd"), 0o700))
+	must.OK(h.T, os.RemoveAll(h.path("/var/lib/attestd")))
+	must.OK(h.T, os.Mkdir(h.path("/var/lib/attestd"), 0o700))
 	h.run("cd " + h.path("/var/lib/attestd"))
 }
 
@@ -48,12 +50,12 @@ func (h *host) set(lines ...string) {
 	if err != nil {
 		text = []byte("ATTESTD_RATE_LIMITS=off\n")
 	}
-	must(h.T, os.WriteFile(name, []byte(string(text)+strings.Join(lines, "\n")+"\n"), 0o600))
+	must.OK(h.T, os.WriteFile(name, []byte(string(text)+strings.Join(lines, "\n")+"\n"), 0o600))
 }
 
 func (h *host) kill() {
 	h.Helper()
-	must(h.T, h.server.kill())
+	must.OK(h.T, h.server.kill())
 	h.log += h.server.log.String()
 	h.server = nil
 }
@@ -62,19 +64,19 @@ func (h *host) kill() {
 func (h *host) writeAt(at time.Time) {
 	h.Helper()
 	schema, err := os.ReadFile("../schema.sql")
-	must(h.T, err)
+	must.OK(h.T, err)
 	text, err := os.ReadFile(h.path("/etc/attestd/master.key"))
-	must(h.T, err)
+	must.OK(h.T, err)
 	master, err := seal.ParseMaster(text)
-	must(h.T, err)
+	must.OK(h.T, err)
 	s, err := store.Open(h.Context(), h.path(databaseFile), string(schema), store.Options{Master: &master})
-	must(h.T, err)
+	must.OK(h.T, err)
 	go s.Run(h.Context(), store.RunOptions{Now: func() time.Time { return at }})
 	acme, made, err := s.Companies.Create(h.Context(), "acme", nil, at)
-	must(h.T, err)
+	must.OK(h.T, err)
 	payload := []byte(`{"actionType":"deploy","agentId":"bot","companyId":"acme","payload":0}`)
 	_, err = s.Append(h.Context(), chain.Draft{Chain: acme.Chain, Payload: payload, Canonical: payload})
-	must(h.T, err)
-	must(h.T, s.Close())
+	must.OK(h.T, err)
+	must.OK(h.T, s.Close())
 	h.run("export ATTESTD_KEY=" + made.Key)
 }

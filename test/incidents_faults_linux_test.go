@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"attestd/internal/must"
+
 	"filippo.io/age"
 
 	api "attestd/sdk/attestd"
@@ -32,8 +34,8 @@ var faults = map[string]func(h *host, args []string){
 	// server-with-backups: the same, with backups and the head file on other disks.
 	"server-with-backups": func(h *host, _ []string) {
 		identity, err := age.GenerateX25519Identity()
-		must(h.T, err)
-		must(h.T, os.WriteFile(h.path("/mnt/usb/backup.key"), []byte(identity.String()+"\n"), 0o600))
+		must.OK(h.T, err)
+		must.OK(h.T, os.WriteFile(h.path("/mnt/usb/backup.key"), []byte(identity.String()+"\n"), 0o600))
 		h.set("ATTESTD_HEADS="+h.path("/mnt/heads/attestd.heads"), "ATTESTD_BACKUP_TO="+h.path("/mnt/backups"),
 			"ATTESTD_BACKUP_RECIPIENT="+identity.Recipient().String())
 		h.serveAcme()
@@ -45,7 +47,7 @@ var faults = map[string]func(h *host, args []string){
 	// records N: the agent does more.
 	"records": func(h *host, args []string) {
 		n, err := strconv.Atoi(args[0])
-		must(h.T, err)
+		must.OK(h.T, err)
 		h.records(n)
 	},
 	// backup FILE: an operator has made a backup.
@@ -84,18 +86,18 @@ var faults = map[string]func(h *host, args []string){
 	// it.
 	"stolen-agent-key": func(h *host, _ []string) {
 		key, err := api.NewAgentKey(api.EdDSA)
-		must(h.T, err)
+		must.OK(h.T, err)
 		admin, err := api.New(api.Config{URL: h.client.url, Credential: api.Key(h.client.key)})
-		must(h.T, err)
+		must.OK(h.T, err)
 		defer admin.Close()
 		enrolled, err := admin.EnrolKey(h.Context(), "bot", key, api.NewEnrolledKey{})
-		must(h.T, err)
+		must.OK(h.T, err)
 		identity, err := api.NewIdentity(api.IdentityConfig{Key: key, SPIFFEID: "spiffe://attestd.local/company/acme/agent/bot", Log: enrolled.Log})
-		must(h.T, err)
+		must.OK(h.T, err)
 		signed, err := identity.Sign(h.Context(), api.Attestation{AgentID: "bot", ActionType: "deploy", Payload: "by the thief"}, api.Place{})
-		must(h.T, err)
+		must.OK(h.T, err)
 		_, err = admin.Attest(h.Context(), signed)
-		must(h.T, err)
+		must.OK(h.T, err)
 		h.run("THUMBPRINT=" + key.Thumbprint() + " SINCE=" + enrolled.CreatedAt)
 	},
 	// disk-dies: the server and its files are gone.
@@ -107,18 +109,18 @@ var faults = map[string]func(h *host, args []string){
 	"damage": func(h *host, args []string) {
 		db := storetest.Stranger(h, h.path(databaseFile))
 		rows, err := db.Query("SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf'", args[0])
-		must(h.T, err)
+		must.OK(h.T, err)
 		f, err := os.OpenFile(h.path(databaseFile), os.O_WRONLY, 0)
-		must(h.T, err)
+		must.OK(h.T, err)
 		defer f.Close()
 		pages := 0
 		for ; rows.Next(); pages++ {
 			var page int64
-			must(h.T, rows.Scan(&page))
+			must.OK(h.T, rows.Scan(&page))
 			_, err = f.WriteAt(bytes.Repeat([]byte{0xd7}, 4096), (page-1)*4096)
-			must(h.T, err)
+			must.OK(h.T, err)
 		}
-		must(h.T, errors.Join(rows.Err(), db.Close()))
+		must.OK(h.T, errors.Join(rows.Err(), db.Close()))
 		if pages == 0 {
 			h.Fatal("the table has no page")
 		}
@@ -136,20 +138,20 @@ var faults = map[string]func(h *host, args []string){
 	"start": func(h *host, _ []string) { h.start() },
 	"kill":  func(h *host, _ []string) { h.kill() },
 	// truncate FILE: a program empties a file.
-	"truncate": func(h *host, args []string) { must(h.T, os.Truncate(h.path(args[0]), 0)) },
+	"truncate": func(h *host, args []string) { must.OK(h.T, os.Truncate(h.path(args[0]), 0)) },
 	// move FROM TO: a program moves a file.
-	"move": func(h *host, args []string) { must(h.T, os.Rename(h.path(args[0]), h.path(args[1]))) },
+	"move": func(h *host, args []string) { must.OK(h.T, os.Rename(h.path(args[0]), h.path(args[1]))) },
 	// remove FILE
-	"remove": func(h *host, args []string) { must(h.T, os.Remove(h.path(args[0]))) },
+	"remove": func(h *host, args []string) { must.OK(h.T, os.Remove(h.path(args[0]))) },
 	// copy FROM TO: a program copies a file.
 	"copy": func(h *host, args []string) {
 		text, err := os.ReadFile(h.path(args[0]))
-		must(h.T, err)
-		must(h.T, os.WriteFile(h.path(args[1]), text, 0o600))
+		must.OK(h.T, err)
+		must.OK(h.T, os.WriteFile(h.path(args[1]), text, 0o600))
 	},
 	// sql STATEMENT: another program changes the database.
 	"sql": func(h *host, args []string) {
-		must(h.T, storetest.Stranger(h, h.path(databaseFile), strings.Join(args, " ")).Close())
+		must.OK(h.T, storetest.Stranger(h, h.path(databaseFile), strings.Join(args, " ")).Close())
 	},
 	// reader: the company has a key that may only read.
 	"reader": func(h *host, _ []string) {
@@ -173,12 +175,12 @@ var faults = map[string]func(h *host, args []string){
 	// fill-up: something takes all room of that disk.
 	"fill-up": func(h *host, _ []string) {
 		fillUp(h.T, h.path("/var/lib/attestd"))
-		must(h.T, os.Rename(h.path("/var/lib/attestd/ballast"), h.path("/var/lib/attestd/core.4711")))
+		must.OK(h.T, os.Rename(h.path("/var/lib/attestd/ballast"), h.path("/var/lib/attestd/core.4711")))
 	},
 	// server-whose-clock-was DURATION: the newest record was written with a clock that was off.
 	"server-whose-clock-was": func(h *host, args []string) {
 		by, err := time.ParseDuration(args[0])
-		must(h.T, err)
+		must.OK(h.T, err)
 		h.clear()
 		h.writeAt(time.Now().Add(by))
 		h.start()
@@ -192,7 +194,7 @@ var faults = map[string]func(h *host, args []string){
 		for _, log := range logs.Logs {
 			policy += "log " + log.VKeys[0] + "\n"
 		}
-		must(h.T, os.WriteFile(filepath.Join(folder, "policy"), []byte(policy), 0o600))
+		must.OK(h.T, os.WriteFile(filepath.Join(folder, "policy"), []byte(policy), 0o600))
 		w := serve(h.T, filepath.Join(folder, "witness.db"), "--cosign-for", filepath.Join(folder, "policy"))
 		var of struct{ VKey string }
 		w.client(h.T, "").call(h.T, 200, "GET", "/v1/witness", "", &of)
@@ -212,7 +214,7 @@ var faults = map[string]func(h *host, args []string){
 	"fresh": func(h *host, _ []string) {
 		h.stop()
 		h.clear()
-		must(h.T, os.Remove(h.path("/etc/default/attestd")))
+		must.OK(h.T, os.Remove(h.path("/etc/default/attestd")))
 		h.set()
 	},
 	// heads-written FILE: the head file has all records. It is written milliseconds after them.
@@ -227,7 +229,7 @@ var faults = map[string]func(h *host, args []string){
 		for _, log := range logs.Logs {
 			// a part of the log's slot
 			slot, err := hex.DecodeString(fmt.Sprintf("%s%016x", log.LogID, log.Size))
-			must(h.T, err)
+			must.OK(h.T, err)
 			await(h.T, "the head file is written", func() bool {
 				text, err := os.ReadFile(h.path(args[0]))
 				return err == nil && bytes.Contains(text, slot)
@@ -237,12 +239,12 @@ var faults = map[string]func(h *host, args []string){
 	// older-file SCHEMA: the machine has a file of an older program.
 	"older-file": func(h *host, args []string) {
 		text, err := os.ReadFile("../store/testdata/schema-" + args[0] + ".db")
-		must(h.T, err)
-		must(h.T, os.WriteFile(h.path(databaseFile), text, 0o600))
+		must.OK(h.T, err)
+		must.OK(h.T, os.WriteFile(h.path(databaseFile), text, 0o600))
 		h.plain = true
 		var of struct{ Acme struct{ Keys []string } }
 		text, err = os.ReadFile("../store/testdata/schema-" + args[0] + ".json")
-		must(h.T, errors.Join(err, json.Unmarshal(text, &of)))
+		must.OK(h.T, errors.Join(err, json.Unmarshal(text, &of)))
 		h.run("unset ATTESTD_MASTER_KEY_FILE; export ATTESTD_KEY=" + of.Acme.Keys[0])
 	},
 	// server-on-postgres: the database is a primary with a standby, and the server has a head file.
@@ -270,9 +272,9 @@ var faults = map[string]func(h *host, args []string){
 	"new-host": func(h *host, _ []string) {
 		h.stop()
 		for _, folder := range []string{"/var/lib/attestd", "/etc/attestd", "/etc/default"} {
-			must(h.T, os.MkdirAll(h.path("/old"+filepath.Dir(folder)), 0o700))
-			must(h.T, os.Rename(h.path(folder), h.path("/old"+folder)))
-			must(h.T, os.MkdirAll(h.path(folder), 0o700))
+			must.OK(h.T, os.MkdirAll(h.path("/old"+filepath.Dir(folder)), 0o700))
+			must.OK(h.T, os.Rename(h.path(folder), h.path("/old"+folder)))
+			must.OK(h.T, os.MkdirAll(h.path(folder), 0o700))
 		}
 		h.set()
 		h.run("cd " + h.path("/var/lib/attestd"))

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/postgres/pgtest"
 )
@@ -40,17 +42,17 @@ type host struct {
 func newHost(t *testing.T) *host {
 	t.Helper()
 	built, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	h := &host{T: t, root: t.TempDir(), also: map[string]string{}}
 	h.db = h.path(databaseFile)
 	for _, folder := range []string{"etc/default", "etc/attestd", "var/lib/attestd", "mnt/backups", "mnt/usb", "mnt/heads", "root", "run", "usr/bin"} {
-		must(t, os.MkdirAll(h.path("/"+folder), 0o700))
+		must.OK(t, os.MkdirAll(h.path("/"+folder), 0o700))
 	}
-	must(t, os.Symlink(built, h.path("/usr/bin/attestd")))
-	must(t, os.WriteFile(h.path("/usr/bin/systemd-run"), []byte(strings.ReplaceAll(systemdRun, "ROOT", h.root)), 0o700))
-	must(t, os.WriteFile(h.path("/etc/default/attestd"), []byte("ATTESTD_RATE_LIMITS=off\n"), 0o600))
+	must.OK(t, os.Symlink(built, h.path("/usr/bin/attestd")))
+	must.OK(t, os.WriteFile(h.path("/usr/bin/systemd-run"), []byte(strings.ReplaceAll(systemdRun, "ROOT", h.root)), 0o700))
+	must.OK(t, os.WriteFile(h.path("/etc/default/attestd"), []byte("ATTESTD_RATE_LIMITS=off\n"), 0o600))
 	_, err = attestd(t, "master-key", "new", h.path("/etc/attestd/master.key"))
-	must(t, err)
+	must.OK(t, err)
 	h.openShell()
 	return h
 }
@@ -65,11 +67,11 @@ func (h *host) openShell() {
 	h.shell.Dir = h.path("/var/lib/attestd")
 	h.shell.Env = []string{"PATH=" + h.path("/usr/bin") + ":" + os.Getenv("PATH"), "HOME=" + h.path("/root"), "LC_ALL=C.UTF-8", "TZ=UTC"}
 	in, err := h.shell.StdinPipe()
-	must(h.T, err)
+	must.OK(h.T, err)
 	reader, writer, err := os.Pipe()
-	must(h.T, err)
+	must.OK(h.T, err)
 	h.shell.Stdout, h.shell.Stderr = writer, writer
-	must(h.T, h.shell.Start())
+	must.OK(h.T, h.shell.Start())
 	writer.Close()
 	h.in, h.out = in, bufio.NewReader(reader)
 	h.Cleanup(func() {
@@ -89,7 +91,7 @@ func (h *host) run(command string) string {
 	hangs := time.AfterFunc(patience, func() { _ = h.shell.Process.Kill() })
 	defer hangs.Stop()
 	_, err := fmt.Fprintf(h.in, "{ %s\n} </dev/null; status=$?; printf '\\n%s%%d\\n' $status; (exit $status)\n", command, endOfOutput)
-	must(h.T, err)
+	must.OK(h.T, err)
 	var printed strings.Builder
 	for {
 		line, err := h.out.ReadString('\n')
@@ -98,7 +100,7 @@ func (h *host) run(command string) string {
 		}
 		if status, ok := strings.CutPrefix(line, endOfOutput); ok {
 			_, err := fmt.Sscan(status, &h.status)
-			must(h.T, err)
+			must.OK(h.T, err)
 			break
 		}
 		printed.WriteString(line)
@@ -239,7 +241,7 @@ func (h *host) start() {
 	}
 	cmd.Dir = h.path("/")
 	settings, err := os.ReadFile(h.path("/etc/default/attestd"))
-	must(h.T, err)
+	must.OK(h.T, err)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + h.path("/root")}, strings.Fields(string(settings))...)
 	s, err := launch(cmd)
 	if err != nil {

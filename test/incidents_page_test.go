@@ -6,13 +6,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"attestd/internal/must"
 )
 
 // incidentsPages are the overview of incidents, and after it the pages of recipes.
 func incidentsPages(t *testing.T) []string {
 	t.Helper()
 	pages, err := filepath.Glob("../docs/incidents/*.md")
-	must(t, err)
+	must.OK(t, err)
 	return append([]string{"../docs/incidents.md"}, pages...)
 }
 
@@ -61,7 +63,7 @@ func recipes(t *testing.T) (list []recipe) {
 func recipesOf(t *testing.T, page string) (list []recipe) {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	must(t, err)
+	must.OK(t, err)
 	list = []recipe{{page: page}}
 	language, typing := "", false
 	for i, line := range strings.Split(string(text), "\n") {

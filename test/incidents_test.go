@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"attestd/internal/must"
 )
 
 // The table of docs/operate.md leads from each alert, code and reason to what is to be done, and to
@@ -12,17 +14,17 @@ import (
 func TestEveryAlarmLeadsSomewhere(t *testing.T) {
 	t.Parallel()
 	operate, err := os.ReadFile("../docs/operate.md")
-	must(t, err)
+	must.OK(t, err)
 	_, rest, _ := strings.Cut(string(operate), "\n## A bad night\n")
 	table, _, found := strings.Cut(rest, "\n## ")
 	if !found {
 		t.Fatal("docs/operate.md has no table of alarms")
 	}
 	alerts, err := os.ReadFile("../docs/monitoring/alerts.yaml")
-	must(t, err)
+	must.OK(t, err)
 	names := regexp.MustCompile(`(?m)^ +- alert: (\w+)$`).FindAllStringSubmatch(string(alerts), -1)
 	readiness, err := os.ReadFile("../docs/operate/readiness.md")
-	must(t, err)
+	must.OK(t, err)
 	codes := regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\|").FindAllStringSubmatch(string(readiness), -1)
 	if len(names) < 20 || len(codes) < 20 {
 		t.Fatalf("%d alerts and %d codes were found", len(names), len(codes))

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -22,9 +24,9 @@ func TestEveryInitReadsItsRecordBack(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	program, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	help, err := attestd(t, "init", "--help")
-	must(t, err)
+	must.OK(t, err)
 	_, list, _ := strings.Cut(help, "Available Commands:\n")
 	list, _, _ = strings.Cut(list, "\n\n")
 	kinds := regexp.MustCompile(`(?m)^  (\S+)`).FindAllStringSubmatch(list, -1)
@@ -34,7 +36,7 @@ func TestEveryInitReadsItsRecordBack(t *testing.T) {
 	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	key := s.register(t, "acme").key
 	to, err := url.Parse(s.URL)
-	must(t, err)
+	must.OK(t, err)
 	// records is what a gateway answers for the records of the log
 	gateway := func(records string) *httptest.Server {
 		proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
@@ -63,7 +65,7 @@ func TestEveryInitReadsItsRecordBack(t *testing.T) {
 						at = s.URL
 					}
 					mcp := `{"mcpServers":{"docs":{"type":"http","url":"https://mcp.example.com/mcp"}}}`
-					must(t, os.WriteFile(filepath.Join(home, ".mcp.json"), []byte(mcp), 0o600))
+					must.OK(t, os.WriteFile(filepath.Join(home, ".mcp.json"), []byte(mcp), 0o600))
 					settings := func(own string) []string {
 						if kind[1] == "mcp" && own == "mcp" {
 							return []string{"--settings", filepath.Join(home, ".mcp.json")}

@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/notary"
 	"attestd/internal/testenv"
 )
@@ -64,7 +66,7 @@ func fakeServer(t *testing.T, prefix, companyKey, agentKey string) *httptest.Ser
 func initIn(t *testing.T, folder string, args ...string) (out string, err error) {
 	t.Helper()
 	program, built := binary(t)
-	must(t, built)
+	must.OK(t, built)
 	cmd := exec.CommandContext(t.Context(), program, append([]string{"init", "claude-code"}, args...)...)
 	cmd.Dir, cmd.Env = folder, []string{"HOME=" + folder, "XDG_CONFIG_HOME=" + folder, "XDG_STATE_HOME=" + folder, "PATH=" + os.Getenv("PATH"), "ATTESTD_UNSIGNED=true"}
 	text, err := cmd.CombinedOutput()
@@ -108,10 +110,10 @@ func TestInitQuotesForShells(t *testing.T) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Parallel()
 			folder := filepath.Join(t.TempDir(), "a $(touch ran) 'folder'")
-			must(t, os.Mkdir(folder, 0o700))
+			must.OK(t, os.Mkdir(folder, 0o700))
 			given := fakeServer(t, prefix, "svc_admin", "svc_writer").URL + prefix
 			parsed, err := url.Parse(given)
-			must(t, err)
+			must.OK(t, err)
 			url := parsed.String() // in its normal form
 			for _, kind := range []string{"--command=false", "--command"} {
 				if out, err := initIn(t, folder, "--url", given, "--write", kind); err != nil {
@@ -149,8 +151,8 @@ func TestInitQuotesForShells(t *testing.T) {
 				Hooks map[string][]struct{ Hooks []struct{ Command string } }
 			}
 			text, err := os.ReadFile(filepath.Join(folder, ".claude", "settings.local.json"))
-			must(t, err)
-			must(t, json.Unmarshal(text, &settings))
+			must.OK(t, err)
+			must.OK(t, json.Unmarshal(text, &settings))
 			if got := run(settings.Hooks["PreToolUse"][0].Hooks[0].Command); strings.TrimSpace(got) != "{}" {
 				t.Errorf("the hook answers %q", got)
 			}

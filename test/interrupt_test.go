@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -25,9 +27,9 @@ func TestInterruptedCopyLeavesNoFile(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	program, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	source := filepath.Join(t.TempDir(), "acme.db")
-	must(t, serve(t, source).interrupt())
+	must.OK(t, serve(t, source).interrupt())
 	grow(t, source, 64) // so that the copy is still under way when the signal comes
 
 	for _, command := range []string{"backup", "restore"} {
@@ -38,11 +40,11 @@ func TestInterruptedCopyLeavesNoFile(t *testing.T) {
 			cmd := exec.Command(program, args[command]...)
 			var said strings.Builder
 			cmd.Stderr = &said
-			must(t, cmd.Start())
+			must.OK(t, cmd.Start())
 			for late := time.Now().Add(patience); !hasFile(t, folder, "copy.db.tmp-") && time.Now().Before(late); {
 				// It is a matter of milliseconds.
 			}
-			must(t, cmd.Process.Signal(os.Interrupt))
+			must.OK(t, cmd.Process.Signal(os.Interrupt))
 			var exited *exec.ExitError
 			if err := cmd.Wait(); !errors.As(err, &exited) || exited.ExitCode() != 1 || said.String() != "attestd: interrupted\n" {
 				t.Errorf("%v: %q", err, said.String())
@@ -63,17 +65,17 @@ func TestBackupRemovesFilesOfKilledBackup(t *testing.T) {
 		t.Skip("elsewhere it takes a day")
 	}
 	program, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	source := filepath.Join(t.TempDir(), "acme.db")
-	must(t, serve(t, source).interrupt())
+	must.OK(t, serve(t, source).interrupt())
 	grow(t, source, 64)
 
 	folder := t.TempDir()
 	killed := exec.Command(program, "backup", filepath.Join(folder, "monday.db"), "--db", source)
-	must(t, killed.Start())
+	must.OK(t, killed.Start())
 	begun := func() bool { // a copy with something in it
 		found, err := filepath.Glob(filepath.Join(folder, "monday.db.tmp-*"))
-		must(t, err)
+		must.OK(t, err)
 		for _, name := range found {
 			if info, err := os.Stat(name); err == nil && info.Size() > 0 {
 				return true
@@ -83,7 +85,7 @@ func TestBackupRemovesFilesOfKilledBackup(t *testing.T) {
 	}
 	for late := time.Now().Add(patience); !begun() && time.Now().Before(late); {
 	}
-	must(t, killed.Process.Kill())
+	must.OK(t, killed.Process.Kill())
 	_ = killed.Wait()
 	if !begun() {
 		t.Fatal("the killed backup left nothing")
@@ -103,10 +105,10 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	s := serve(t, storetest.New(t))
 	address := strings.TrimPrefix(s.URL, "http://")
 	conn, err := net.Dial("tcp", address)
-	must(t, err)
+	must.OK(t, err)
 	defer conn.Close()
 	_, err = io.WriteString(conn, "POST /v1/companies HTTP/1.1\r\nHost: "+address+"\r\nContent-Length: 20\r\nExpect: 100-continue\r\n\r\n")
-	must(t, err)
+	must.OK(t, err)
 	answer, err := bufio.NewReader(conn).ReadString('\n')
 	// it comes when the server begins to read the body, for which it now waits
 	if err != nil || answer != "HTTP/1.1 100 Continue\r\n" {
@@ -114,7 +116,7 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	}
 
 	began := time.Now()
-	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	must.OK(t, s.cmd.Process.Signal(syscall.SIGTERM))
 	for listening := true; listening; { // until the stop has begun
 		knock, err := net.Dial("tcp", address)
 		if listening = err == nil; listening {
@@ -144,17 +146,17 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 func grow(t *testing.T, path string, mebibytes int) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+path)
-	must(t, err)
+	must.OK(t, err)
 	_, err = db.Exec(`CREATE TABLE ballast (x);
 		WITH n (i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO ballast SELECT zeroblob(1 << 20) FROM n`, mebibytes)
-	must(t, errors.Join(err, db.Close()))
+	must.OK(t, errors.Join(err, db.Close()))
 }
 
 // hasFile reports whether folder has a file whose name has the given prefix.
 func hasFile(t *testing.T, folder, prefix string) bool {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
-	must(t, err)
+	must.OK(t, err)
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), prefix) {
 			return true

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -30,7 +32,7 @@ func TestJoseFollowsRotations(t *testing.T) {
 		t.Fatalf("jose does not follow: %v", err)
 	}
 	var done struct{ Verified, Expired, Found, Refused, Compromised int }
-	must(t, json.Unmarshal(out, &done))
+	must.OK(t, json.Unmarshal(out, &done))
 	t.Logf("%+v", done)
 	if done.Verified < 4+3*(8+12+16) || done.Expired != done.Verified || done.Found != 6 || done.Compromised != 4*16 || done.Refused < 3*done.Verified {
 		t.Error("too little was checked")

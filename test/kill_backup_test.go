@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -24,18 +26,18 @@ func TestKilledBackupCostsNone(t *testing.T) {
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))
 	dir, place := t.TempDir(), t.TempDir()
-	must(t, os.Chmod(place, 0o700))
+	must.OK(t, os.Chmod(place, 0o700))
 	db := filepath.Join(dir, "attestd.db")
 	s := serve(t, db, "--rate-limits", "off")
 	c := s.register(t, "acme")
 	path, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	const keep = 2
 	backup := func(after time.Duration) (took time.Duration, done bool) {
 		c.call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"count","payload":1}`, nil)
 		cmd := exec.Command(path, "backup", "--backup-to", place, "--backup-keep", "2", "--db", db)
 		start := time.Now()
-		must(t, cmd.Start())
+		must.OK(t, cmd.Start())
 		killer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
 		done = cmd.Wait() == nil
 		killer.Stop()
@@ -51,14 +53,14 @@ func TestKilledBackupCostsNone(t *testing.T) {
 			killed++
 		}
 		out, err := attestd(t, "backup", "list", "--backup-to", place, "--json")
-		must(t, err)
+		must.OK(t, err)
 		done, last := 0, 0
 		for line := range strings.Lines(out) {
 			var l struct {
 				State    string
 				Manifest struct{ Records int }
 			}
-			must(t, json.Unmarshal([]byte(line), &l))
+			must.OK(t, json.Unmarshal([]byte(line), &l))
 			if l.State == "done" {
 				done++
 				last = l.Manifest.Records
@@ -77,16 +79,16 @@ func TestKilledBackupCostsNone(t *testing.T) {
 	}
 	for _, folder := range []string{place, dir} {
 		entries, err := os.ReadDir(folder)
-		must(t, err)
+		must.OK(t, err)
 		for _, e := range entries {
 			// An empty temporary file stays for a day: its process may be about to lock it.
 			info, err := e.Info()
-			must(t, err)
+			must.OK(t, err)
 			if (strings.HasSuffix(e.Name(), ".partial") || strings.Contains(e.Name(), ".tmp-")) && info.Size() > 0 {
 				t.Errorf("left: %s, %d bytes", e.Name(), info.Size())
 			}
 		}
 	}
 	t.Logf("%d killed", killed)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 }

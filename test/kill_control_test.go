@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -73,7 +75,7 @@ func TestKilledServerCommitsChangeWithRecord(t *testing.T) {
 	if len(kinds) != 17 { // all that servers make
 		t.Errorf("%d kinds of change: %v", len(kinds), kinds)
 	}
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	verifyAcme(t, db)
 }
 
@@ -81,9 +83,9 @@ func TestKilledServerCommitsChangeWithRecord(t *testing.T) {
 func startAndKill(t *testing.T, db, stream string, after time.Duration) {
 	t.Helper()
 	path, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	cmd := exec.Command(path, "serve", "--listen", "127.0.0.1:0", "--db", db, "--stream", stream)
-	must(t, cmd.Start())
+	must.OK(t, cmd.Start())
 	killer := time.AfterFunc(after, func() { _ = cmd.Process.Kill() })
 	_ = cmd.Wait()
 	killer.Stop()
@@ -119,7 +121,7 @@ func (w *writers) write(s *service) {
 	case <-time.After(patience):
 		w.t.Error("the clients have come to a halt")
 	}
-	must(w.t, s.kill())
+	must.OK(w.t, s.kill())
 	clients.Wait()
 }
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -53,7 +55,7 @@ func TestKilledExporterLosesNothing(t *testing.T) {
 	var published struct{ Fingerprint string }
 	c.call(t, 200, "GET", "/v1/ca/public-key?companyId=acme", "", &published)
 	path, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	exporter := func(more ...string) *exec.Cmd {
 		cmd := exec.Command(path, append([]string{"export", "--to", "file", "--file", beside, "--url", s.URL}, more...)...)
 		cmd.Env = append(os.Environ(), "ATTESTD_KEY="+c.key)
@@ -62,7 +64,7 @@ func TestKilledExporterLosesNothing(t *testing.T) {
 	records := int64(0)
 	for range rounds {
 		running := exporter("--follow")
-		must(t, running.Start())
+		must.OK(t, running.Start())
 		batch := `{"records":[`
 		for i := range 50 {
 			if i > 0 {
@@ -75,9 +77,9 @@ func TestKilledExporterLosesNothing(t *testing.T) {
 			records += 50
 			time.Sleep(time.Duration(chance.IntN(30)) * time.Millisecond)
 		}
-		must(t, running.Process.Kill())
+		must.OK(t, running.Process.Kill())
 		_ = running.Wait()
-		must(t, s.kill())
+		must.OK(t, s.kill())
 		s = serve(t, db, flags...)
 		c = c.at(s)
 	}
@@ -96,11 +98,11 @@ func TestKilledExporterLosesNothing(t *testing.T) {
 		}
 	}
 	// a program that rotates logs moves the file, and sends a signal
-	must(t, os.Rename(inside, inside+".1"))
-	must(t, s.cmd.Process.Signal(syscall.SIGHUP))
+	must.OK(t, os.Rename(inside, inside+".1"))
+	must.OK(t, s.cmd.Process.Signal(syscall.SIGHUP))
 	c.call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"a.b","payload":{}}`, nil)
 	records++
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	exportedLines(t, published.Fingerprint, records, inside+".1", inside)
 	t.Logf("%d records", records)
 }
@@ -114,7 +116,7 @@ func nextOf(t *testing.T, verdict string) int64 {
 			Next int64
 		}
 	}
-	must(t, json.Unmarshal([]byte(verdict), &v))
+	must.OK(t, json.Unmarshal([]byte(verdict), &v))
 	for _, l := range v.Logs {
 		if l.Log == "actions" {
 			return l.Next

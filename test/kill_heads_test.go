@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -34,7 +36,7 @@ func TestHeadFileIsCurrentAfterKill(t *testing.T) {
 	for round := range rounds {
 		before := filepath.Join(t.TempDir(), "before.db")
 		_, err := attestd(t, "backup", before, "--db", db)
-		must(t, err)
+		must.OK(t, err)
 		var left atomic.Int64
 		left.Store(int64(len(callers)) + chance.Int64N(200)) // answers before the kill
 		var group sync.WaitGroup
@@ -67,7 +69,7 @@ func TestHeadFileIsCurrentAfterKill(t *testing.T) {
 		}
 		callers[0].at(s).call(t, 200, "GET", "/readyz", "", nil)
 	}
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 }
 
 // refusesBefore serves a copy from before with the head file of a database, which must write
@@ -76,17 +78,17 @@ func refusesBefore(t *testing.T, db, before string) {
 	t.Helper()
 	heads := before + ".heads"
 	in, err := os.Open(db + ".heads")
-	must(t, err)
+	must.OK(t, err)
 	defer in.Close()
 	out, err := os.OpenFile(heads, os.O_CREATE|os.O_WRONLY, 0o600)
-	must(t, err)
+	must.OK(t, err)
 	_, err = io.Copy(out, in)
-	must(t, err)
-	must(t, out.Close())
+	must.OK(t, err)
+	must.OK(t, out.Close())
 	s := serve(t, before)
 	if !strings.Contains(s.Start, "behind the head file") {
 		t.Errorf("a copy from before the load is served: %s", s.Start)
 	}
 	s.client(t, "").call(t, 503, "GET", "/readyz", "", nil)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -62,7 +64,7 @@ func TestRetriesAfterAKill(t *testing.T) {
 		case <-time.After(patience):
 			t.Error("the clients have come to a halt")
 		}
-		must(t, s.kill())
+		must.OK(t, s.kill())
 		wg.Wait()
 
 		s = serve(t, db, "--rate-limits", "off")
@@ -109,7 +111,7 @@ func TestRetriesAfterAKill(t *testing.T) {
 		}
 	}
 	t.Logf("%d appends without an answer, %d of them were in the chain", inDoubt, replayed)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	verifyAcme(t, db)
 }
 

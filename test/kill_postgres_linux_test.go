@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/postgres/pgtest"
 )
@@ -35,7 +37,7 @@ func TestKilledAndHaltedServersOfPostgreSQL(t *testing.T) {
 			stop := l.run(fmt.Sprint(signal, round), c.at(s), c)
 			l.await(s.URL, 50)
 			l.await(other.URL, 50)
-			must(t, s.cmd.Process.Signal(signal))
+			must.OK(t, s.cmd.Process.Signal(signal))
 			// 20 of 8 callers: some were begun after the signal
 			slowest = max(slowest, l.await(other.URL, 20))
 			if signal == syscall.SIGSTOP {
@@ -44,12 +46,12 @@ func TestKilledAndHaltedServersOfPostgreSQL(t *testing.T) {
 				for time.Now().Before(until) {
 					l.await(other.URL, 20)
 				}
-				must(t, s.cmd.Process.Signal(syscall.SIGCONT))
+				must.OK(t, s.cmd.Process.Signal(syscall.SIGCONT))
 				l.await(s.URL, 50)
 			}
 			stop()
 			if signal == syscall.SIGSTOP {
-				must(t, s.interrupt())
+				must.OK(t, s.interrupt())
 			}
 		}
 	}

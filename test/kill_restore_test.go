@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"
@@ -31,22 +33,22 @@ func TestKilledRestoreIsAtomic(t *testing.T) {
 		c.call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"count","payload":1}`, nil)
 	}
 	attest()
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	_, err := attestd(t, "backup", backup, "--db", db)
-	must(t, err)
+	must.OK(t, err)
 	s = serve(t, db)
 	c = c.at(s)
 	attest()
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	path, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	restore := []string{"restore", backup, "--db", db, "--force", "--accept-rollback"}
 	var whole time.Duration
 	length, restored, outcomes := 2, 0, map[string]int{}
 	for round := range rounds + 1 {
 		start := time.Now()
 		cmd := exec.Command(path, restore...)
-		must(t, cmd.Start())
+		must.OK(t, cmd.Start())
 		after := patience
 		if round > 0 { // the first comes to its end
 			after = time.Duration(chance.Int64N(int64(whole) * 5 / 4))
@@ -80,7 +82,7 @@ func TestKilledRestoreIsAtomic(t *testing.T) {
 		}
 		attest()
 		length = len(actions.Records) + 1
-		must(t, s.interrupt())
+		must.OK(t, s.interrupt())
 		verifyAcme(t, db)
 	}
 	t.Log(outcomes)

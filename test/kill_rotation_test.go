@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -38,17 +40,17 @@ func TestKilledRotationIsAtomic(t *testing.T) {
 		c.call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"count","payload":1}`, nil)
 	}
 	attest()
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	start := time.Now()
 	_, err := attestd(t, "rotate-key", "--db", db, "--company", "acme")
-	must(t, err)
+	must.OK(t, err)
 	whole := time.Since(start)
 	known, outcomes := 2, map[string]int{}
 	for range rounds {
 		var out strings.Builder
 		cmd := exec.Command("attestd", "rotate-key", "--db", db, "--company", "acme")
 		cmd.Stdout = &out
-		must(t, cmd.Start())
+		must.OK(t, cmd.Start())
 		killer := time.AfterFunc(time.Duration(chance.Int64N(int64(whole))), func() { _ = cmd.Process.Kill() })
 		_ = cmd.Wait()
 		killer.Stop()
@@ -63,7 +65,7 @@ func TestKilledRotationIsAtomic(t *testing.T) {
 		outcomes[map[bool]string{true: "absent", false: "whole"}[len(list) == known]]++
 		known = len(list)
 		attest()
-		must(t, s.interrupt())
+		must.OK(t, s.interrupt())
 	}
 	verifyAcme(t, db)
 	t.Logf("%v", outcomes)

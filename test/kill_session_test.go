@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	api "attestd/sdk/attestd"
 
 	"attestd/crypto/statement"
@@ -38,7 +40,7 @@ type signing struct {
 func signingMachine(t *testing.T, s *service, c *client) *signing {
 	t.Helper()
 	program, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	folder := t.TempDir()
 	m := &signing{service: s, company: c, folder: folder, keyFile: filepath.Join(folder, "attestd", "agents", "bot.jwk")}
 	m.env = append(withoutAttestd(os.Environ()), "HOME="+folder, "XDG_CONFIG_HOME="+folder, "XDG_STATE_HOME="+folder)
@@ -66,7 +68,7 @@ func withoutAttestd(environment []string) (rest []string) {
 func (m *signing) attestd(t *testing.T, input string, args ...string) *exec.Cmd {
 	t.Helper()
 	program, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	cmd := exec.Command(program, args...)
 	cmd.Env, cmd.Dir, cmd.Stdin = m.env, m.folder, strings.NewReader(input)
 	return cmd
@@ -76,7 +78,7 @@ func (m *signing) attestd(t *testing.T, input string, args ...string) *exec.Cmd 
 // it was killed.
 func killAfter(t *testing.T, cmd *exec.Cmd, d time.Duration) (killed bool) {
 	t.Helper()
-	must(t, cmd.Start())
+	must.OK(t, cmd.Start())
 	timer := time.AfterFunc(d, func() { _ = cmd.Process.Kill() })
 	_ = cmd.Wait()
 	timer.Stop()
@@ -91,12 +93,12 @@ func (m *signing) check(t *testing.T, refusable bool) (sessions, records, refuse
 	places := map[string]map[int64]*statement.Statement{}
 	hashes := map[string]string{} // of refused places, by session and seq
 	own, err := api.New(api.Config{URL: m.URL, Credential: api.Key(m.company.key)})
-	must(t, err)
+	must.OK(t, err)
 	defer own.Close()
 	for r, err := range own.Records(t.Context(), api.Range{}) {
-		must(t, err)
+		must.OK(t, err)
 		s, err := statement.Parse(r.Payload.Statement)
-		must(t, err)
+		must.OK(t, err)
 		if places[s.Session] == nil {
 			places[s.Session] = map[int64]*statement.Statement{}
 		}
@@ -132,19 +134,19 @@ func (m *signing) check(t *testing.T, refusable bool) (sessions, records, refuse
 		}
 	}
 	folders, err := filepath.Glob(filepath.Join(m.folder, "attestd", "*", "spool"))
-	must(t, err)
+	must.OK(t, err)
 	for _, folder := range folders {
 		left, err := spool.Open(folder, own)
-		must(t, err)
+		must.OK(t, err)
 		apart, err := left.Refused()
 		if n := left.Pending(); n > 0 || err != nil || len(apart) > 0 && !refusable {
 			t.Errorf("%s: %d wait, refused: %v, %v", folder, n, apart, err)
 		}
 		for _, a := range apart {
 			var it struct{ Statement string }
-			must(t, json.Unmarshal(a.Attestation, &it))
+			must.OK(t, json.Unmarshal(a.Attestation, &it))
 			s, err := statement.Parse(it.Statement)
-			must(t, err)
+			must.OK(t, err)
 			if hashes[fmt.Sprint(s.Session, " ", s.Seq)] != s.Hash() {
 				t.Errorf("no statement calls %d of %s refused, which was set apart: %s", s.Seq, s.Session, a.Error)
 			}
@@ -238,7 +240,7 @@ func (m *signing) mcp(t *testing.T, calls int) (*exec.Cmd, io.WriteCloser) {
 	cmd := m.attestd(t, "", "mcp", "--agent", "bot", "--", testenv.Path(t, "sh"), "-c", mcpServer)
 	cmd.Stdin = nil
 	in, err := cmd.StdinPipe()
-	must(t, err)
+	must.OK(t, err)
 	go func() {
 		for n := range calls {
 			if _, err := fmt.Fprintf(in, `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"x","arguments":{"n":%d}}}`+"\n", n, n); err != nil {
@@ -258,15 +260,15 @@ func killedMCP(t *testing.T, m *signing, _ int, after time.Duration) bool {
 func finishMCP(t *testing.T, m *signing) {
 	cmd, in := m.mcp(t, 3)
 	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	must.OK(t, err)
+	must.OK(t, cmd.Start())
 	for range 3 {
 		if _, err := fmt.Fscanln(out, new(string)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	must(t, in.Close())
-	must(t, cmd.Wait())
+	must.OK(t, in.Close())
+	must.OK(t, cmd.Wait())
 }
 
 // Processes that share a session of the Go client's spool are killed at random moments, while they
@@ -282,8 +284,8 @@ func TestClientSessionSurvivesKills(t *testing.T) {
 		cmd := exec.Command("sessioner", m.keyFile, dir, "")
 		cmd.Env, cmd.Stderr = m.env, os.Stderr
 		begins, err := cmd.StdoutPipe()
-		must(t, err)
-		must(t, cmd.Start())
+		must.OK(t, err)
+		must.OK(t, cmd.Start())
 		_, _ = begins.Read(make([]byte, 1))
 		time.AfterFunc(time.Duration(rand.Int64N(int64(400*time.Millisecond))), func() { _ = cmd.Process.Kill() })
 		if _ = cmd.Wait(); !cmd.ProcessState.Exited() {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -44,7 +46,7 @@ func TestKilledServerLosesNothing(t *testing.T) {
 		}
 	}
 	t.Logf("%d records, %d revocations, %d deleted keys", len(known.records), len(known.revoked), len(known.deleted))
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	verifyAcme(t, db)
 }
 
@@ -103,7 +105,7 @@ func (l *ledger) fill(t *testing.T, c *client, s *service, round int, moments in
 	case <-time.After(patience):
 		t.Error("the clients have come to a halt")
 	}
-	must(t, s.kill())
+	must.OK(t, s.kill())
 	clients.Wait()
 }
 
@@ -305,8 +307,8 @@ type verdict struct {
 func verifyAcme(t *testing.T, db string) (v verdict) {
 	t.Helper()
 	out, err := attestd(t, "verify", "--db", db, "--json")
-	must(t, err)
-	must(t, json.NewDecoder(strings.NewReader(out)).Decode(&v)) // the first line
+	must.OK(t, err)
+	must.OK(t, json.NewDecoder(strings.NewReader(out)).Decode(&v)) // the first line
 	if v.CompanyID != "acme" || !v.Valid {
 		t.Fatalf("the file says %+v", v)
 	}

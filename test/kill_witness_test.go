@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
 	"attestd/chain/tlog"
@@ -35,7 +37,7 @@ func newHistory(t *testing.T, name string, size int64) (h history) {
 	t.Helper()
 	for i := range size {
 		stored, err := modtlog.StoredHashes(i, []byte(name+strconv.FormatInt(i, 10)), h)
-		must(t, err)
+		must.OK(t, err)
 		h = append(h, stored...)
 	}
 	return h
@@ -75,7 +77,7 @@ func TestKilledWitnessNeverRollsBack(t *testing.T) {
 	dir := t.TempDir()
 	db, policy := storetest.New(t), filepath.Join(dir, "logs.txt")
 	key := tlog.VKey{Name: watched, Type: tlog.TypeEd25519, Public: watchedKey.Public().(ed25519.PublicKey)}
-	must(t, os.WriteFile(policy, []byte("log "+key.String()+"\n"), 0o600))
+	must.OK(t, os.WriteFile(policy, []byte("log "+key.String()+"\n"), 0o600))
 	chance := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 
 	var mu sync.Mutex
@@ -146,11 +148,11 @@ func TestKilledWitnessNeverRollsBack(t *testing.T) {
 func (c *client) shown(t *testing.T) tlog.Tree {
 	t.Helper()
 	status, text, err := c.send("GET", fmt.Sprintf("/v1/witness/%x/checkpoint", sha256.Sum256([]byte(watched))), "")
-	must(t, err)
+	must.OK(t, err)
 	if status == 404 {
 		return tlog.Tree{}
 	}
 	checkpoint, _, err := tlog.ParseSignedCheckpoint(text)
-	must(t, err)
+	must.OK(t, err)
 	return checkpoint.Tree
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -26,10 +28,10 @@ func TestLitestreamRestoresReplicatedRecords(t *testing.T) {
 	dir := t.TempDir()
 	db, replica := filepath.Join(dir, "attestd.db"), filepath.Join(dir, "replica")
 	config := filepath.Join(dir, "litestream.yml")
-	must(t, os.WriteFile(config, fmt.Appendf(nil, "dbs:\n  - path: %s\n    checkpoint-interval: 1s\n    min-checkpoint-page-count: 100\n    replica:\n      type: file\n      path: %s\n      sync-interval: 100ms\n", db, replica), 0o600))
+	must.OK(t, os.WriteFile(config, fmt.Appendf(nil, "dbs:\n  - path: %s\n    checkpoint-interval: 1s\n    min-checkpoint-page-count: 100\n    replica:\n      type: file\n      path: %s\n      sync-interval: 100ms\n", db, replica), 0o600))
 	replicate := func() *exec.Cmd {
 		cmd := exec.Command(litestream, "replicate", "-config", config)
-		must(t, cmd.Start())
+		must.OK(t, cmd.Start())
 		return cmd
 	}
 	var mu sync.Mutex
@@ -85,16 +87,16 @@ func TestLitestreamRestoresReplicatedRecords(t *testing.T) {
 			more = len(acknowledged) - replicated
 			mu.Unlock()
 		}
-		must(t, ls.Process.Kill())
+		must.OK(t, ls.Process.Kill())
 		_ = ls.Wait()
-		must(t, s.kill())
+		must.OK(t, s.kill())
 		<-writing
 		restored = filepath.Join(t.TempDir(), "restored.db")
 		out, err := exec.Command(litestream, "restore", "-o", restored, "file://"+replica).CombinedOutput()
 		if err != nil {
 			t.Fatalf("restore: %v\n%s", err, out)
 		}
-		must(t, os.Chmod(restored, 0o600))
+		must.OK(t, os.Chmod(restored, 0o600))
 		verifyAcme(t, restored)
 		found := hashes(t, restored)
 		if len(found) < replicated {
@@ -108,12 +110,12 @@ func TestLitestreamRestoresReplicatedRecords(t *testing.T) {
 		t.Logf("round %d: %d replicated, %d acknowledged, %d restored", round, replicated, len(acknowledged), len(found))
 		// the restored file takes the place of the database, as after a lost disk
 		for _, left := range []string{db, db + "-wal", db + "-shm", db + ".heads"} {
-			must(t, os.RemoveAll(left))
+			must.OK(t, os.RemoveAll(left))
 		}
-		must(t, os.RemoveAll(replica))
-		must(t, os.RemoveAll(filepath.Join(dir, ".attestd.db-litestream")))
+		must.OK(t, os.RemoveAll(replica))
+		must.OK(t, os.RemoveAll(filepath.Join(dir, ".attestd.db-litestream")))
 		_, err = attestd(t, "restore", restored, "--db", db)
-		must(t, err)
+		must.OK(t, err)
 		for i := range acknowledged {
 			if i >= int64(len(found)) {
 				delete(acknowledged, i)
@@ -131,13 +133,13 @@ func hashes(t *testing.T, db string) (list []string) {
 	s := storetest.Stranger(t, db)
 	defer s.Close()
 	rows, err := s.Query("SELECT hash FROM record WHERE id >> 40 = 1 ORDER BY id")
-	must(t, err)
+	must.OK(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var hash []byte
-		must(t, rows.Scan(&hash))
+		must.OK(t, rows.Scan(&hash))
 		list = append(list, hex.EncodeToString(hash))
 	}
-	must(t, rows.Err())
+	must.OK(t, rows.Err())
 	return list
 }

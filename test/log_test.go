@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -23,8 +25,8 @@ func TestUnreadLogDoesNotBlockServer(t *testing.T) {
 	s, stderr := serveToPipe(t)
 	defer stderr.Close()
 	askOften(t, s)
-	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
-	must(t, s.wait())
+	must.OK(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	must.OK(t, s.wait())
 }
 
 // The reader of standard error dies: the server goes on, and its exit status is that of any other.
@@ -32,10 +34,10 @@ func TestServerSurvivesLogReader(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s, stderr := serveToPipe(t)
-	must(t, stderr.Close())
+	must.OK(t, stderr.Close())
 	askOften(t, s)
-	must(t, s.cmd.Process.Signal(syscall.SIGTERM))
-	must(t, s.wait())
+	must.OK(t, s.cmd.Process.Signal(syscall.SIGTERM))
+	must.OK(t, s.wait())
 }
 
 // serveToPipe starts the built binary with a pipe for standard error, of which no more is read than
@@ -43,21 +45,21 @@ func TestServerSurvivesLogReader(t *testing.T) {
 func serveToPipe(t *testing.T) (s *service, stderr *os.File) {
 	t.Helper()
 	program, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	stderr, in, err := os.Pipe()
-	must(t, err)
+	must.OK(t, err)
 	db := storetest.New(t)
 	s = &service{cmd: exec.Command(program, "serve", "--listen", "127.0.0.1:0", "--db", db, "--rate-limits", "off"), end: make(chan error, 1)}
 	s.cmd.Stderr = in
-	must(t, s.cmd.Start())
-	must(t, in.Close())
+	must.OK(t, s.cmd.Start())
+	must.OK(t, in.Close())
 	go func() { s.end <- s.cmd.Wait() }()
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill() // mostly it has ended
 		_ = s.wait()
 	})
 	line, err := bufio.NewReader(stderr).ReadString('\n')
-	must(t, err)
+	must.OK(t, err)
 	m := listens.FindStringSubmatch(line)
 	if m == nil {
 		t.Fatalf("the first line is %q", line)
@@ -81,19 +83,19 @@ func TestUnreadRefusalDoesNotBlock(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	program, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	stderr, in, err := os.Pipe()
-	must(t, err)
+	must.OK(t, err)
 	defer stderr.Close()
 	fd := int(in.Fd())
-	must(t, syscall.SetNonblock(fd, true))
+	must.OK(t, syscall.SetNonblock(fd, true))
 	for err = nil; err == nil; {
 		_, err = syscall.Write(fd, make([]byte, 4096))
 	}
-	must(t, syscall.SetNonblock(fd, false)) // the child shares this setting
+	must.OK(t, syscall.SetNonblock(fd, false)) // the child shares this setting
 
 	db := filepath.Join(t.TempDir(), "acme.db")
-	must(t, os.WriteFile(db, []byte("not a database"), 0o600))
+	must.OK(t, os.WriteFile(db, []byte("not a database"), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, "serve", "--listen", "127.0.0.1:0", "--db", db)
@@ -102,5 +104,5 @@ func TestUnreadRefusalDoesNotBlock(t *testing.T) {
 	if err := cmd.Run(); !errors.As(err, &exited) || exited.ExitCode() != 8 {
 		t.Errorf("it ended with %v", err)
 	}
-	must(t, in.Close())
+	must.OK(t, in.Close())
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/store/storetest"
 )
 
@@ -24,10 +26,10 @@ func TestEmptiedLog(t *testing.T) {
 	c := s.register(t, "acme")
 	c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"bot"}`, nil)
 	known := appendUntil(t, c, nil, 201, 30)
-	must(t, os.Truncate(db+"-wal", 0))
+	must.OK(t, os.Truncate(db+"-wal", 0))
 	for range 3 {
 		code, answer, err := c.send("POST", "/v1/attest", `{"agentId":"bot","actionType":"late","payload":{}}`)
-		must(t, err)
+		must.OK(t, err)
 		if code != 503 || !strings.Contains(string(answer), `"code":"FILE_CHANGED"`) {
 			t.Fatalf("a write answers %d: %s", code, answer)
 		}
@@ -39,7 +41,7 @@ func TestEmptiedLog(t *testing.T) {
 	}
 	s = serve(t, db, "--rate-limits", "off")
 	hasAll(t, c.at(s), known)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	verifyAcme(t, db)
 }
 
@@ -56,7 +58,7 @@ func TestEmptiedIndexOfTheLog(t *testing.T) {
 	c := s.register(t, "acme")
 	c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"bot"}`, nil)
 	known := appendUntil(t, c, nil, 201, 30)
-	must(t, os.Truncate(db+"-shm", 0))
+	must.OK(t, os.Truncate(db+"-shm", 0))
 	for range 5 {
 		code, answer, err := c.send("POST", "/v1/attest", `{"agentId":"bot","actionType":"late","payload":{}}`)
 		if err == nil && code == 201 {
@@ -66,6 +68,6 @@ func TestEmptiedIndexOfTheLog(t *testing.T) {
 	_ = s.kill()
 	s = serve(t, db, "--rate-limits", "off")
 	hasAll(t, c.at(s), known)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	verifyAcme(t, db)
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -18,7 +20,7 @@ func TestGoClientInAnotherModule(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
 	text, err := os.ReadFile("../docs/agents/clients.md")
-	must(t, err)
+	must.OK(t, err)
 	section := regexp.MustCompile("(?s)\n## Go\n.*?\n## ").Find(text)
 	commands := regexp.MustCompile("(?s)```sh\n(.*?)```").FindSubmatch(section)
 	program := regexp.MustCompile("(?s)```go\n(package main\n.*?)```").FindSubmatch(section)
@@ -29,11 +31,11 @@ func TestGoClientInAnotherModule(t *testing.T) {
 	c := s.register(t, "acme")
 	folder := t.TempDir()
 	module := filepath.Join(folder, "bot")
-	must(t, os.Mkdir(module, 0o700))
+	must.OK(t, os.Mkdir(module, 0o700))
 	root, err := filepath.Abs("..")
-	must(t, err)
-	must(t, os.Symlink(root, filepath.Join(folder, "attestd")))
-	must(t, os.WriteFile(filepath.Join(module, "main.go"), program[1], 0o600))
+	must.OK(t, err)
+	must.OK(t, os.Symlink(root, filepath.Join(folder, "attestd")))
+	must.OK(t, os.WriteFile(filepath.Join(module, "main.go"), program[1], 0o600))
 	script := "go mod init example.com/bot\n" + string(commands[1]) + "go build -o bot . && ./bot\n"
 	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "bash"), "-ec", script)
 	cmd.Dir = module

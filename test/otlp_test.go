@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -21,7 +23,7 @@ import (
 func exporterFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("testdata/otlp")
-	must(t, err)
+	must.OK(t, err)
 	if _, err := os.Stat(dir + "/node_modules"); err != nil {
 		testenv.Missing(t, "there are no exporters: npm ci --prefix test/testdata/otlp --ignore-scripts")
 	}
@@ -33,7 +35,7 @@ func exporterFolder(t *testing.T) string {
 func documentedExports(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/agents/telemetry.md")
-	must(t, err)
+	must.OK(t, err)
 	block := regexp.MustCompile("(?s)```\n(.*?)```").FindStringSubmatch(string(text))
 	if block == nil || !strings.Contains(block[1], "OTEL_EXPORTER_OTLP_ENDPOINT") {
 		t.Fatal("docs/agents/telemetry.md does not say how an instrumented agent is put on record")
@@ -112,7 +114,7 @@ func TestStockExportersSurviveKills(t *testing.T) {
 			total, ended = total+n, !more
 			if rounds := testenv.Rounds(4, 8); kills < rounds && total >= (kills+1)*all/(rounds+1) {
 				kills++
-				must(t, s.kill())
+				must.OK(t, s.kill())
 				s = serve(t, db, "--rate-limits", "off", "--listen", address)
 			}
 		case <-deadline:
@@ -156,7 +158,7 @@ func telemetryOf(t *testing.T, c *client) (items []string) {
 	for _, r := range list.Records {
 		what := r.Payload.Payload
 		var n string
-		must(t, json.Unmarshal(what.Attributes["n"], &n))
+		must.OK(t, json.Unmarshal(what.Attributes["n"], &n))
 		action := map[bool]string{true: "otel.tool", false: "otel.event"}[strings.HasPrefix(n, "traces")]
 		if r.Payload.AgentID != "travel-bot" || r.Payload.ActionType != action || what.Source != "otlp" || what.Tool != "search" ||
 			!strings.HasPrefix(string(what.Attributes["gen_ai.tool.call.arguments"]), `{"sha256":"`) {

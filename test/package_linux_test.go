@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -40,7 +42,7 @@ func TestFromPackageToAlert(t *testing.T) {
 	work := t.TempDir()
 	given, bin := filepath.Join(work, "given"), filepath.Join(work, "bin")
 	for _, folder := range []string{given, bin, filepath.Join(work, "layers")} {
-		must(t, os.Mkdir(folder, 0o700))
+		must.OK(t, os.Mkdir(folder, 0o700))
 	}
 	run := func(folder string, args ...string) {
 		t.Helper()
@@ -52,14 +54,14 @@ func TestFromPackageToAlert(t *testing.T) {
 	}
 	run("../internal/tools", "go", "run", "./dist", "-out", filepath.Join(work, "dist"), "-systems", "linux/amd64", "../..")
 	packages, err := filepath.Glob(filepath.Join(work, "dist", "*.deb"))
-	must(t, err)
+	must.OK(t, err)
 	run(".", append([]string{"cp"}, append(packages, given)...)...)
 	run("..", "go", "build", "-o", filepath.Join(bin, "age-keygen"), "filippo.io/age/cmd/age-keygen")
 	run(".", "cp", "testdata/package/systemctl", bin)
 	ca := testenv.NewCA(t)
 	cert, key := ca.Server(t)
 	for name, text := range map[string][]byte{"ca.pem": ca.PEM(), "tls.crt": cert, "tls.key": key} {
-		must(t, os.WriteFile(filepath.Join(given, name), text, 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(given, name), text, 0o600))
 	}
 
 	blocks := blocksOf(t, "../docs/operate/first-day.md", "bash")
@@ -83,9 +85,9 @@ finds() { "${@:2}" | grep -q "$1"; }
 		fmt.Fprintf(&script, "await finds 'AttestdDegraded.*WITNESS_SILENT.*\"state\":\"firing\"' %s\n%s\n", last, last)
 		fmt.Fprintf(&script, "%sawait finds '\"alerts\":\\[\\]' %s\necho the alert has ended\n", blocks[5], last)
 	}
-	must(t, os.WriteFile(filepath.Join(given, "walk"), []byte(script.String()), 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(given, "walk"), []byte(script.String()), 0o600))
 	root, err := filepath.Abs("testdata/package/root")
-	must(t, err)
+	must.OK(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // behind the builds
 	defer cancel()
 	cmd := exec.CommandContext(ctx, testenv.Path(t, "unshare"), "--mount", "--net", "--pid", "--fork", "--kill-child", "bash", root, work, "walk")

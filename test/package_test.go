@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"attestd/internal/must"
 )
 
 // The walk of docs/operate/first-day.md names settings and files that there are.
@@ -14,10 +16,10 @@ func TestWalkNamesSettings(t *testing.T) {
 	t.Parallel()
 	var settings string
 	pages, err := filepath.Glob("../docs/configure/*.md")
-	must(t, err)
+	must.OK(t, err)
 	for _, page := range append(pages, "../docs/configure.md") {
 		text, err := os.ReadFile(page)
-		must(t, err)
+		must.OK(t, err)
 		settings += string(text)
 	}
 	walk := strings.Join(blocksOf(t, "../docs/operate/first-day.md", "bash"), "")
@@ -36,7 +38,7 @@ func TestWalkNamesSettings(t *testing.T) {
 		}
 	}
 	rules, err := os.ReadFile("../docs/monitoring/alerts.yaml")
-	must(t, err)
+	must.OK(t, err)
 	for _, change := range regexp.MustCompile(`sed -i '/alert: (\w+)/,/labels/s/([^/]*)/`).FindAllStringSubmatch(walk, -1) {
 		if _, rule, ok := strings.Cut(string(rules), "alert: "+change[1]+"\n"); !ok || !strings.Contains(rule[:strings.Index(rule, "labels")], change[2]) {
 			t.Errorf("the rule %s has no %q", change[1], change[2])

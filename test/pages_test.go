@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -18,7 +20,7 @@ import (
 func pages(t *testing.T) []string {
 	t.Helper()
 	var list []string
-	must(t, filepath.WalkDir("../docs", func(path string, _ fs.DirEntry, err error) error {
+	must.OK(t, filepath.WalkDir("../docs", func(path string, _ fs.DirEntry, err error) error {
 		if filepath.Ext(path) == ".md" {
 			list = append(list, path)
 		}
@@ -44,7 +46,7 @@ func TestLinksOfPages(t *testing.T) {
 	links := 0
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
-		must(t, err)
+		must.OK(t, err)
 		for _, m := range markdownLink.FindAllSubmatch(fenced.ReplaceAll(text, nil), -1) {
 			target, section, _ := strings.Cut(string(m[1]), "#")
 			if strings.Contains(target, "://") {
@@ -71,7 +73,7 @@ func TestLinksOfPages(t *testing.T) {
 func anchors(t *testing.T, page string) (list []string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	must(t, err)
+	must.OK(t, err)
 	for _, m := range heading.FindAllSubmatch(fenced.ReplaceAll(text, nil), -1) {
 		list = append(list, anchorOf(string(m[1])))
 	}
@@ -89,7 +91,7 @@ func TestPagesNameTheirAudience(t *testing.T) {
 	t.Parallel()
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
-		must(t, err)
+		must.OK(t, err)
 		if strings.HasPrefix(filepath.ToSlash(page), "../docs/") && !regexp.MustCompile(`^# .+\n\nFor `).Match(text) {
 			t.Errorf("%s does not begin with whom it is for", page)
 		}
@@ -101,14 +103,14 @@ func TestCommitsNamedInContributing(t *testing.T) {
 	t.Parallel()
 	history := gitDir(t)
 	text, err := os.ReadFile("../CONTRIBUTING.md")
-	must(t, err)
+	must.OK(t, err)
 	out, err := exec.CommandContext(t.Context(), "git", "--git-dir", history, "rev-parse", "--is-shallow-repository").Output()
-	must(t, err)
+	must.OK(t, err)
 	if strings.TrimSpace(string(out)) == "true" {
 		testenv.Missing(t, "this clone has only a part of the history")
 	}
 	subjects, err := exec.CommandContext(t.Context(), "git", "--git-dir", history, "log", "--format=%s").Output()
-	must(t, err)
+	must.OK(t, err)
 	named := regexp.MustCompile(`(?m)^\*(.*)\*$`).FindAllSubmatch(text, -1)
 	if len(named) != 5 {
 		t.Errorf("CONTRIBUTING.md names %d commits, want 5", len(named))
@@ -129,7 +131,7 @@ func TestDocumentedTestsExist(t *testing.T) {
 	named := regexp.MustCompile("`((?:Test|Fuzz|Benchmark)[A-Z]\\w*)`")
 	for _, page := range pages(t) {
 		text, err := os.ReadFile(page)
-		must(t, err)
+		must.OK(t, err)
 		// the table of operations names methods of clients, such as TestWebhook
 		text = operationsOfPage.ReplaceAll(text, nil)
 		for _, m := range named.FindAllSubmatch(text, -1) {
@@ -166,7 +168,7 @@ func TestPagesAreShortAndHaveAnIndex(t *testing.T) {
 		}
 		short++
 		text, err := os.ReadFile(page)
-		must(t, err)
+		must.OK(t, err)
 		if lines := bytes.Count(text, []byte("\n")); lines > mostLines {
 			t.Errorf("%s is longer than a page may be: split it", name)
 		}
@@ -205,7 +207,7 @@ func TestPagesNamedInSourceExist(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	named, withSection := 0, 0
-	must(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+	must.OK(t, filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err

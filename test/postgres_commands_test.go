@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
@@ -28,7 +30,7 @@ type ran struct {
 func command(t *testing.T, args ...string) (r ran) {
 	t.Helper()
 	path, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Env = atHome(filepath.Join(scratch, "home"))
 	var out, log bytes.Buffer
@@ -37,7 +39,7 @@ func command(t *testing.T, args ...string) (r ran) {
 	if err = cmd.Run(); errors.As(err, &exited) {
 		r.status, err = exited.ExitCode(), nil
 	}
-	must(t, err)
+	must.OK(t, err)
 	r.stdout, r.stderr, r.all = out.String(), log.String(), out.String()+log.String()
 	return r
 }
@@ -72,11 +74,11 @@ func postgres(t *testing.T) (first, second string) {
 func execute(t *testing.T, database string, statements ...string) {
 	t.Helper()
 	db, err := sql.Open("pgx", database)
-	must(t, err)
+	must.OK(t, err)
 	defer db.Close()
 	for _, s := range statements {
 		_, err := db.Exec(s)
-		must(t, err)
+		must.OK(t, err)
 	}
 }
 
@@ -94,7 +96,7 @@ func TestMoveCommand(t *testing.T) {
 	}
 	before := c.call(t, 200, "GET", "/v1/chain", "", nil)
 	exits(t, 6, "stop the servers first", "move", file, there)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 
 	digest := exits(t, 0, "verified every chain on both sides", "move", file, there).stdout
 	exits(t, 5, "a database of attestd is there already", "move", file, there)
@@ -110,13 +112,13 @@ func TestMoveCommand(t *testing.T) {
 		t.Errorf("the chain is %s, was %s", after, before)
 	}
 	exits(t, 6, "stop the servers first", "move", there, back)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	var moved struct {
 		From, To, Digest         string
 		Companies, Records, Rows int64
 		Tables                   []struct{ Name, Digest string }
 	}
-	must(t, json.Unmarshal([]byte(exits(t, 0, "", "move", there, back, "--json").stdout), &moved))
+	must.OK(t, json.Unmarshal([]byte(exits(t, 0, "", "move", there, back, "--json").stdout), &moved))
 	if moved.Companies != 1 || moved.Records < 3 || len(moved.Digest) != 64 || moved.To != back || len(moved.Tables) < 20 || len(digest) != 65 {
 		t.Errorf("moved: %+v; before %q", moved, digest)
 	}
@@ -151,7 +153,7 @@ func TestMigrateCommand(t *testing.T) {
 	limited := withUser(t, db, "limited", "geheim")
 	s := serve(t, limited)
 	s.register(t, "acme").call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"a","payload":1}`, nil)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	if strings.Contains(s.log.String(), "geheim") {
 		t.Error("the log shows the password")
 	}
@@ -184,9 +186,9 @@ func TestMigrateCommand(t *testing.T) {
 func content(t *testing.T, database string) (all string) {
 	t.Helper()
 	db, err := sql.Open("pgx", database)
-	must(t, err)
+	must.OK(t, err)
 	defer db.Close()
-	must(t, db.QueryRow(`SELECT string_agg(relname || query_to_xml('SELECT * FROM ' || relname || ' AS t ORDER BY t', true, true, '')::text, E'\n' ORDER BY relname)
+	must.OK(t, db.QueryRow(`SELECT string_agg(relname || query_to_xml('SELECT * FROM ' || relname || ' AS t ORDER BY t', true, true, '')::text, E'\n' ORDER BY relname)
 		FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace`).Scan(&all))
 	return all
 }
@@ -194,7 +196,7 @@ func content(t *testing.T, database string) (all string) {
 func withUser(t *testing.T, database, user, password string) string {
 	t.Helper()
 	u, err := url.Parse(database)
-	must(t, err)
+	must.OK(t, err)
 	u.User = url.UserPassword(user, password)
 	return u.String()
 }
@@ -202,7 +204,7 @@ func withUser(t *testing.T, database, user, password string) string {
 func withDatabase(t *testing.T, database, name string) string {
 	t.Helper()
 	u, err := url.Parse(database)
-	must(t, err)
+	must.OK(t, err)
 	u.Path = name
 	return u.String()
 }
@@ -258,7 +260,7 @@ func TestCommandsOnPostgres(t *testing.T) {
 	close(stop)
 	writers.Wait()
 	exits(t, 0, "acme: valid", "verify", "--db", db)
-	must(t, errors.Join(one.interrupt(), two.interrupt()))
+	must.OK(t, errors.Join(one.interrupt(), two.interrupt()))
 
 	// A guard that is gone or disabled, and a record that was changed.
 	execute(t, db, "ALTER TABLE record DISABLE TRIGGER record_no_update")
@@ -310,12 +312,12 @@ func TestPointInTimeRecoveryIsDetected(t *testing.T) {
 		c.call(t, status, "POST", "/v1/attest", `{"agentId":"bot","actionType":"a","payload":1}`, nil)
 	}
 	attest(201)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	older := pgtest.DatabaseWith(t, "TEMPLATE "+databaseOf(t, db)) // as a recovery brings it back
 	s = serve(t, db, "--heads", heads)
 	c = c.at(s)
 	attest(201)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	exits(t, 0, "acme: valid, 2 records", "verify", "--db", db, "--heads", heads)
 	exits(t, 5, "is not behind its head file", "accept-rollback", "--reason", "none", "--db", db, "--heads", heads)
 	exits(t, 5, "is at size 1", "verify", "--db", older, "--heads", heads)
@@ -326,7 +328,7 @@ func TestPointInTimeRecoveryIsDetected(t *testing.T) {
 	attest(503)
 	var chain struct{ Length int }
 	c.call(t, 200, "GET", "/v1/chain", "", &chain)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	if !strings.Contains(s.log.String(), "behind the head file") {
 		t.Errorf("the log does not say so: %s", s.log.String())
 	}
@@ -338,7 +340,7 @@ func TestPointInTimeRecoveryIsDetected(t *testing.T) {
 	if log := c.call(t, 200, "GET", "/v1/chain?log=control", "", nil); !bytes.Contains(log, []byte("recovered to yesterday")) {
 		t.Errorf("the control log does not tell of it: %s", log)
 	}
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	exits(t, 1, "no such file", "verify", "--db", db, "--heads", filepath.Join(folder, "nothing"))
 	if _, err := os.Stat(filepath.Join(folder, "nothing")); err == nil {
 		t.Error("verify has made a head file")
@@ -348,6 +350,6 @@ func TestPointInTimeRecoveryIsDetected(t *testing.T) {
 func databaseOf(t *testing.T, database string) string {
 	t.Helper()
 	u, err := url.Parse(database)
-	must(t, err)
+	must.OK(t, err)
 	return strings.TrimPrefix(u.Path, "/")
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"unicode"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -41,9 +43,9 @@ func TestCheckersPrintByOneRule(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	text, err := os.ReadFile("../internal/printable/cases.json")
-	must(t, err)
+	must.OK(t, err)
 	var cases []struct{ Text, Printed string }
-	must(t, json.Unmarshal(text, &cases))
+	must.OK(t, json.Unmarshal(text, &cases))
 	dir := t.TempDir()
 	for _, name := range []string{"../sdk/python/attestd/check.py", "../web/check.mjs", "testdata/printed.py", "testdata/printed.mjs", "../internal/printable/cases.json"} {
 		copyTo(t, dir, name)
@@ -52,9 +54,9 @@ func TestCheckersPrintByOneRule(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), checker[0], checker[1])
 		cmd.Dir, cmd.Stderr = dir, os.Stderr
 		out, err := cmd.Output()
-		must(t, err)
+		must.OK(t, err)
 		var printed []string
-		must(t, json.Unmarshal(out, &printed))
+		must.OK(t, json.Unmarshal(out, &printed))
 		if len(printed) != len(cases) {
 			t.Fatalf("%s: %d of %d cases", checker[1], len(printed), len(cases))
 		}
@@ -69,8 +71,8 @@ func TestCheckersPrintByOneRule(t *testing.T) {
 func copyTo(t *testing.T, dir, name string) {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))
+	must.OK(t, err)
+	must.OK(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))
 }
 
 // Whatever the names of records, files, servers and tools contain, no command and no checker prints
@@ -79,16 +81,16 @@ func TestHostileTextIsPrintedEscaped(t *testing.T) {
 	testenv.Needs(t, testenv.NotQuick)
 	t.Parallel()
 	program, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	dir := t.TempDir()
 	s := serve(t, filepath.Join(dir, "a.db"))
 	c := s.register(t, "acme")
 	quoted, err := json.Marshal(hostile)
-	must(t, err)
+	must.OK(t, err)
 	item := `{"agentId":` + string(quoted) + `,"actionType":` + string(quoted) + `,"payload":{` + string(quoted) + `:` + string(quoted) + `}}`
 	c.call(t, 201, "POST", "/v1/attest", item, nil)
 	c.call(t, 201, "POST", "/v1/keys", `{"label":`+string(quoted)+`}`, nil)
-	put := func(name, text string) { must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)) }
+	put := func(name, text string) { must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)) }
 	for name, path := range map[string]string{"report.jsonl": "/v1/report", "evidence.json": "/v1/evidence/0", "proof.json": "/v1/proof/0", "key.json": "/v1/ca/public-key?companyId=acme"} {
 		put(name, string(c.call(t, 200, "GET", path, "", nil)))
 	}
@@ -96,7 +98,7 @@ func TestHostileTextIsPrintedEscaped(t *testing.T) {
 	put("twice.json", twice)
 	put("member.json", `{"format":"attestd-evidence/v1",`+string(quoted)+`:1}`)
 	whole, err := os.ReadFile(filepath.Join(dir, "evidence.json"))
-	must(t, err)
+	must.OK(t, err)
 	put("type.json", strings.Replace(string(whole), `"attestd-evidence/`, `"`+strings.Trim(string(quoted), `"`), 1))
 	put("line.policy", "log "+hostile+"\n")
 	put("raw.policy", "quorum none\n"+strings.ReplaceAll(hostile, "\n", " "))
@@ -189,8 +191,8 @@ func TestHostileTextIsPrintedEscaped(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), program, "tail", "--from", "0")
 		cmd.Env = []string{"ATTESTD_URL=" + s.URL, "ATTESTD_KEY=" + c.key, "HOME=" + dir}
 		out, err := cmd.StdoutPipe()
-		must(t, err)
-		must(t, cmd.Start())
+		must.OK(t, err)
+		must.OK(t, cmd.Start())
 		var line [4096]byte
 		n, _ := out.Read(line[:])
 		_ = cmd.Process.Kill()

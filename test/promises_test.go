@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -18,7 +20,7 @@ func declaredTests(t *testing.T) map[string][]string {
 	t.Helper()
 	tests := map[string][]string{}
 	declared := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Benchmark)\w+)\(`)
-	must(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+	must.OK(t, filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -40,7 +42,7 @@ func declaredTests(t *testing.T) map[string][]string {
 func promisePages(t *testing.T) []string {
 	t.Helper()
 	pages, err := filepath.Glob("../docs/security/promises-*.md")
-	must(t, err)
+	must.OK(t, err)
 	return pages
 }
 
@@ -49,7 +51,7 @@ func promises(t *testing.T) (text []byte) {
 	t.Helper()
 	for _, page := range promisePages(t) {
 		one, err := os.ReadFile(page)
-		must(t, err)
+		must.OK(t, err)
 		text = append(text, one...)
 	}
 	return text
@@ -65,7 +67,7 @@ func TestPromisesNameWhatShowsThem(t *testing.T) {
 	scripts := map[string]bool{}
 	for _, pattern := range []string{"testdata/script/*.txtar", "../web/console_test/*.test.js"} {
 		found, err := filepath.Glob(pattern)
-		must(t, err)
+		must.OK(t, err)
 		for _, path := range found {
 			scripts[filepath.Base(path)] = true
 		}
@@ -117,12 +119,12 @@ func TestPromisesNameWhatShowsThem(t *testing.T) {
 func TestOverviewLeadsToEveryPromise(t *testing.T) {
 	t.Parallel()
 	overview, err := os.ReadFile("../docs/security.md")
-	must(t, err)
+	must.OK(t, err)
 	table := regexp.MustCompile(`(?m)^## (.*)\n\n\| # \| promise \| test \|$`)
 	found := 0
 	for _, page := range promisePages(t) {
 		text, err := os.ReadFile(page)
-		must(t, err)
+		must.OK(t, err)
 		for _, m := range table.FindAllSubmatch(text, -1) {
 			found++
 			link := "(security/" + filepath.Base(page) + "#" + anchorOf(string(m[1])) + ")"

@@ -21,6 +21,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/jcs"
 	"attestd/crypto/keys"
 	"attestd/internal/testenv"
@@ -46,12 +48,12 @@ func TestProofsAreCheckedAlike(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	if *updateProofCases {
-		must(t, os.WriteFile(proofCasesFile, madeProofCases(t), 0o644))
+		must.OK(t, os.WriteFile(proofCasesFile, madeProofCases(t), 0o644))
 	}
 	given, err := os.ReadFile(proofCasesFile)
-	must(t, err)
+	must.OK(t, err)
 	var cases []proofCase
-	must(t, json.Unmarshal(given, &cases))
+	must.OK(t, json.Unmarshal(given, &cases))
 	count := map[int]int{}
 	for _, c := range cases {
 		count[c.Status]++
@@ -65,8 +67,8 @@ func TestProofsAreCheckedAlike(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"../sdk/python/attestd/check.py", "../web/check.mjs", "testdata/proof_cases.py", "testdata/proof_cases.mjs", proofCasesFile} {
 		text, err := os.ReadFile(name)
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))
+		must.OK(t, err)
+		must.OK(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))
 	}
 	for name, command := range map[string][]string{
 		"Python":                    {pythonWithCryptography(t), "proof_cases.py"},
@@ -78,12 +80,12 @@ func TestProofsAreCheckedAlike(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 			cmd.Dir, cmd.Stderr = dir, os.Stderr
 			out, err := cmd.Output()
-			must(t, err)
+			must.OK(t, err)
 			var came []struct {
 				Status int
 				Said   string
 			}
-			must(t, json.Unmarshal(out, &came))
+			must.OK(t, json.Unmarshal(out, &came))
 			if len(came) != len(cases) {
 				t.Fatalf("%d verdicts on %d cases", len(came), len(cases))
 			}
@@ -192,7 +194,7 @@ func madeProofCases(t *testing.T) []byte {
 		text, isText := keys.(string)
 		if !isText {
 			b, err := json.Marshal(keys)
-			must(t, err)
+			must.OK(t, err)
 			text = string(b)
 		}
 		cases = append(cases, proofCase{name, proof, text, status})
@@ -285,7 +287,7 @@ func madeProofCases(t *testing.T) []byte {
 		"a first key with another fingerprint": func(_, one, _ map[string]any) { one["fingerprint"] = second.fingerprint() },
 	} {
 		var all map[string]any
-		must(t, json.Unmarshal([]byte(text(t, many)), &all))
+		must.OK(t, json.Unmarshal([]byte(text(t, many)), &all))
 		list := all["keys"].([]any)
 		change(all, list[0].(map[string]any), list[1].(map[string]any))
 		add(4, "all keys, with "+name, proof, all)
@@ -297,7 +299,7 @@ func madeProofCases(t *testing.T) []byte {
 			out = append(out, ",\n"...)
 		}
 		b, err := json.Marshal(c)
-		must(t, err)
+		must.OK(t, err)
 		out = append(append(out, ' '), b...)
 	}
 	return append(out, "\n]\n"...)
@@ -306,9 +308,9 @@ func madeProofCases(t *testing.T) []byte {
 // ellipticKey is a published key that is genuine except for its kind.
 func ellipticKey(t *testing.T, one map[string]any) map[string]any {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(t, err)
+	must.OK(t, err)
 	der, err := x509.MarshalPKIXPublicKey(private.Public())
-	must(t, err)
+	must.OK(t, err)
 	sum := sha256.Sum256(der)
 	return object(one, map[string]any{"pem": string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})),
 		"kid": fmt.Sprintf("%x", sum[:8]), "fingerprint": "SHA256:" + base64.RawURLEncoding.EncodeToString(sum[:])})

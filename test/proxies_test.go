@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/gorilla/websocket"
 
 	"attestd/internal/testenv"
@@ -63,15 +65,15 @@ func behind(t *testing.T, language string, places func(folder, proxy, server, co
 		"--rate-limits", "sensitive=10,attest=5000,standard=100,log=6000,company=10")
 	folder := t.TempDir()
 	cert, key := p.ca.Server(t)
-	must(t, os.WriteFile(filepath.Join(folder, "tls.crt"), cert, 0o600))
-	must(t, os.WriteFile(filepath.Join(folder, "tls.key"), key, 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(folder, "tls.crt"), cert, 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(folder, "tls.key"), key, 0o600))
 	file := filepath.Join(folder, "configuration")
-	must(t, os.WriteFile(file, []byte(places(folder, p.proxy, strings.TrimPrefix(p.URL, "http://"), blocks[0])), 0o600))
+	must.OK(t, os.WriteFile(file, []byte(places(folder, p.proxy, strings.TrimPrefix(p.URL, "http://"), blocks[0])), 0o600))
 	cmd := command(folder, file)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME="+folder, "XDG_CONFIG_HOME="+folder)
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
-	must(t, cmd.Start())
+	must.OK(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
@@ -158,7 +160,7 @@ func checkProxied(t *testing.T, p *proxied) {
 func (c *client) ask(t *testing.T, method, path string, header http.Header) *http.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, c.url+path, nil)
-	must(t, err)
+	must.OK(t, err)
 	if header != nil {
 		request.Header = header
 	}
@@ -166,9 +168,9 @@ func (c *client) ask(t *testing.T, method, path string, header http.Header) *htt
 		request.Header.Set("Authorization", "Bearer "+c.key)
 	}
 	answer, err := c.http.Do(request)
-	must(t, err)
+	must.OK(t, err)
 	_, err = io.Copy(io.Discard, answer.Body)
-	must(t, err)
+	must.OK(t, err)
 	answer.Body.Close()
 	return answer
 }
@@ -180,27 +182,27 @@ func checkProxiedStream(t *testing.T, c *client) {
 	dialer := websocket.Dialer{NetDialContext: transport.DialContext, HandshakeTimeout: patience,
 		TLSClientConfig: &tls.Config{RootCAs: transport.TLSClientConfig.RootCAs}}
 	conn, _, err := dialer.DialContext(t.Context(), strings.Replace(public, "https", "wss", 1)+"/v1/ws", http.Header{"Origin": {public}})
-	must(t, err)
+	must.OK(t, err)
 	defer conn.Close()
-	must(t, conn.SetReadDeadline(time.Now().Add(patience)))
+	must.OK(t, conn.SetReadDeadline(time.Now().Add(patience)))
 	for n := range 3 {
 		c.call(t, 201, "POST", "/v1/attest", fmt.Sprintf(`{"agentId":"bot","actionType":"seen","payload":{"n":%d}}`, n), nil)
 		for {
 			_, text, err := conn.ReadMessage()
-			must(t, err)
+			must.OK(t, err)
 			if strings.Contains(string(text), fmt.Sprintf(`{"n":%d}`, n)) {
 				break
 			}
 		}
 	}
 	request, err := http.NewRequestWithContext(t.Context(), "GET", c.url+"/v1/records?action=seen", nil)
-	must(t, err)
+	must.OK(t, err)
 	request.Header = http.Header{"Authorization": {"Bearer " + c.key}, "Accept": {"text/event-stream"}}
 	answer, err := c.http.Do(request)
-	must(t, err)
+	must.OK(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	must(t, err)
+	must.OK(t, err)
 	if answer.StatusCode != 200 || strings.Count(string(text), "event: record") != 3 {
 		t.Errorf("%s: %s", answer.Status, text)
 	}
@@ -212,7 +214,7 @@ func checkProxiedLimits(t *testing.T, p *proxied) {
 	const path = "/v1/ca/public-key?companyId=acme"
 	left := func(c *client, header http.Header) int {
 		n, err := strconv.Atoi(c.ask(t, "GET", path, header).Header.Get("X-RateLimit-Remaining"))
-		must(t, err)
+		must.OK(t, err)
 		return n
 	}
 	c, other := p.from(t, "127.0.0.3", public), p.from(t, "127.0.0.4", public)

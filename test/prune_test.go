@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -29,13 +31,13 @@ import (
 func older(t *testing.T) (db string, s *service, c *client) {
 	t.Helper()
 	text, err := os.ReadFile("../store/testdata/schema-10.db")
-	must(t, err)
+	must.OK(t, err)
 	about, err := os.ReadFile("../store/testdata/schema-10.json")
-	must(t, err)
+	must.OK(t, err)
 	var companies map[string]struct{ Keys []string }
-	must(t, json.Unmarshal(about, &companies))
+	must.OK(t, json.Unmarshal(about, &companies))
 	db = filepath.Join(t.TempDir(), "attestd.db")
-	must(t, os.WriteFile(db, text, 0o600))
+	must.OK(t, os.WriteFile(db, text, 0o600))
 	// the years since the last record are no leap of the clock
 	s = serve(t, db, "--rate-limits", "off", "--accept-clock")
 	return db, s, s.client(t, companies["acme"].Keys[0])
@@ -104,7 +106,7 @@ func TestPrune(t *testing.T) {
 		t.Errorf("%v: the second archive has no or other records", err)
 	}
 	exits(t, 0, "", "verify", "--db", db)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	exits(t, 0, "300", "verify", "--company", "acme", "--db", db)
 
 	// It stays so in a backup, and a payload that was not pruned is missed.
@@ -148,9 +150,9 @@ func TestForceKeepsTheOnlyCopy(t *testing.T) {
 	s.client(t, "").call(t, 201, "POST", "/v1/companies", `{"companyId":"globex"}`, nil)
 	archive(5, "no archive of globex that holds", "globex", file)
 	good, err := os.ReadFile(file)
-	must(t, err)
+	must.OK(t, err)
 	damaged := filepath.Join(dir, "damaged.ndjson")
-	must(t, os.WriteFile(damaged, good[:len(good)/2], 0o600))
+	must.OK(t, os.WriteFile(damaged, good[:len(good)/2], 0o600))
 	archive(5, "that holds, so nobody knows", "acme", damaged)
 
 	next := filepath.Join(dir, "next.ndjson")
@@ -160,7 +162,7 @@ func TestForceKeepsTheOnlyCopy(t *testing.T) {
 	exits(t, 0, "", "backup", "--db", db, older)
 	c.call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"lost","payload":1}`, nil)
 	archive(0, "archived 2 records of actions", "acme", next)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	db = older
 	archive(5, "which the database lacks", "acme", next)
 }
@@ -175,17 +177,17 @@ func TestServerReadsTheArchiveBeforeItPrunes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "acme.ndjson")
 	exits(t, 0, "SHA-256", "archive", "--company", "acme", "--before", "1d", "--out", file, "--db", db)
 	good, err := os.ReadFile(file)
-	must(t, err)
+	must.OK(t, err)
 	socket := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", db+".sock")
 	}}}
 	post := func(path, body string) (int, string) {
 		t.Helper()
 		answer, err := socket.Post("http://local"+path, "", strings.NewReader(body))
-		must(t, err)
+		must.OK(t, err)
 		defer answer.Body.Close()
 		text, err := io.ReadAll(answer.Body)
-		must(t, err)
+		must.OK(t, err)
 		return answer.StatusCode, string(text)
 	}
 	lines := strings.SplitAfter(string(good), "\n")
@@ -225,7 +227,7 @@ func TestServerReadsTheArchiveBeforeItPrunes(t *testing.T) {
 		t.Error("the control record does not name the archive")
 	}
 	exits(t, 0, sum, "archive", "--company", "acme", "--prune", "--db", db)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 }
 
 // Without a company's archive nothing goes, and what is misspelt or incomplete is refused.
@@ -244,7 +246,7 @@ func TestPruneRefuses(t *testing.T) {
 	if verdict.Pruned != 0 {
 		t.Errorf("%+v", verdict)
 	}
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 }
 
 // A prune that is killed at any moment is finished by the next, and the log verifies between them.
@@ -257,10 +259,10 @@ func TestKilledPrune(t *testing.T) {
 	for range testenv.Rounds(2, 20) {
 		db, s, c := older(t)
 		path, err := binary(t)
-		must(t, err)
+		must.OK(t, err)
 		out := filepath.Join(t.TempDir(), "acme.ndjson")
 		cmd := exec.Command(path, "archive", "--company", "acme", "--before", "1d", "--out", out, "--prune", "--db", db)
-		must(t, cmd.Start())
+		must.OK(t, cmd.Start())
 		ending := s.cmd.Process
 		if chance.IntN(2) == 0 {
 			ending = cmd.Process
@@ -286,6 +288,6 @@ func TestKilledPrune(t *testing.T) {
 			t.Errorf("%+v", verdict)
 		}
 		exits(t, 0, "holds", "check", out, "--key", publishedKey(t, c))
-		must(t, s.interrupt())
+		must.OK(t, s.interrupt())
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"attestd/internal/must"
+
 	"golang.org/x/sys/unix"
 
 	"attestd/store/storetest"
@@ -24,16 +26,16 @@ func TestReadErrorIsNotCorruption(t *testing.T) {
 	const program, file, from = "ATTESTD_TEST_PROGRAM", "ATTESTD_TEST_FILE", "ATTESTD_TEST_UNREADABLE_FROM"
 	if path := os.Getenv(program); path != "" {
 		offset, err := strconv.Atoi(os.Getenv(from))
-		must(t, err)
+		must.OK(t, err)
 		failReads(t, uint32(offset))
-		must(t, unix.Exec(path, []string{"attestd", "verify", "--db", os.Getenv(file)}, nil))
+		must.OK(t, unix.Exec(path, []string{"attestd", "verify", "--db", os.Getenv(file)}, nil))
 	}
 	built, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	content, err := os.ReadFile("../store/testdata/schema-1.db")
-	must(t, err)
+	must.OK(t, err)
 	db := filepath.Join(t.TempDir(), "attestd.db")
-	must(t, os.WriteFile(db, content, 0o600))
+	must.OK(t, os.WriteFile(db, content, 0o600))
 	for _, offset := range []string{"4096", "65536", "131072"} {
 		child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 		child.Env = append(os.Environ(), program+"="+built, file+"="+db, from+"="+offset,
@@ -60,7 +62,7 @@ func failReads(t *testing.T, offset uint32) {
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EIO)},
 		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}
-	must(t, unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+	must.OK(t, unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
 		uintptr(unsafe.Pointer(&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})))
 	if errno != 0 {

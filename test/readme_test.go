@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -46,7 +48,7 @@ func TestLicenceIsSaidAlike(t *testing.T) {
 	const licence = "The owner has not chosen a licence yet; until then all rights are reserved.\n"
 	for _, name := range []string{"README.md", "packaging/deb/copyright", "sdk/python/README.md", "sdk/typescript/README.md"} {
 		text, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(name)))
-		must(t, err)
+		must.OK(t, err)
 		if strings.Count(string(text), licence) != 1 {
 			t.Errorf("%s does not say once: %s", name, licence)
 		}
@@ -57,11 +59,11 @@ func TestLicenceIsSaidAlike(t *testing.T) {
 // in a clone in which the session was typed.
 func (w *walkthrough) checkIgnored(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(w.dir, "attestd.db*"))
-	must(t, err)
+	must.OK(t, err)
 	rules, err := os.ReadFile("../.gitignore")
-	must(t, err)
+	must.OK(t, err)
 	clone := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(clone, ".gitignore"), rules, 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(clone, ".gitignore"), rules, 0o600))
 	git := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), testenv.Path(t, "git"), append([]string{"-C", clone}, args...)...)
 		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull)
@@ -143,16 +145,16 @@ func walk(t *testing.T, history string) *walkthrough {
 func (w *walkthrough) prepare(t *testing.T, history string) {
 	t.Helper()
 	program, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	python, err := exec.LookPath(w.python)
-	must(t, err)
+	must.OK(t, err)
 	bin := t.TempDir()
 	for name, script := range map[string]string{
 		"go":      `case "$1 $2 $3" in "run . "*) shift 2; exec '` + program + `' "$@" ;; "build -o attestd") exec cp '` + program + `' attestd ;; esac; exit 99`,
 		"claude":  `[ "$1" = --version ] && { echo "2.1.330 (Claude Code)"; exit; }; exec attestd init claude-code --check`,
 		"python3": `exec '` + python + `' "$@"`,
 	} {
-		must(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
+		must.OK(t, os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script+"\n"), 0o755))
 	}
 	testenv.Path(t, "curl")
 	path := strings.Join([]string{bin, filepath.Join(w.home, ".local", "bin"), os.Getenv("PATH")}, string(filepath.ListSeparator))
@@ -235,7 +237,7 @@ func (w *walkthrough) finish(t *testing.T) {
 		t.Fatalf("the README's chapter on the end has %d blocks: a lost key, uninstall, start over", len(w.end))
 	}
 	key := w.read(t, "acme.key")
-	must(t, os.Remove(filepath.Join(w.dir, "acme.key")))
+	must.OK(t, os.Remove(filepath.Join(w.dir, "acme.key")))
 	w.typed(t, w.end[0])
 	if w.read(t, "acme.key") != key {
 		t.Error("the lost key did not come back")
@@ -250,7 +252,7 @@ func (w *walkthrough) finish(t *testing.T) {
 			t.Errorf("%s is left: %v", program, err)
 		}
 	}
-	must(t, w.server.interrupt())
+	must.OK(t, w.server.interrupt())
 	w.typed(t, w.end[2])
 	if left, err := filepath.Glob(filepath.Join(w.dir, "attestd.db*")); err != nil || len(left) > 0 {
 		t.Errorf("of the database these are left: %v %v", left, err)
@@ -269,7 +271,7 @@ type readmeBlock struct{ chapter, typed, shown string }
 func readmeSession(t *testing.T) (start string, list []readmeBlock) {
 	t.Helper()
 	text, err := os.ReadFile("../README.md")
-	must(t, err)
+	must.OK(t, err)
 	chapter := ""
 	for _, m := range regexp.MustCompile("(?ms)^## ([^\n]*)$|^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
 		switch {
@@ -326,7 +328,7 @@ func (w *walkthrough) checkRecords(t *testing.T, commits []commit) {
 			t.Errorf("there is a record of %s", r.Payload.CompanyID)
 		case r.Payload.ActionType == "git.commit" && len(commits) > 0:
 			var of commit
-			must(t, json.Unmarshal(r.Payload.Payload, &of))
+			must.OK(t, json.Unmarshal(r.Payload.Payload, &of))
 			if of != commits[0] {
 				t.Errorf("a record is of %+v, git says %+v", of, commits[0])
 			}
@@ -363,7 +365,7 @@ func (w *walkthrough) takeHome(t *testing.T) {
 // on what was changed.
 func (w *walkthrough) checkOffline(t *testing.T, interpreter, name, caller string) {
 	var key struct{ Fingerprint string }
-	must(t, json.Unmarshal([]byte(w.read(t, "key.json")), &key))
+	must.OK(t, json.Unmarshal([]byte(w.read(t, "key.json")), &key))
 	out := w.run(t, interpreter, name, "evidence.json", "--key", key.Fingerprint)
 	if !strings.HasPrefix(out, "holds\nwho: agent ") || !strings.Contains(out, "record 0 of actions") || !strings.Contains(out, "not proven: ") {
 		t.Errorf("of the evidence it says %q", out)
@@ -374,11 +376,11 @@ func (w *walkthrough) checkOffline(t *testing.T, interpreter, name, caller strin
 	}
 
 	script, err := os.ReadFile(filepath.Join("testdata", caller))
-	must(t, err)
+	must.OK(t, err)
 	w.write(t, caller, script)
 	out = w.run(t, interpreter, caller)
 	var checked struct{ Genuine, Refused int }
-	must(t, json.Unmarshal([]byte(out), &checked))
+	must.OK(t, json.Unmarshal([]byte(out), &checked))
 	records := len(w.chain(t))
 	if checked.Genuine != records+4 || checked.Refused < 15 {
 		t.Errorf("%d genuine things were accepted and %d changed ones refused, of %d records", checked.Genuine, checked.Refused, records)
@@ -393,20 +395,20 @@ func (w *walkthrough) run(t *testing.T, program string, args ...string) string {
 	if exited := (*exec.ExitError)(nil); errors.As(err, &exited) {
 		t.Fatalf("%s %v: %v\n%s", program, args, err, exited.Stderr)
 	}
-	must(t, err)
+	must.OK(t, err)
 	return string(out)
 }
 
 func (w *walkthrough) read(t *testing.T, name string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(w.dir, name))
-	must(t, err)
+	must.OK(t, err)
 	return string(b)
 }
 
 func (w *walkthrough) write(t *testing.T, name string, content []byte) {
 	t.Helper()
-	must(t, os.WriteFile(filepath.Join(w.dir, name), content, 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(w.dir, name), content, 0o600))
 }
 
 // commit is a commit according to the session.
@@ -434,7 +436,7 @@ func gitDir(t *testing.T) string {
 func gitLog(t *testing.T, history string) (commits []commit) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "git", "--git-dir", history, "log", "-10", "--format=%H%x00%aI%x00%f", "HEAD").Output()
-	must(t, err)
+	must.OK(t, err)
 	for _, text := range strings.Split(strings.TrimSpace(string(out)), "\n") {
 		parts := strings.Split(text, "\x00")
 		commits = append([]commit{{Commit: parts[0], Authored: parts[1], Subject: parts[2]}}, commits...)
@@ -446,7 +448,7 @@ func gitLog(t *testing.T, history string) (commits []commit) {
 func blocksOf(t *testing.T, page, language string) (blocks []string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	must(t, err)
+	must.OK(t, err)
 	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
 		blocks = append(blocks, m[1])
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/store/storetest"
 )
 
@@ -37,7 +39,7 @@ func TestNotReadyOnAFullDisk(t *testing.T) {
 		for deadline := time.Now().Add(30 * time.Second); ; {
 			<-pace.C
 			code, answer, err := c.send("GET", "/readyz", "")
-			must(t, err)
+			must.OK(t, err)
 			if code == 200 {
 				break
 			}
@@ -48,7 +50,7 @@ func TestNotReadyOnAFullDisk(t *testing.T) {
 		known = appendUntil(t, c, known, 201, 5)
 	}
 	hasAll(t, c, known)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	log := s.log.String()
 	if strings.Count(log, "the database cannot be written; not ready until it can") != 2 || strings.Count(log, "the database can be written again") != 2 {
 		t.Errorf("the log says: %s", tail(log, 4000))

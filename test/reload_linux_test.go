@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/store/storetest"
 )
 
@@ -18,7 +20,7 @@ func TestClosedTerminalStopsServer(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	program, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	// a server is started with SIGHUP ignored where these tests are, as by nohup
 	heard := make(chan os.Signal, 1)
 	signal.Notify(heard, syscall.SIGHUP)
@@ -29,15 +31,15 @@ func TestClosedTerminalStopsServer(t *testing.T) {
 	// descriptor 0 is the terminal
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	s, err := launch(cmd)
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill() // mostly it has ended
 		_ = s.wait()
 	})
-	must(t, slave.Close())
+	must.OK(t, slave.Close())
 	lineHas(t, s.hangup(t), "level=INFO", `changed=""`)
-	must(t, master.Close()) // sends SIGHUP
-	must(t, s.wait())
+	must.OK(t, master.Close()) // sends SIGHUP
+	must.OK(t, s.wait())
 	if !strings.Contains(s.log.String(), `msg=stopped reason="the terminal was closed"`) {
 		t.Error(s.log.String())
 	}

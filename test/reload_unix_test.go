@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/store/storetest"
 )
 
@@ -20,7 +22,7 @@ import (
 func (s *service) hangup(t *testing.T) string {
 	t.Helper()
 	before := strings.Count(s.log.String(), `msg="SIGHUP:`)
-	must(t, s.cmd.Process.Signal(syscall.SIGHUP))
+	must.OK(t, s.cmd.Process.Signal(syscall.SIGHUP))
 	return s.hangupLine(t, before)
 }
 
@@ -56,11 +58,11 @@ func lineHas(t *testing.T, line string, texts ...string) {
 func limitOf(t *testing.T, c *client) string {
 	t.Helper()
 	request, err := http.NewRequest("GET", c.url+"/v1/company", nil)
-	must(t, err)
+	must.OK(t, err)
 	request.Header.Set("Authorization", "Bearer "+c.key)
 	answer, err := c.http.Do(request)
-	must(t, err)
-	must(t, answer.Body.Close())
+	must.OK(t, err)
+	must.OK(t, answer.Body.Close())
 	return answer.Header.Get("X-RateLimit-Limit")
 }
 
@@ -71,8 +73,8 @@ func TestHangupReloadsSettings(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	path, token := filepath.Join(folder, "attestd.toml"), filepath.Join(folder, "token")
-	write := func(text string) { must(t, os.WriteFile(path, []byte(text), 0o600)) }
-	must(t, os.WriteFile(token, []byte("a-token-of-26-characters-x"), 0o600))
+	write := func(text string) { must.OK(t, os.WriteFile(path, []byte(text), 0o600)) }
+	must.OK(t, os.WriteFile(token, []byte("a-token-of-26-characters-x"), 0o600))
 	write("rate-limits = \"standard=501\"\nmax-keys = 7\n")
 	s := serve(t, filepath.Join(folder, "acme.db"), "--max-clients", "9")
 	acme := s.register(t, "acme")
@@ -95,7 +97,7 @@ func TestHangupReloadsSettings(t *testing.T) {
 	if status, _, _ := acme.send("POST", "/v1/companies", `{"companyId":"stranger"}`); status != 401 {
 		t.Errorf("registration: %d", status)
 	}
-	must(t, os.WriteFile(token, []byte("b-token-of-26-characters-x"), 0o600))
+	must.OK(t, os.WriteFile(token, []byte("b-token-of-26-characters-x"), 0o600))
 	lineHas(t, s.hangup(t), `changed="registration-token-file=`+token+`"`)
 	operator := *acme
 	operator.key = "b-token-of-26-characters-x"
@@ -117,18 +119,18 @@ func TestHangupReloadsSettings(t *testing.T) {
 		lineHas(t, s.hangup(t), "level=ERROR", "nothing was changed", want)
 		expect("502")
 	}
-	must(t, os.Remove(path))
+	must.OK(t, os.Remove(path))
 	lineHas(t, s.hangup(t), "level=ERROR", "is gone")
 	expect("502")
 	write("rate-limits = \"standard=503\"\n")
-	must(t, os.Chmod(path, 0o666))
+	must.OK(t, os.Chmod(path, 0o666))
 	lineHas(t, s.hangup(t), "level=ERROR", "others can write")
 	expect("502")
 
 	// a file that takes the place of the former, with settings that need a restart
 	next := filepath.Join(folder, "next.toml")
-	must(t, os.WriteFile(next, []byte("rate-limits = \"standard=504\"\nstream = \"off\"\nmax-body = \"2MiB\"\nlog-level = \"warn\"\n"), 0o600))
-	must(t, os.Rename(next, path))
+	must.OK(t, os.WriteFile(next, []byte("rate-limits = \"standard=504\"\nstream = \"off\"\nmax-body = \"2MiB\"\nlog-level = \"warn\"\n"), 0o600))
+	must.OK(t, os.Rename(next, path))
 	line = s.hangup(t)
 	lineHas(t, line, "level=WARN", "others need a restart", `restart="max-body stream"`, "log-level=warn", "rate-limits=standard=504", "registration=open")
 	expect("504")
@@ -137,7 +139,7 @@ func TestHangupReloadsSettings(t *testing.T) {
 	}
 	// it goes on to say so, until the restart
 	lineHas(t, s.hangup(t), `changed=""`, `restart="max-body stream"`)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 }
 
 // Ten signals at once under load break nothing off, and the last file holds.
@@ -148,8 +150,8 @@ func TestHangupsUnderLoad(t *testing.T) {
 	path := filepath.Join(folder, "attestd.toml")
 	replace := func(limit int, lines string) {
 		text := fmt.Appendf(nil, "rate-limits = \"attest=1000000,standard=%d\"\nlog-level = \"warn\"\naccess-log = \"%s\"\n", limit, lines)
-		must(t, os.WriteFile(path+".new", text, 0o600))
-		must(t, os.Rename(path+".new", path))
+		must.OK(t, os.WriteFile(path+".new", text, 0o600))
+		must.OK(t, os.Rename(path+".new", path))
 	}
 	replace(1000, "all")
 	s := serve(t, filepath.Join(folder, "acme.db"), "--config", path, "--log-level", "info")
@@ -174,7 +176,7 @@ func TestHangupsUnderLoad(t *testing.T) {
 	for round := range 3 {
 		replace(2000+round, "errors")
 		for range 10 {
-			must(t, s.cmd.Process.Signal(syscall.SIGHUP))
+			must.OK(t, s.cmd.Process.Signal(syscall.SIGHUP))
 		}
 		s.hangup(t)
 	}
@@ -187,7 +189,7 @@ func TestHangupsUnderLoad(t *testing.T) {
 	if got := limitOf(t, acme); got != want {
 		t.Errorf("the limit is %s", got)
 	}
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 }
 
 // A server without a file and without a terminal goes on after SIGHUP.
@@ -199,7 +201,7 @@ func TestHangupEndsNoServer(t *testing.T) {
 	if limit := limitOf(t, s.register(t, "acme")); limit != "1000" {
 		t.Errorf("the limit is %s", limit)
 	}
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 }
 
 // A file that SIGHUP has found does not vanish undetected either: its settings stay in force, where
@@ -211,16 +213,16 @@ func TestFileThatCameLaterCannotVanish(t *testing.T) {
 	path := filepath.Join(folder, "attestd.toml")
 	s := serve(t, filepath.Join(folder, "acme.db"))
 	acme := s.register(t, "acme")
-	must(t, os.WriteFile(path, []byte("registration = \"closed\"\n"), 0o600))
+	must.OK(t, os.WriteFile(path, []byte("registration = \"closed\"\n"), 0o600))
 	lineHas(t, s.hangup(t), "level=INFO", `changed="registration=closed"`, "file="+path)
-	must(t, os.Remove(path))
+	must.OK(t, os.Remove(path))
 	lineHas(t, s.hangup(t), "level=ERROR", path+" is gone", "nothing was changed")
 	if status, _, _ := acme.send("POST", "/v1/companies", `{"companyId":"stranger"}`); status != 403 {
 		t.Errorf("registration: %d", status)
 	}
-	must(t, os.WriteFile(path, nil, 0o600))
+	must.OK(t, os.WriteFile(path, nil, 0o600))
 	lineHas(t, s.hangup(t), "level=INFO", `changed="registration=open"`)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 }
 
 // At a reload the files that give rights are checked as at the start: a token in a folder that
@@ -229,23 +231,23 @@ func TestReloadRefusesFilesOfOthers(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "settings")
-	must(t, os.Mkdir(folder, 0o755))
+	must.OK(t, os.Mkdir(folder, 0o755))
 	config, token := filepath.Join(t.TempDir(), "attestd.toml"), filepath.Join(folder, "token")
-	write := func(path, text string) { must(t, os.WriteFile(path, []byte(text), 0o600)) }
+	write := func(path, text string) { must.OK(t, os.WriteFile(path, []byte(text), 0o600)) }
 	write(config, "rate-limits = 'sensitive=10,attest=100,standard=111'\n")
 	write(token, "the-first-token-of-the-operator")
 	s := serve(t, storetest.New(t), "--config", config, "--registration", "token", "--registration-token-file", token)
 	first, second := s.client(t, "the-first-token-of-the-operator"), s.client(t, "the-second-token-of-somebody")
 	first.call(t, 201, "POST", "/v1/companies", `{"companyId":"before"}`, nil)
 
-	must(t, os.Chmod(folder, 0o777))
+	must.OK(t, os.Chmod(folder, 0o777))
 	write(token, "the-second-token-of-somebody")
 	write(config, "rate-limits = 'sensitive=10,attest=100,standard=222'\n")
 	lineHas(t, s.hangup(t), "nothing was changed", "may write to it")
 	first.call(t, 201, "POST", "/v1/companies", `{"companyId":"still"}`, nil)
 	second.call(t, 401, "POST", "/v1/companies", `{"companyId":"evil"}`, nil)
 
-	must(t, os.Chmod(folder, 0o755))
+	must.OK(t, os.Chmod(folder, 0o755))
 	lineHas(t, s.hangup(t), "settings read again", "rate-limits", "registration-token-file")
 	second.call(t, 201, "POST", "/v1/companies", `{"companyId":"after"}`, nil)
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
 	"attestd/internal/rewrite"
@@ -28,8 +30,8 @@ func TestRewrittenHistoryIsDetected(t *testing.T) {
 	s := serve(t, db, inClear...)
 	acme := s.register(t, "acme")
 	log, fingerprint := acme.logAndKey(t)
-	must(t, os.WriteFile(policy, []byte("log "+log.VKeys[0]+"\n"), 0o600))
-	must(t, s.interrupt())
+	must.OK(t, os.WriteFile(policy, []byte("log "+log.VKeys[0]+"\n"), 0o600))
+	must.OK(t, s.interrupt())
 
 	w := serve(t, filepath.Join(t.TempDir(), "witness.db"), "--cosign-for", policy)
 	var of struct{ VKey string }
@@ -41,7 +43,7 @@ func TestRewrittenHistoryIsDetected(t *testing.T) {
 		acme.call(t, 201, "POST", "/v1/attest", fmt.Sprintf(`{"agentId":"bot","actionType":"pay","payload":{"amount":%d}}`, i), nil)
 	}
 	vkey, err := tlog.ParseVKey(log.VKeys[0])
-	must(t, err)
+	must.OK(t, err)
 	acme.call(t, 200, "GET", "/v1/log/"+log.LogID+"/proof/9", "", nil)
 	var kept []byte // by an auditor
 	await(t, "the witness cosigns 10 records", func() bool {
@@ -49,24 +51,24 @@ func TestRewrittenHistoryIsDetected(t *testing.T) {
 		return strings.Contains(string(kept), "\n10\n") && strings.Contains(string(kept), "\n— "+strings.Split(of.VKey, "+")[0]+" ")
 	})
 	checkpoint, _, err := tlog.OpenCheckpoint(kept, vkey)
-	must(t, err)
+	must.OK(t, err)
 	evidence := filepath.Join(folder, "evidence.json")
-	must(t, os.WriteFile(evidence, acme.call(t, 200, "GET", "/v1/evidence/3", "", nil), 0o600))
+	must.OK(t, os.WriteFile(evidence, acme.call(t, 200, "GET", "/v1/evidence/3", "", nil), 0o600))
 	report := filepath.Join(folder, "report.jsonl")
-	must(t, os.WriteFile(report, acme.call(t, 200, "GET", "/v1/report", "", nil), 0o600))
+	must.OK(t, os.WriteFile(report, acme.call(t, 200, "GET", "/v1/report", "", nil), 0o600))
 	// newer is what an auditor fetches of the present log, and checkedAgainst is the output of
 	// attestd check on the old evidence, compared with newer.
 	newer := func() (witness.Request, string) {
 		answer := acme.call(t, 200, "GET", fmt.Sprintf("/v1/log/%s/consistency?from=%d", log.LogID, checkpoint.Size), "", nil)
 		update, err := witness.ParseRequest(answer)
-		must(t, err)
+		must.OK(t, err)
 		path := filepath.Join(folder, "newer.txt")
-		must(t, os.WriteFile(path, answer, 0o600))
+		must.OK(t, os.WriteFile(path, answer, 0o600))
 		return update, path
 	}
 	follows := func(u witness.Request) bool {
 		today, _, err := tlog.OpenCheckpoint(u.Checkpoint, vkey)
-		must(t, err)
+		must.OK(t, err)
 		return tlog.CheckConsistency(u.Proof, checkpoint.Tree, today.Tree) == nil
 	}
 	acme.call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"pay","payload":10}`, nil)
@@ -79,10 +81,10 @@ func TestRewrittenHistoryIsDetected(t *testing.T) {
 			t.Errorf("%s beside an honest log: %v", filepath.Base(file), err)
 		}
 	}
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 
 	schema, err := os.ReadFile("../schema.sql")
-	must(t, err)
+	must.OK(t, err)
 	n, err := rewrite.Record(t.Context(), db, string(schema), store.Options{}, "acme", store.Actions, 5, func(payload []byte) []byte {
 		return []byte(strings.Replace(string(payload), `"amount":5`, `"amount":5000`, 1))
 	})
@@ -94,13 +96,13 @@ func TestRewrittenHistoryIsDetected(t *testing.T) {
 	s = serve(t, db, inClear...)
 	acme = acme.at(s)
 	status, answer, err := acme.send("POST", "/v1/attest", `{"agentId":"bot","actionType":"pay","payload":11}`)
-	must(t, err)
+	must.OK(t, err)
 	var refused struct{ Code string }
-	if must(t, json.Unmarshal(answer, &refused)); status != 503 || refused.Code != "ROLLED_BACK" {
+	if must.OK(t, json.Unmarshal(answer, &refused)); status != 503 || refused.Code != "ROLLED_BACK" {
 		t.Errorf("beside its head file: %d %s", status, answer)
 	}
-	must(t, s.interrupt())
-	must(t, os.Remove(store.HeadsBeside(db))) // the operator's too
+	must.OK(t, s.interrupt())
+	must.OK(t, os.Remove(store.HeadsBeside(db))) // the operator's too
 
 	s = serve(t, db, inClear...)
 	acme = acme.at(s)
@@ -117,13 +119,13 @@ func TestRewrittenHistoryIsDetected(t *testing.T) {
 			t.Errorf("%s beside the log of today: %v", filepath.Base(file), err)
 		}
 	}
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 
 	s = serve(t, db, asking...)
 	acme = acme.at(s)
 	await(t, "the witness proves it", func() bool {
 		status, answer, err := acme.send("POST", "/v1/attest", `{"agentId":"bot","actionType":"pay","payload":12}`)
-		must(t, err)
+		must.OK(t, err)
 		return status == 503 && strings.Contains(string(answer), "was signed by a witness at size ") && strings.Contains(string(answer), "ROLLED_BACK")
 	})
 }
@@ -136,7 +138,7 @@ func (c *client) logAndKey(t *testing.T) (log struct {
 	t.Helper()
 	var logs struct{ Logs []json.RawMessage }
 	c.call(t, 200, "GET", "/v1/logs", "", &logs)
-	must(t, json.Unmarshal(logs.Logs[0], &log))
+	must.OK(t, json.Unmarshal(logs.Logs[0], &log))
 	var key struct{ Fingerprint string }
 	c.call(t, 200, "GET", "/v1/ca/public-key?companyId=acme", "", &key)
 	return log, key.Fingerprint

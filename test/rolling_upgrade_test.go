@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/harness"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
@@ -21,14 +23,14 @@ func TestRollingUpgradeUnderLoad(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain)
 	t.Parallel()
 	current, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	root, err := harness.Root(t.Context())
-	must(t, err)
+	must.OK(t, err)
 	dir := t.TempDir()
 	former := filepath.Join(dir, "former")
-	must(t, harness.BuildRelease(t.Context(), root, former, "1.9.0"))
+	must.OK(t, harness.BuildRelease(t.Context(), root, former, "1.9.0"))
 	manifest, err := os.ReadFile("../packaging/kubernetes/many.yaml")
-	must(t, err)
+	must.OK(t, err)
 	var flags []string // of the manifest's servers, but for what places and registers them
 	for line := range strings.Lines(string(manifest)) {
 		flag, is := strings.CutPrefix(strings.TrimSpace(line), "- --")
@@ -43,7 +45,7 @@ func TestRollingUpgradeUnderLoad(t *testing.T) {
 		OldFlags: flags,
 		NewFlags: []string{"--trusted-proxies", "192.0.2.0/24", "--allowed-origins", "https://other.example", "--keep-passports", "48h"},
 		Say:      t.Logf}.Run(t.Context(), dir)
-	must(t, err)
+	must.OK(t, err)
 	if done.Companies < 5 || done.Records < 500 || done.Exported < done.Records {
 		t.Errorf("%+v", done)
 	}
@@ -60,24 +62,24 @@ var lastOfSchema = map[string]string{
 func TestRollingUpgradeFromEarlierSchemas(t *testing.T) {
 	testenv.Needs(t, testenv.Hours, testenv.Plain, testenv.NotRaced, testenv.Git)
 	current, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	root, err := harness.Root(t.Context())
-	must(t, err)
+	must.OK(t, err)
 	for schema, after := range lastOfSchema {
 		t.Run("schema "+schema, func(t *testing.T) {
 			dir := t.TempDir()
 			source, former := filepath.Join(dir, "source"), filepath.Join(dir, "former")
-			must(t, os.Mkdir(source, 0o700))
+			must.OK(t, os.Mkdir(source, 0o700))
 			unpack := exec.Command("sh", "-c", `git -C "$0" archive "$1" | tar -x -C "$2"`, root, after+"^", source)
 			if out, err := unpack.CombinedOutput(); err != nil || len(out) > 0 {
 				t.Fatalf("this needs the whole history: %v: %s", err, out)
 			}
-			must(t, harness.BuildRelease(t.Context(), source, former, "1.0.0"))
+			must.OK(t, harness.BuildRelease(t.Context(), source, former, "1.0.0"))
 			done, err := harness.Rolling{Old: former, New: current, URL: storetest.Shared(t), Each: 400,
 				OldFlags: []string{"--allowed-origins", "https://former.example"},
 				NewFlags: []string{"--allowed-origins", "https://current.example", "--trusted-proxies", "192.0.2.0/24", "--keep-passports", "48h"},
 				Say:      t.Logf}.Run(t.Context(), dir)
-			must(t, err)
+			must.OK(t, err)
 			t.Logf("%+v", done)
 		})
 	}

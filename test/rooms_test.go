@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -40,7 +42,7 @@ func TestImportsGoDownward(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f",
 		`{{$p := .ImportPath}}{{range .Imports}}{{$p}} {{.}}{{"\n"}}{{end}}`, "attestd/...").Output()
-	must(t, err)
+	must.OK(t, err)
 	found := map[string]map[string]bool{}
 	for line := range strings.Lines(string(out)) {
 		from, to, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -65,7 +67,7 @@ func TestImportsGoDownward(t *testing.T) {
 
 	const page, begin, end = "../docs/design.md", "<!-- rooms -->\n", "<!-- /rooms -->"
 	text, err := os.ReadFile(page)
-	must(t, err)
+	must.OK(t, err)
 	before, rest, ok := strings.Cut(string(text), begin)
 	was, after, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
@@ -73,7 +75,7 @@ func TestImportsGoDownward(t *testing.T) {
 	}
 	is := pictureOf(found)
 	if *update {
-		must(t, os.WriteFile(page, []byte(before+begin+is+end+after), 0o644))
+		must.OK(t, os.WriteFile(page, []byte(before+begin+is+end+after), 0o644))
 	} else if was != is {
 		t.Errorf("the picture of rooms is not what is imported: go test ./test -run TestImportsGoDownward -update")
 	}
@@ -84,7 +86,7 @@ func TestSmallProgramLinksNoServer(t *testing.T) {
 	t.Parallel()
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "attestd/cmd/attestd-agent").Output()
-	must(t, err)
+	must.OK(t, err)
 	packages := strings.Fields(string(out))
 	for _, p := range packages {
 		own, isOurs := strings.CutPrefix(p, "attestd/")

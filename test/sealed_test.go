@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/seal"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
@@ -24,11 +26,11 @@ func newMasterKey(t *testing.T) (path string, key seal.Master) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "master.key")
 	_, err := attestd(t, "master-key", "new", path)
-	must(t, err)
+	must.OK(t, err)
 	text, err := os.ReadFile(path)
-	must(t, err)
+	must.OK(t, err)
 	key, err = seal.ParseMaster(text)
-	must(t, err)
+	must.OK(t, err)
 	return path, key
 }
 
@@ -55,21 +57,21 @@ func (c canaries) seeds(t *testing.T, when, db string, key seal.Master) {
 	file := storetest.Stranger(t, db)
 	defer file.Close()
 	var salt string
-	must(t, file.QueryRow(`SELECT value FROM setting WHERE name = 'seal_salt'`).Scan(&salt))
+	must.OK(t, file.QueryRow(`SELECT value FROM setting WHERE name = 'seal_salt'`).Scan(&salt))
 	raw, err := hex.DecodeString(salt)
-	must(t, err)
+	must.OK(t, err)
 	rows, err := file.Query(`SELECT company, generation, seed FROM company_key WHERE seed IS NOT NULL`)
-	must(t, err)
+	must.OK(t, err)
 	defer rows.Close()
 	for rows.Next() {
 		var company, generation int64
 		var sealed []byte
-		must(t, rows.Scan(&company, &generation, &sealed))
+		must.OK(t, rows.Scan(&company, &generation, &sealed))
 		seed, err := key.Key(raw).Open(sealed, fmt.Sprintf("company_key\n%d\n%d", company, generation))
-		must(t, err)
+		must.OK(t, err)
 		c[fmt.Sprintf("private key %d of company %d %s", generation, company, when)] = seed
 	}
-	must(t, rows.Err())
+	must.OK(t, rows.Err())
 }
 
 // found lists the canaries that a text contains: as they are, in hex, or in base64 at any place of
@@ -153,16 +155,16 @@ func TestSealedDatabaseHasNoSecrets(t *testing.T) {
 
 	if !storetest.OnPostgres() {
 		_, err := attestd(t, "backup", filepath.Join(filepath.Dir(db), "backup.db"), "--db", db)
-		must(t, err)
+		must.OK(t, err)
 		if _, err := os.Stat(db + "-wal"); err != nil {
 			t.Error(err)
 		}
 	}
 	found := secrets.in(t, db)
-	must(t, s.kill())
+	must.OK(t, s.kill())
 	found = append(found, secrets.in(t, db)...)
 	s = serve(t, db, "--master-key-file", path)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	found = append(found, secrets.in(t, db)...)
 	if found = append(found, secrets.found([]byte(s.log.String()))...); len(found) > 0 {
 		t.Error(found)
@@ -182,16 +184,16 @@ func TestRekeyLeavesNoSecret(t *testing.T) {
 	if found := secrets.in(t, db); len(found) == 0 {
 		t.Error("nothing is found in a database that is not sealed")
 	}
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	_, err := attestd(t, "rekey", "--db", db, "--master-key-file", "", "--new-master-key-file", path)
-	must(t, err)
+	must.OK(t, err)
 	if found := secrets.in(t, db); len(found) > 0 {
 		t.Error(found)
 	}
 	s = serve(t, db, "--master-key-file", path)
 	s.client(t, string(secrets["first key"])).call(t, 200, "GET", "/v1/keys", "", nil)
 	s.client(t, string(secrets["access token"])).call(t, 200, "GET", "/v1/company", "", nil)
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	if found := secrets.in(t, db); len(found) > 0 {
 		t.Error(found)
 	}
@@ -216,7 +218,7 @@ func TestKilledRekeyRollsBackOrResumes(t *testing.T) {
 	for range 20 { // so that there is something to seal
 		s.client(t, string(secrets["first key"])).call(t, 201, "POST", "/v1/keys", "", nil)
 	}
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 
 	current, outcomes := "", map[string]int{}
 	recovers := func(master string) bool {
@@ -233,9 +235,9 @@ func TestKilledRekeyRollsBackOrResumes(t *testing.T) {
 		}
 		start := time.Now()
 		program, err := binary(t)
-		must(t, err)
+		must.OK(t, err)
 		cmd := exec.Command(program, arguments...)
-		must(t, cmd.Start())
+		must.OK(t, cmd.Start())
 		limit := patience // the first round shows how long it takes
 		if round > 0 {
 			limit = time.Duration(chance.Int64N(int64(whole)))
@@ -256,7 +258,7 @@ func TestKilledRekeyRollsBackOrResumes(t *testing.T) {
 		}
 		verifyAcme(t, db)
 		_, err = attestd(t, arguments...)
-		must(t, err)
+		must.OK(t, err)
 		if !recovers(next) {
 			t.Fatalf("round %d: the second run has not come to its end", round)
 		}

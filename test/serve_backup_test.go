@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -18,7 +20,7 @@ func TestBackupEndsWithItsServer(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	dir, place := t.TempDir(), t.TempDir()
-	must(t, os.Chmod(place, 0o700))
+	must.OK(t, os.Chmod(place, 0o700))
 	db := filepath.Join(dir, "attestd.db")
 	// until waits for a file with a part of a copy, or for its end.
 	until := func(there bool) {
@@ -27,7 +29,7 @@ func TestBackupEndsWithItsServer(t *testing.T) {
 			found := false
 			for _, folder := range []string{dir, place} {
 				entries, err := os.ReadDir(folder)
-				must(t, err)
+				must.OK(t, err)
 				for _, e := range entries {
 					found = found || strings.Contains(e.Name(), ".tmp-") || strings.HasSuffix(e.Name(), ".partial")
 				}
@@ -43,7 +45,7 @@ func TestBackupEndsWithItsServer(t *testing.T) {
 	for _, end := range []func(*service) error{(*service).kill, (*service).interrupt} {
 		s := serve(t, db, "--backup-to", place, "--backup-rate", "64KiB")
 		until(true)
-		must(t, end(s))
+		must.OK(t, end(s))
 		until(false)
 	}
 	s := serve(t, db, "--backup-to", place)
@@ -52,9 +54,9 @@ func TestBackupEndsWithItsServer(t *testing.T) {
 			t.Fatal("no backup was made")
 		}
 	}
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	out, err := attestd(t, "backup", "list", "--backup-to", place)
-	must(t, err)
+	must.OK(t, err)
 	if strings.Count(out, "done\n") != 1 || strings.Count(out, "\n") != 1 {
 		t.Errorf("there: %s", out)
 	}

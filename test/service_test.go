@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/harness"
 	"attestd/internal/testenv"
 )
@@ -145,9 +147,9 @@ var built = sync.OnceValues(func() (string, error) {
 func serve(t *testing.T, db string, flags ...string) *service {
 	t.Helper()
 	path, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	s, err := launch(exec.Command(path, append([]string{"serve", "--listen", "127.0.0.1:0", "--db", db}, flags...)...))
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill() // mostly it has ended
 		_ = s.wait()
@@ -162,7 +164,7 @@ func serve(t *testing.T, db string, flags ...string) *service {
 func attestd(t *testing.T, args ...string) (stdout string, err error) {
 	t.Helper()
 	path, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Env = atHome(filepath.Join(scratch, "home"))
 	var out, log bytes.Buffer
@@ -221,12 +223,12 @@ func (c *client) send(method, path, body string) (status int, answer []byte, err
 func (c *client) call(t *testing.T, status int, method, path, body string, dest any) []byte {
 	t.Helper()
 	got, answer, err := c.send(method, path, body)
-	must(t, err)
+	must.OK(t, err)
 	if got != status {
 		t.Fatalf("%s %s answers %d, want %d: %.300s", method, path, got, status, answer)
 	}
 	if dest != nil {
-		must(t, json.Unmarshal(answer, dest))
+		must.OK(t, json.Unmarshal(answer, dest))
 	}
 	return answer
 }
@@ -250,13 +252,6 @@ func (s *service) register(t *testing.T, company string) *client {
 
 // at is the same caller at another service: a server that was started again has another port.
 func (c *client) at(s *service) *client { return &client{http: c.http, url: s.URL, key: c.key} }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // tail is the end of a text, n bytes at most.
 func tail(text string, n int) string { return text[max(0, len(text)-n):] }

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -27,7 +29,7 @@ func TestStrangersSignInAsAgents(t *testing.T) {
 		t.Fatalf("strangers do not sign in: %v", err)
 	}
 	var done struct{ Enrolled, Bearer, Bound, Attested, Refused int }
-	must(t, json.Unmarshal(out, &done))
+	must.OK(t, json.Unmarshal(out, &done))
 	t.Logf("%+v", done)
 	if done.Enrolled != 4 || done.Bearer != 4 || done.Bound != 4 || done.Attested != 10 || done.Refused != 16 {
 		t.Error("too little was checked")
@@ -62,7 +64,7 @@ func TestStrangersAreOAuthClients(t *testing.T) {
 		t.Fatalf("strangers are no OAuth clients: %v", err)
 	}
 	var done struct{ Discovered, Issued, Introspected, Revoked, Nonces, Refused, Exchanged int }
-	must(t, json.Unmarshal(out, &done))
+	must.OK(t, json.Unmarshal(out, &done))
 	t.Logf("%+v", done)
 	if done.Discovered != 7 || done.Issued != 35 || done.Introspected != 45 || done.Revoked != 35 || done.Nonces != 5 || done.Refused != 15 || done.Exchanged != 2 {
 		t.Error("too little was checked")

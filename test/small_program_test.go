@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/harness"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
@@ -22,13 +24,13 @@ type machine struct {
 
 func newMachine(t *testing.T, key string) machine {
 	m := machine{t, t.TempDir(), filepath.Join(t.TempDir(), "bin"), key}
-	must(t, os.Mkdir(m.programs, 0o755))
+	must.OK(t, os.Mkdir(m.programs, 0o755))
 	whole, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	text, err := os.ReadFile(whole)
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(m.programs, "attestd"), text, 0o755))
-	must(t, harness.BuildSmall(t.Context(), filepath.Join(m.programs, "attestd-agent")))
+	must.OK(t, err)
+	must.OK(t, os.WriteFile(filepath.Join(m.programs, "attestd"), text, 0o755))
+	must.OK(t, harness.BuildSmall(t.Context(), filepath.Join(m.programs, "attestd-agent")))
 	return m
 }
 
@@ -54,13 +56,13 @@ func (m machine) must(program string, args ...string) string {
 func (m machine) hook() string {
 	m.Helper()
 	text, err := os.ReadFile(filepath.Join(m.home, ".claude/settings.local.json"))
-	must(m.T, err)
+	must.OK(m.T, err)
 	var settings struct {
 		Hooks struct {
 			PreToolUse []struct{ Hooks []struct{ Command string } }
 		}
 	}
-	must(m.T, json.Unmarshal(text, &settings))
+	must.OK(m.T, json.Unmarshal(text, &settings))
 	return settings.Hooks.PreToolUse[0].Hooks[0].Command
 }
 
@@ -109,13 +111,13 @@ func TestInitWritesTheSmallProgram(t *testing.T) {
 	for how, change := range map[string]func() error{
 		"another program": func() error { return os.WriteFile(small, []byte("#!/bin/sh\n"), 0o755) },
 		"one that everybody may change": func() error {
-			must(t, harness.BuildSmall(t.Context(), small))
+			must.OK(t, harness.BuildSmall(t.Context(), small))
 			return os.Chmod(small, 0o777)
 		},
 		"a pipe": func() error { return exec.Command("mkfifo", small).Run() },
 	} {
-		must(t, os.RemoveAll(small))
-		must(t, change())
+		must.OK(t, os.RemoveAll(small))
+		must.OK(t, change())
 		m.must("attestd", "init", "claude-code", "--url", s.URL, "--write")
 		if !strings.HasPrefix(m.hook(), whole+" hook ") {
 			t.Errorf("beside %s the hook is %s", how, m.hook())

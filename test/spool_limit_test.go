@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	api "attestd/sdk/attestd"
 
 	"attestd/internal/testenv"
@@ -24,15 +26,15 @@ func TestSpoolUnderTheDefaultLimits(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "spool")
 	open := func() (*spool.Spool, *api.Client) {
 		own, err := api.New(api.Config{URL: s.URL, Credential: api.Key(c.key), Retry: &api.Retry{}})
-		must(t, err)
+		must.OK(t, err)
 		t.Cleanup(own.Close)
 		queue, err := spool.Open(dir, own)
-		must(t, err)
+		must.OK(t, err)
 		return queue, own
 	}
 	queue, _ := open()
 	for n := range 250 {
-		must(t, queue.Add(t.Context(), api.Attestation{AgentID: "bot", ActionType: "late", Payload: strconv.Itoa(n)}))
+		must.OK(t, queue.Add(t.Context(), api.Attestation{AgentID: "bot", ActionType: "late", Payload: strconv.Itoa(n)}))
 	}
 	for range 5 { // processes
 		queue, own := open()
@@ -50,7 +52,7 @@ func TestSpoolUnderTheDefaultLimits(t *testing.T) {
 	recorded := map[string]int{}
 	late := 0
 	for r, err := range own.Records(t.Context(), api.Range{}) {
-		must(t, err)
+		must.OK(t, err)
 		if r.Payload.ActionType == "late" {
 			late++
 			recorded[string(r.Payload.Payload)]++

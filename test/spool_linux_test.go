@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	api "attestd/sdk/attestd"
 
 	"attestd/internal/testenv"
@@ -21,10 +23,10 @@ func TestSpoolOnAFullDisk(t *testing.T) {
 	disk := smallDisk(t)
 	s := serve(t, storetest.New(t), "--rate-limits", "off")
 	c, err := api.New(api.Config{URL: s.URL, Credential: api.Key(s.register(t, "acme").key), Retry: &api.Retry{}})
-	must(t, err)
+	must.OK(t, err)
 	defer c.Close()
 	queue, err := spool.Open(filepath.Join(disk, "spool"), c)
-	must(t, err)
+	must.OK(t, err)
 
 	queued := map[string]bool{} // false: to queue it was an error
 	add := func() error {
@@ -35,7 +37,7 @@ func TestSpoolOnAFullDisk(t *testing.T) {
 	}
 	for range 3 {
 		for range 5 {
-			must(t, add())
+			must.OK(t, add())
 		}
 		fillUp(t, disk)
 		for n := 0; add() == nil; n++ {
@@ -49,12 +51,12 @@ func TestSpoolOnAFullDisk(t *testing.T) {
 		}
 		makeRoom(t, disk)
 	}
-	must(t, add())
+	must.OK(t, add())
 	fillUp(t, disk)
-	must(t, queue.Flush(t.Context())) // to send takes no room
+	must.OK(t, queue.Flush(t.Context())) // to send takes no room
 	recorded := map[string]int{}
 	for r, err := range c.Records(t.Context(), api.Range{}) {
-		must(t, err)
+		must.OK(t, err)
 		id, _, _ := strings.Cut(strings.TrimPrefix(string(r.Payload.Payload), `{"id":"`), `"`)
 		recorded[id]++
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	api "attestd/sdk/attestd"
 
 	"attestd/internal/testenv"
@@ -40,16 +42,16 @@ func TestSpoolSurvivesKills(t *testing.T) {
 		}
 	}
 	own, err := api.New(api.Config{URL: s.URL, Credential: api.Key(c.key)})
-	must(t, err)
+	must.OK(t, err)
 	defer own.Close()
 	left, err := spool.Open(dir, own)
-	must(t, err)
+	must.OK(t, err)
 	waiting := left.Pending()
-	must(t, left.Flush(t.Context()))
+	must.OK(t, left.Flush(t.Context()))
 
 	recorded := map[string]int{}
 	for r, err := range own.Records(t.Context(), api.Range{}) {
-		must(t, err)
+		must.OK(t, err)
 		recorded[string(r.Payload.Payload)]++
 	}
 	for id := range queued {
@@ -79,8 +81,8 @@ func killedSpooler(t *testing.T, url, key, dir string, round, moment int) (queue
 	cmd.Env = append(os.Environ(), "ATTESTD_KEY="+key)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	must.OK(t, err)
+	must.OK(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if queued = append(queued, strings.TrimPrefix(lines.Text(), "queued ")); len(queued) > moment {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"golang.org/x/sys/unix"
 
 	"attestd/internal/testenv"
@@ -23,7 +25,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	program, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	folder := t.TempDir()
 	db := filepath.Join(folder, "acme.db")
 	s := serve(t, db)
@@ -31,7 +33,7 @@ func TestProgressOnATerminal(t *testing.T) {
 	for range 10 {
 		c.call(t, 201, "POST", "/v1/attest", `{"agentId":"bot","actionType":"open","payload":"door"}`, nil)
 	}
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 
 	for _, test := range []struct {
 		args               []string
@@ -49,9 +51,9 @@ func TestProgressOnATerminal(t *testing.T) {
 			cmd.Env = atHome(folder)
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, stderr
-			must(t, cmd.Start())
+			must.OK(t, cmd.Start())
 			// ours; with the child's the last goes, and then reading ends with an error
-			must(t, stderr.Close())
+			must.OK(t, stderr.Close())
 			shown, _ := io.ReadAll(terminal)
 			if err := cmd.Wait(); (err != nil) != (test.args[0] == "check") { // without a key
 				t.Error(err)
@@ -78,10 +80,10 @@ func openTerminal(t *testing.T) (master, slave *os.File) {
 		testenv.Missing(t, "no pseudo-terminal: "+err.Error())
 	}
 	t.Cleanup(func() { master.Close() })
-	must(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
+	must.OK(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
 	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
-	must(t, err)
+	must.OK(t, err)
 	slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(number), os.O_RDWR|unix.O_NOCTTY, 0)
-	must(t, err)
+	must.OK(t, err)
 	return master, slave
 }

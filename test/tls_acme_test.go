@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -35,21 +37,21 @@ func startPebble(t *testing.T, tlsPort, httpPort int) *pebbleCA {
 	bin := pebblePrograms(t)
 	dir, ca := t.TempDir(), testenv.NewCA(t)
 	cert, key := ca.Server(t)
-	must(t, os.WriteFile(filepath.Join(dir, "cert.pem"), cert, 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, "key.pem"), key, 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, "ca.pem"), ca.PEM(), 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(dir, "cert.pem"), cert, 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(dir, "key.pem"), key, 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(dir, "ca.pem"), ca.PEM(), 0o600))
 	listen, management, dns := freePort(t), freePort(t), freePort(t)
 	config, err := json.Marshal(map[string]any{"pebble": map[string]any{
 		"listenAddress": fmt.Sprint("127.0.0.1:", listen), "managementListenAddress": fmt.Sprint("127.0.0.1:", management),
 		"certificate": filepath.Join(dir, "cert.pem"), "privateKey": filepath.Join(dir, "key.pem"),
 		"httpPort": httpPort, "tlsPort": tlsPort, "keyAlgorithm": "ecdsa", "retryAfter": map[string]int{"authz": 1, "order": 1},
 	}})
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o600))
+	must.OK(t, err)
+	must.OK(t, os.WriteFile(filepath.Join(dir, "config.json"), config, 0o600))
 	run := func(name string, args ...string) {
 		cmd := exec.Command(filepath.Join(bin, name), args...)
 		cmd.Env = append(os.Environ(), "PEBBLE_VA_NOSLEEP=1")
-		must(t, cmd.Start())
+		must.OK(t, cmd.Start())
 		t.Cleanup(func() {
 			_ = cmd.Process.Kill()
 			_ = cmd.Wait()
@@ -70,7 +72,7 @@ func startPebble(t *testing.T, tlsPort, httpPort int) *pebbleCA {
 		}
 		text, err := io.ReadAll(res.Body)
 		res.Body.Close()
-		must(t, err)
+		must.OK(t, err)
 		if !p.root.AppendCertsFromPEM(text) {
 			t.Fatalf("no root: %s", text)
 		}
@@ -101,7 +103,7 @@ var builtPebble = sync.OnceValues(func() ([]byte, error) {
 func freePort(t *testing.T) int {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.OK(t, err)
 	defer ln.Close()
 	return ln.Addr().(*net.TCPAddr).Port
 }
@@ -113,7 +115,7 @@ func TestCertificateFromACME(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.Slow)
 	t.Parallel()
 	program, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	for _, challenge := range []string{"TLS-ALPN-01", "HTTP-01"} {
 		t.Run(challenge, func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +125,7 @@ func TestCertificateFromACME(t *testing.T) {
 				tlsPort = freePort(t) // without a listener
 			}
 			ca, dir := startPebble(t, tlsPort, plain), t.TempDir()
-			must(t, os.WriteFile(filepath.Join(dir, "ca.pem"), ca.ca.PEM(), 0o600))
+			must.OK(t, os.WriteFile(filepath.Join(dir, "ca.pem"), ca.ca.PEM(), 0o600))
 			start := func(directory string) (stop func() string) {
 				args := []string{"serve", "--db", "attestd.db", "--listen", fmt.Sprint("127.0.0.1:", port),
 					"--acme-domain", "Attest.Example.com", "--acme-directory", directory, "--acme-ca", "ca.pem"}
@@ -133,7 +135,7 @@ func TestCertificateFromACME(t *testing.T) {
 				var log bytes.Buffer
 				cmd := exec.Command(program, args...)
 				cmd.Dir, cmd.Stderr = dir, &log
-				must(t, cmd.Start())
+				must.OK(t, cmd.Start())
 				var once sync.Once
 				stop = func() string {
 					once.Do(func() {
@@ -177,7 +179,7 @@ func TestCertificateFromACME(t *testing.T) {
 				t.Errorf("the log: %s", log)
 			}
 			info, err := os.Stat(filepath.Join(dir, "attestd.db.acme"))
-			must(t, err)
+			must.OK(t, err)
 			if info.Mode().Perm() != 0o700 {
 				t.Errorf("the folder with keys has mode %o", info.Mode().Perm())
 			}

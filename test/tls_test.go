@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -33,18 +35,18 @@ type secureServer struct {
 func serveTLS(t *testing.T, flags ...string) *secureServer {
 	t.Helper()
 	program, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	s := &secureServer{dir: t.TempDir(), ca: testenv.NewCA(t), program: program, rest: make(chan string, 1)}
 	cert, key := s.ca.Server(t)
-	must(t, os.WriteFile(filepath.Join(s.dir, "tls.crt"), cert, 0o644))
-	must(t, os.WriteFile(filepath.Join(s.dir, "tls.key"), key, 0o600))
-	must(t, os.WriteFile(filepath.Join(s.dir, "ca.pem"), s.ca.PEM(), 0o644))
+	must.OK(t, os.WriteFile(filepath.Join(s.dir, "tls.crt"), cert, 0o644))
+	must.OK(t, os.WriteFile(filepath.Join(s.dir, "tls.key"), key, 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(s.dir, "ca.pem"), s.ca.PEM(), 0o644))
 	s.cmd = exec.Command(program, append([]string{"serve", "--listen", "127.0.0.1:0", "--db", storetest.New(t),
 		"--rate-limits", "off", "--tls-cert", "tls.crt", "--tls-key", "tls.key"}, flags...)...)
 	s.cmd.Dir = s.dir
 	stderr, err := s.cmd.StderrPipe()
-	must(t, err)
-	must(t, s.cmd.Start())
+	must.OK(t, err)
+	must.OK(t, s.cmd.Start())
 	var once = make(chan struct{})
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill() // it has ended already, mostly
@@ -109,10 +111,10 @@ func TestServeTLS(t *testing.T) {
 		t.Fatalf("the first line is %q", s.first)
 	}
 	res, err := s.client.Post(s.url+"/v1/companies", "application/json", strings.NewReader(`{"companyId":"acme"}`))
-	must(t, err)
+	must.OK(t, err)
 	body, err := io.ReadAll(res.Body)
 	res.Body.Close()
-	must(t, err)
+	must.OK(t, err)
 	if res.StatusCode != 201 || res.Proto != "HTTP/2.0" {
 		t.Fatalf("%s %s: %s", res.Proto, res.Status, body)
 	}
@@ -134,8 +136,8 @@ func TestServeTLS(t *testing.T) {
 		}
 	}
 	// what init writes, later commands trust
-	must(t, os.Mkdir(filepath.Join(s.dir, "config"), 0o700))
-	must(t, os.Mkdir(filepath.Join(s.dir, "project"), 0o700))
+	must.OK(t, os.Mkdir(filepath.Join(s.dir, "config"), 0o700))
+	must.OK(t, os.Mkdir(filepath.Join(s.dir, "project"), 0o700))
 	if out, ok := s.attestd(t, []string{"ATTESTD_KEY=" + key}, "init", "claude-code", "--unsigned", "--write", "--url", s.url, "--ca-file", "ca.pem", "--settings", filepath.Join(s.dir, "project", "settings.json")); !ok {
 		t.Fatalf("init: %s", out)
 	}
@@ -145,7 +147,7 @@ func TestServeTLS(t *testing.T) {
 	if out, ok := s.attestd(t, nil, "attest", "--ca-file", "tls.key", "--agent", "bot", "--action", "deploy", `{"n":2}`); ok || strings.Contains(out, "PRIVATE") {
 		t.Errorf("a file without certificates: %s", out)
 	}
-	must(t, s.cmd.Process.Signal(os.Interrupt))
+	must.OK(t, s.cmd.Process.Signal(os.Interrupt))
 	select {
 	case log := <-s.rest:
 		if !regexp.MustCompile(`msg=stopped reason="interrupt signal received" ran=\S+\n$`).MatchString(log) {
@@ -162,7 +164,7 @@ func TestServeTLSRefusals(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	program, err := binary(t)
-	must(t, err)
+	must.OK(t, err)
 	dir, ca := t.TempDir(), testenv.NewCA(t)
 	cert, key := ca.Server(t)
 	_, other := ca.Server(t)
@@ -170,11 +172,11 @@ func TestServeTLSRefusals(t *testing.T) {
 		text []byte
 		mode os.FileMode
 	}{"tls.crt": {cert, 0o644}, "tls.key": {key, 0o600}, "open.key": {key, 0o644}, "other.key": {other, 0o600}, "leaf.pem": {cert, 0o644}, "empty.pem": {nil, 0o644}} {
-		must(t, os.WriteFile(filepath.Join(dir, name), file.text, file.mode))
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), file.text, file.mode))
 	}
-	must(t, os.Mkdir(filepath.Join(dir, "open.acme"), 0o755))
+	must.OK(t, os.Mkdir(filepath.Join(dir, "open.acme"), 0o755))
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.OK(t, err)
 	defer taken.Close()
 	pair := []string{"--tls-cert", "tls.crt", "--tls-key", "tls.key"}
 	for _, tt := range []struct {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/action"
 	"attestd/internal/testenv"
 )
@@ -86,8 +88,8 @@ func TestCheckersFindTheSameCalls(t *testing.T) {
 		Found   []json.RawMessage
 	}
 	text, err := os.ReadFile("../chain/action/cases.json")
-	must(t, err)
-	must(t, json.Unmarshal(text, &table))
+	must.OK(t, err)
+	must.OK(t, json.Unmarshal(text, &table))
 	var lists [][]calledRecord
 	for _, c := range table {
 		if lists = append(lists, c.Records); strings.HasPrefix(stateOfCalls(c.Records), "disobeyed") != (len(c.Found) > 0) {
@@ -108,16 +110,16 @@ func TestCheckersFindTheSameCalls(t *testing.T) {
 		t.Errorf("%d of %d lists have a call that disobeyed", disobeyed, len(lists))
 	}
 	given, err := json.Marshal(lists)
-	must(t, err)
+	must.OK(t, err)
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "calls.json"), given, 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(dir, "calls.json"), given, 0o600))
 	for _, name := range []string{"../sdk/python/attestd/check.py", "../web/check.mjs", "testdata/verdicts_calls.py", "testdata/verdicts_calls.mjs"} {
 		text, err := os.ReadFile(name)
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))
+		must.OK(t, err)
+		must.OK(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))
 	}
 	library, err := filepath.Abs("../web/console/lib")
-	must(t, err)
+	must.OK(t, err)
 	for name, states := range map[string][]string{
 		"check.py":    script(t, dir, pythonWithCryptography(t), "verdicts_calls.py"),
 		"check.mjs":   script(t, dir, testenv.Path(t, "node"), "verdicts_calls.mjs"),

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/chromedp/chromedp"
 
 	bundle "attestd/chain/evidence"
@@ -111,13 +113,13 @@ func TestEvidenceCheckersAgree(t *testing.T) {
 				some[i] = cases[at]
 			}
 			given, err := json.Marshal(some)
-			must(t, err)
+			must.OK(t, err)
 			dir := t.TempDir()
-			must(t, os.WriteFile(filepath.Join(dir, "evidence.json"), given, 0o600))
+			must.OK(t, os.WriteFile(filepath.Join(dir, "evidence.json"), given, 0o600))
 			for _, name := range []string{"../sdk/python/attestd/check.py", "../web/check.mjs", "testdata/verdicts_evidence.py", "testdata/verdicts_evidence.mjs"} {
 				text, err := os.ReadFile(name)
-				must(t, err)
-				must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))
+				must.OK(t, err)
+				must.OK(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))
 			}
 			verdicts := judge(t, dir, given)
 			if len(verdicts) != len(some) {
@@ -157,8 +159,8 @@ func script(t *testing.T, dir, program string, args ...string) (verdicts []strin
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	out, err := cmd.Output()
-	must(t, err)
-	must(t, json.Unmarshal(out, &verdicts))
+	must.OK(t, err)
+	must.OK(t, json.Unmarshal(out, &verdicts))
 	return verdicts
 }
 
@@ -166,9 +168,9 @@ func script(t *testing.T, dir, program string, args ...string) (verdicts []strin
 func pageVerdicts(t *testing.T, cases []byte) []string {
 	t.Helper()
 	page := filepath.Join(t.TempDir(), "verifier.html")
-	must(t, os.WriteFile(page, web.Verifier(), 0o600))
+	must.OK(t, os.WriteFile(page, web.Verifier(), 0o600))
 	judge, err := os.ReadFile("testdata/verdicts_evidence_page.js")
-	must(t, err)
+	must.OK(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(testenv.Chromium(t)), chromedp.NoSandbox,
@@ -176,10 +178,10 @@ func pageVerdicts(t *testing.T, cases []byte) []string {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	must(t, chromedp.Do(ctx, chromedp.Navigate("file://"+filepath.ToSlash(page))))
+	must.OK(t, chromedp.Do(ctx, chromedp.Navigate("file://"+filepath.ToSlash(page))))
 	_, script, _ := strings.Cut(string(judge), "\n")
 	verdicts, err := chromedp.Run(ctx, chromedp.Evaluate[[]string](fmt.Sprintf("(%s)(%s)", script, cases), chromedp.EvalAwaitPromise))
-	must(t, err)
+	must.OK(t, err)
 	return verdicts
 }
 
@@ -198,13 +200,13 @@ func commandVerdicts(t *testing.T, cases []evidenceCase, want []string) {
 		}
 		outcome, code, _ := strings.Cut(strings.TrimSuffix(want[i], " said"), " ")
 		file, policy := filepath.Join(dir, "file"), filepath.Join(dir, "policy")
-		must(t, os.WriteFile(file, c.File, 0o600))
+		must.OK(t, os.WriteFile(file, c.File, 0o600))
 		args := []string{"check", file, "--json"}
 		if c.Key != "" {
 			args = append(args, "--key", c.Key)
 		}
 		if c.Policy != "" {
-			must(t, os.WriteFile(policy, []byte(c.Policy), 0o600))
+			must.OK(t, os.WriteFile(policy, []byte(c.Policy), 0o600))
 			args = append(args, "--policy", policy)
 		}
 		if c.AgentKey != "" {
@@ -215,7 +217,7 @@ func commandVerdicts(t *testing.T, cases []evidenceCase, want []string) {
 		if exited := (*exec.ExitError)(nil); errors.As(err, &exited) {
 			exit = exited.ExitCode()
 		} else {
-			must(t, err)
+			must.OK(t, err)
 		}
 		if exit != status[outcome] || outcome == "fails" && !bytes.Contains([]byte(out), []byte(`"code":"`+code+`"`)) ||
 			c.heard(out) == " not said" && code == "" {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/statement"
 	"attestd/internal/testenv"
 )
@@ -213,16 +215,16 @@ func TestCheckersAgreeOnPlaces(t *testing.T) {
 		}
 	}
 	given, err := json.Marshal(sessions)
-	must(t, err)
+	must.OK(t, err)
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "places.json"), given, 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(dir, "places.json"), given, 0o600))
 	for _, name := range []string{"../sdk/python/attestd/check.py", "../web/check.mjs", "testdata/verdicts_places.py", "testdata/verdicts_places.mjs"} {
 		text, err := os.ReadFile(name)
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))
+		must.OK(t, err)
+		must.OK(t, os.WriteFile(filepath.Join(dir, filepath.Base(name)), text, 0o600))
 	}
 	library, err := filepath.Abs("../web/console/lib/sequence.js")
-	must(t, err)
+	must.OK(t, err)
 	for name, verdicts := range map[string][]string{
 		"check.py":    script(t, dir, pythonWithCryptography(t), "verdicts_places.py"),
 		"check.mjs":   script(t, dir, testenv.Path(t, "node"), "verdicts_places.mjs"),

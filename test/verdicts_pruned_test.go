@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -79,7 +81,7 @@ func TestCheckersOfPrunedProof(t *testing.T) {
 	t.Parallel()
 	s := newSigner(t, "acme")
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "keys.json"), []byte(text(t, s.published())), 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(dir, "keys.json"), []byte(text(t, s.published())), 0o600))
 	for _, c := range prunedCases(t, s) {
 		if c.Name != "its proof" && c.Name != "another root of a pruned record" {
 			continue
@@ -88,7 +90,7 @@ func TestCheckersOfPrunedProof(t *testing.T) {
 		if !c.Pruned {
 			want, status = "fails: ", 4
 		}
-		must(t, os.WriteFile(filepath.Join(dir, "proof.json"), []byte(c.Text), 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(dir, "proof.json"), []byte(c.Text), 0o600))
 		for program, checker := range map[string]string{
 			pythonWithCryptography(t): "../sdk/python/attestd/check.py", testenv.Path(t, "node"): "../web/check.mjs",
 		} {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/keyring"
 )
 
@@ -115,7 +117,7 @@ func ringCases(t *testing.T, s *signer) (all []checkerCase) {
 			Whole map[string]any   `json:"whole"`
 			Keys  []map[string]any `json:"keys"`
 		}
-		must(t, json.Unmarshal([]byte(`{"whole":`+genuine+`,"keys":`+text(t, s.publishedKeys()["keys"])+`}`), &answer))
+		must.OK(t, json.Unmarshal([]byte(`{"whole":`+genuine+`,"keys":`+text(t, s.publishedKeys()["keys"])+`}`), &answer))
 		answer.Whole["keys"] = change(answer.Whole, answer.Keys)
 		add(false, "key", name, text(t, answer.Whole))
 	}

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/gowebpki/jcs"
 )
 
@@ -34,9 +36,9 @@ type signer struct {
 func newSigner(t *testing.T, companyID string) *signer {
 	t.Helper()
 	public, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
+	must.OK(t, err)
 	der, err := x509.MarshalPKIXPublicKey(public)
-	must(t, err)
+	must.OK(t, err)
 	return &signer{companyID: companyID, private: private, der: der}
 }
 
@@ -79,7 +81,7 @@ func (s *signer) canonical(t *testing.T, text string) string {
 		return text
 	}
 	b, err := jcs.Transform([]byte(text))
-	must(t, err)
+	must.OK(t, err)
 	return string(b)
 }
 
@@ -138,6 +140,6 @@ func object(base map[string]any, members map[string]any) map[string]any {
 func text(t *testing.T, v any) string {
 	t.Helper()
 	b, err := json.Marshal(v)
-	must(t, err)
+	must.OK(t, err)
 	return string(b)
 }

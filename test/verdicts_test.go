@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -36,7 +38,7 @@ func TestCheckersAgree(t *testing.T) {
 // for one minute after its end, which on a busy machine is less than all checkers take.
 func agree(t *testing.T, s *signer, key any, keyCases func(*testing.T, *signer) []checkerCase) {
 	dir := t.TempDir()
-	put := func(name, content string) { must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)) }
+	put := func(name, content string) { must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600)) }
 	// readme has those that the checkers of the README check
 	fresh := func(t *testing.T) (cases, readme []checkerCase) {
 		t.Helper()
@@ -53,10 +55,10 @@ func agree(t *testing.T, s *signer, key any, keyCases func(*testing.T, *signer) 
 		isRight(t, cases, client)
 	})
 	console, err := filepath.Abs("../web/console")
-	must(t, err)
+	must.OK(t, err)
 	for _, name := range []string{"../sdk/python/attestd/check.py", "../web/check.mjs", "testdata/verdicts.py", "testdata/verdicts.mjs", "testdata/verdicts_console.mjs"} {
 		script, err := os.ReadFile(name)
-		must(t, err)
+		must.OK(t, err)
 		put(filepath.Base(name), string(script))
 	}
 	for _, script := range []string{"verdicts.mjs", "verdicts.py"} {
@@ -86,9 +88,9 @@ func agree(t *testing.T, s *signer, key any, keyCases func(*testing.T, *signer) 
 			cmd.Dir = dir
 			cmd.Stderr = os.Stderr
 			out, err := cmd.Output()
-			must(t, err)
+			must.OK(t, err)
 			var refused []string // why, or "" for what was accepted
-			must(t, json.Unmarshal(out, &refused))
+			must.OK(t, json.Unmarshal(out, &refused))
 			isRight(t, cases, refused)
 		})
 	}

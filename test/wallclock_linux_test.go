@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/harness"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
@@ -39,15 +41,15 @@ func serveSetClock(t *testing.T, db string, ahead time.Duration, flags ...string
 	t.Helper()
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	path, err := builtWithWall()
-	must(t, err)
+	must.OK(t, err)
 	wall, err := harness.NewWall(filepath.Join(t.TempDir(), "wall"))
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { _ = wall.Close() })
-	must(t, wall.SetAhead(ahead))
+	must.OK(t, wall.SetAhead(ahead))
 	cmd := exec.Command(path, append([]string{"serve", "--listen", "127.0.0.1:0", "--db", db, "--rate-limits", "off"}, flags...)...)
 	cmd.Env = append(os.Environ(), wall.Env())
 	s, err := launch(cmd)
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() {
 		_ = s.cmd.Process.Kill() // mostly it has ended
 		_ = s.wait()
@@ -62,7 +64,7 @@ func serveSetClock(t *testing.T, db string, ahead time.Duration, flags ...string
 func (s setClock) reasons(t *testing.T) []string {
 	t.Helper()
 	var ready struct{ Reasons []string }
-	must(t, json.Unmarshal(s.client(t, "").call(t, 200, "GET", "/readyz", "", nil), &ready))
+	must.OK(t, json.Unmarshal(s.client(t, "").call(t, 200, "GET", "/readyz", "", nil), &ready))
 	return ready.Reasons
 }
 
@@ -137,7 +139,7 @@ func TestClockOfARunningServerIsSet(t *testing.T) {
 		t.Errorf("before: %q", is)
 	}
 
-	must(t, s.SetAhead(400*day))
+	must.OK(t, s.SetAhead(400*day))
 	zoo.send(t, "after the leap") // another tenant's append must not move acme's keys
 	acme.send(t, "new after the leap")
 	if is := s.reasons(t); !slices.Equal(is, []string{"CLOCK_LEAP"}) {
@@ -147,12 +149,12 @@ func TestClockOfARunningServerIsSet(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "acme.ndjson")
 	exits(t, 5, "leapt", "archive", "--company", "acme", "--before", time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
 		"--out", out, "--prune", "--db", db)
-	must(t, s.SetAhead(13*365*day)) // more than ten years ahead of the newest record
+	must.OK(t, s.SetAhead(13*365*day)) // more than ten years ahead of the newest record
 	if answer := zoo.call(t, 503, "POST", "/v1/attest", `{"agentId":"bot","actionType":"paid","payload":1}`, nil); !strings.Contains(string(answer), `"CLOCK"`) {
 		t.Errorf("thirteen years ahead: %s", answer)
 	}
 
-	must(t, s.SetAhead(0))
+	must.OK(t, s.SetAhead(0))
 	acme.send(t, "when it is right again")
 	if is := s.reasons(t); len(is) > 0 {
 		t.Errorf("when it is right again: %q", is)
@@ -169,10 +171,10 @@ func TestClockOfARunningServerIsSet(t *testing.T) {
 	zoo.call(t, 201, "POST", "/v1/oauth/clients", "", &made)
 	zoo.call(t, 200, "POST", "/v1/oauth/token", fmt.Sprintf(`{"grant_type":"client_credentials","client_id":%q,"client_secret":%q}`,
 		made.ClientID, made.ClientSecret), &token)
-	must(t, s.SetAhead(-2*day))
+	must.OK(t, s.SetAhead(-2*day))
 	acme.send(t, "two days back")
 	s.client(t, token.Access).call(t, 200, "GET", "/v1/company", "", nil)
-	must(t, s.SetAhead(0))
+	must.OK(t, s.SetAhead(0))
 	acme.send(t, "and forth")
 	zoo.send(t)
 	s.client(t, token.Access).call(t, 200, "GET", "/v1/company", "", nil)
@@ -185,7 +187,7 @@ func TestClockOfARunningServerIsSet(t *testing.T) {
 	if !slices.IsSortedFunc(all.Records, func(a, b recorded) int { return strings.Compare(a.Timestamp, b.Timestamp) }) {
 		t.Error("times of the log go back")
 	}
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	exits(t, 0, "", "verify", "--db", db)
 }
 
@@ -197,13 +199,13 @@ func TestClockIsSetBesidePostgres(t *testing.T) {
 	s := serveSetClock(t, storetest.Shared(t), 0)
 	actor := actorOf(t, s, "acme")
 	actor.send(t, "k")
-	must(t, s.SetAhead(time.Hour))
+	must.OK(t, s.SetAhead(time.Hour))
 	s.says(t, "the clock is not that of the database")
 	actor.send(t)
 	if is := s.reasons(t); !slices.Equal(is, []string{"CLOCK_APART", "CLOCK_LEAP"}) {
 		t.Errorf("an hour ahead: %q", is)
 	}
-	must(t, s.SetAhead(0))
+	must.OK(t, s.SetAhead(0))
 	s.says(t, "the clock is that of the database again")
 	actor.send(t)
 	if is := s.reasons(t); len(is) > 0 {

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )
@@ -141,7 +143,7 @@ func TestKilledServerDeliversAllWebhooks(t *testing.T) {
 		}
 		// the moment of the kill
 		time.Sleep(time.Duration(chance.Int64N(int64(1500 * time.Millisecond))))
-		must(t, s.kill())
+		must.OK(t, s.kill())
 		writers.Wait()
 		s = serve(t, db, "--rate-limits", "off", "--webhooks-allow-private")
 		c = c.at(s)
@@ -155,7 +157,7 @@ func TestKilledServerDeliversAllWebhooks(t *testing.T) {
 	}
 	n := actionsOf(t, c)
 	t.Logf("%d records, of which %d and %d came again", n, steady.whole(t, n), broken.whole(t, n))
-	must(t, s.interrupt())
+	must.OK(t, s.interrupt())
 	verifyAcme(t, db)
 }
 
@@ -211,9 +213,9 @@ func TestStandardWebhooksLibrary(t *testing.T) {
 		list = append(list, c)
 	}
 	text, err := json.Marshal(list)
-	must(t, err)
+	must.OK(t, err)
 	file := filepath.Join(t.TempDir(), "messages.json")
-	must(t, os.WriteFile(file, text, 0o600))
+	must.OK(t, os.WriteFile(file, text, 0o600))
 	cmd := exec.CommandContext(t.Context(), node, "testdata/webhooks/verify.mjs", file)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()

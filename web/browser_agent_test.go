@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -338,7 +340,7 @@ func TestBrowserSuspendedCompany(t *testing.T) {
 	key := s.company("acme")
 	s.attest(key, 2)
 	path, err := binary()
-	must(t, err)
+	must.OK(t, err)
 	if out, err := exec.Command(path, "company", "suspend", "acme", "--reason", "unpaid <b>bills</b>", "--db", s.db).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

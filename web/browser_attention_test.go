@@ -6,15 +6,17 @@ import (
 	"path/filepath"
 	"testing"
 
+	"attestd/internal/must"
+
 	"filippo.io/torchwood"
 )
 
 // The overview says that a witness or the head file is out of step, and leads to what is behind it.
 func TestBrowserOverviewShowsWitnessesAndHeadFile(t *testing.T) {
 	signer, err := torchwood.NewCosignatureSigner("witness.example", ed25519.NewKeyFromSeed(make([]byte, 32)))
-	must(t, err)
+	must.OK(t, err)
 	heads := filepath.Join(t.TempDir(), "heads")
-	must(t, os.MkdirAll(filepath.Join(heads+".new", "in the way"), 0o700))
+	must.OK(t, os.MkdirAll(filepath.Join(heads+".new", "in the way"), 0o700))
 	s := startService(t, "", "", "--heads", heads, "--witness", "http://127.0.0.1:1/v1/witness="+signer.Verifier().String())
 	key := s.company("acme")
 	b := openBrowser(t, s.base)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/chromedp/chromedp"
 
 	"attestd/chain/tlog"
@@ -67,7 +69,7 @@ func witnessed(t *testing.T, company string) (s *service, key, policy string) {
 	_, control := logOf(s, key, "control")
 	s.stop()
 	logs := filepath.Join(folder, "logs")
-	must(t, os.WriteFile(logs, []byte("log "+actions+"\nlog "+control+"\n"), 0o600))
+	must.OK(t, os.WriteFile(logs, []byte("log "+actions+"\nlog "+control+"\n"), 0o600))
 	w := startService(t, filepath.Join(folder, "witness.db"), "", "--cosign-for", logs, "--witness-name", "witness.example/w1")
 	vkey := w.api("GET", "/v1/witness", "", nil)["vkey"].(string)
 	s = startService(t, s.db, address, "--witness", w.base+"/v1/witness="+vkey)
@@ -195,7 +197,7 @@ func TestBrowserStoredCheckpoints(t *testing.T) {
 	late, control := checkpointOf(s, key, "actions", 10), checkpointOf(s, key, "control", 2)
 	s.stop()
 	whole, err := os.ReadFile(s.db)
-	must(t, err)
+	must.OK(t, err)
 	s = startService(t, s.db, address)
 	globex := s.company("globex")
 	s.attest(key, 3)
@@ -224,7 +226,7 @@ func TestBrowserStoredCheckpoints(t *testing.T) {
 	s.stop()
 	forgetHeads(t, s.db)
 	schema, err := os.ReadFile("../schema.sql")
-	must(t, err)
+	must.OK(t, err)
 	n, err := rewrite.Record(t.Context(), s.db, string(schema), store.Options{}, "acme", store.Actions, 5, func(payload []byte) []byte {
 		return bytes.Replace(payload, []byte(`"note"`), []byte(`"Note"`), 1)
 	})
@@ -245,7 +247,7 @@ func TestBrowserStoredCheckpoints(t *testing.T) {
 
 	s.stop()
 	forgetHeads(t, s.db)
-	must(t, os.WriteFile(s.db, whole, 0o600)) // of when there were 10
+	must.OK(t, os.WriteFile(s.db, whole, 0o600)) // of when there were 10
 	for _, more := range []string{"-wal", "-shm"} {
 		_ = os.Remove(s.db + more)
 	}
@@ -260,7 +262,7 @@ func TestBrowserStoredCheckpoints(t *testing.T) {
 func (b *browser) reopen(key string) {
 	b.t.Helper()
 	b.goTo("#/start")
-	must(b.t, chromedp.Do(b.ctx, chromedp.Reload()))
+	must.OK(b.t, chromedp.Do(b.ctx, chromedp.Reload()))
 	b.wait(`document.querySelector('input[name="key"]')`)
 	b.signIn(key)
 }
@@ -270,7 +272,7 @@ func (b *browser) reopen(key string) {
 func (b *browser) lookAt(name, hash, ready string) {
 	b.t.Helper()
 	axe, err := os.ReadFile("testdata/axe/axe.min.js")
-	must(b.t, err)
+	must.OK(b.t, err)
 	eval[bool](b, string(axe)+"; true")
 	for _, l := range looks(360, 1280, 1920) {
 		b.look(l)
@@ -287,8 +289,8 @@ func (b *browser) lookAt(name, hash, ready string) {
 func forgetHeads(t *testing.T, db string) {
 	t.Helper()
 	found, err := filepath.Glob(db + "*head*")
-	must(t, err)
+	must.OK(t, err)
 	for _, path := range found {
-		must(t, os.Remove(path))
+		must.OK(t, os.Remove(path))
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -18,14 +20,14 @@ import (
 // goes as a subprotocol.
 func TestBrowserTypeScriptClient(t *testing.T) {
 	dist, err := filepath.Abs("../sdk/typescript/dist")
-	must(t, err)
+	must.OK(t, err)
 	if _, err := os.Stat(filepath.Join(dist, "index.js")); err != nil {
 		testenv.Missing(t, "the TypeScript client is not built: npm ci --prefix sdk/typescript && npm run build --prefix sdk/typescript")
 	}
 	s := startService(t, "", "")
 	key := s.company("acme")
 	service, err := url.Parse(s.base)
-	must(t, err)
+	must.OK(t, err)
 	pages := http.NewServeMux()
 	pages.Handle("/dist/", http.StripPrefix("/dist/", http.FileServer(http.Dir(dist))))
 	pages.Handle("/v1/", &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -29,12 +31,12 @@ func administer(s *service) (key string) {
 	s.api("POST", "/v1/agents/planner/passport", key, map[string]any{"scopes": []string{"files:read"}})
 	passport := s.api("POST", "/v1/agents/builder/passport", key, nil)["passport"].(string)
 	r, err := http.NewRequest("POST", s.base+"/v1/agents/builder/passport/rotate", nil)
-	must(s.t, err)
+	must.OK(s.t, err)
 	r.Header.Set("Authorization", "Bearer "+key)
 	r.Header.Set("Attestd-Passport", passport)
 	response, err := client.Do(r)
-	must(s.t, err)
-	must(s.t, response.Body.Close())
+	must.OK(s.t, err)
+	must.OK(s.t, response.Body.Close())
 	s.api("POST", "/v1/agents/planner/disable", key, nil)
 	s.api("POST", "/v1/agents/planner/enable", key, nil)
 	s.api("POST", "/v1/companies/rotate-keys", key, map[string]any{"compromised": true})
@@ -107,7 +109,7 @@ func TestBrowserControlLog(t *testing.T) {
 
 	options := eval[[]string](b, `[...document.querySelectorAll('select[name="kind"] option')].map((e) => e.value)`)
 	source, err := os.ReadFile("../store/control.go")
-	must(t, err)
+	must.OK(t, err)
 	for _, kind := range regexp.MustCompile(`ControlAction = "(.*)"`).FindAllSubmatch(source, -1) {
 		if !slices.Contains(options, string(kind[1])) {
 			t.Errorf("the console has no words for %s", kind[1])
@@ -191,14 +193,14 @@ func chainLine(t *testing.T, s *service, key string, index int) []byte {
 func (s *service) raw(key, path, accept string) []byte {
 	s.t.Helper()
 	r, err := http.NewRequest("GET", s.base+path, nil)
-	must(s.t, err)
+	must.OK(s.t, err)
 	r.Header.Set("Authorization", "Bearer "+key)
 	r.Header.Set("Accept", accept)
 	response, err := client.Do(r)
-	must(s.t, err)
+	must.OK(s.t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	must(s.t, err)
+	must.OK(s.t, err)
 	if response.StatusCode != http.StatusOK {
 		s.t.Fatalf("GET %s: %s: %s", path, response.Status, body)
 	}

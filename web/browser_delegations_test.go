@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -71,7 +73,7 @@ func TestBrowserDelegations(t *testing.T) {
 	// a line of the picture takes the focus, and Enter opens its records
 	eval[bool](b, `(document.querySelector('.edge[aria-label^="agent-2 acted for agent-1"]').focus(), true)`)
 	b.wait(`document.activeElement.classList.contains('edge')`)
-	must(t, chromedp.Do(b.ctx, chromedp.KeyEvent(kb.Enter)))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.KeyEvent(kb.Enter)))
 	b.shows(`[data-edge="4"] [data-index="11"][data-check="ok"]`)
 	b.wait(`document.activeElement.textContent === 'agent-2 acted for agent-1'`)
 	b.audit("delegation records")

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/cmd/demo"
 	"attestd/internal/testenv"
 )
@@ -87,7 +89,7 @@ func TestBrowserDemoOfCommand(t *testing.T) {
 func playedDemo(t *testing.T, s *service) demo.Company {
 	t.Helper()
 	made, err := demo.Play(t.Context(), s.base, "demo", time.Now(), func(string) {})
-	must(t, err)
+	must.OK(t, err)
 	return made
 }
 
@@ -121,7 +123,7 @@ func contentOf(t *testing.T, s *service, key, log string) (lines []string) {
 			Delegation struct{ DelegationChain []string }
 		}
 	}
-	must(t, json.Unmarshal(s.raw(key, "/v1/chain?log="+log, "application/json"), &answer))
+	must.OK(t, json.Unmarshal(s.raw(key, "/v1/chain?log="+log, "application/json"), &answer))
 	for _, r := range answer.Records {
 		said := r.Payload.Payload
 		if log == "control" {
@@ -135,8 +137,8 @@ func contentOf(t *testing.T, s *service, key, log string) (lines []string) {
 		signed := map[string]any{}
 		if parts := strings.Split(r.Payload.Statement, "."); len(parts) == 3 {
 			claims, err := base64.RawURLEncoding.DecodeString(parts[1])
-			must(t, err)
-			must(t, json.Unmarshal(claims, &signed))
+			must.OK(t, err)
+			must.OK(t, json.Unmarshal(claims, &signed))
 			for _, name := range []string{"action_hash", "jti", "iat", "log", "prev"} {
 				if name != "prev" && signed[name] == nil {
 					t.Errorf("a statement has no %s", name)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -19,13 +21,13 @@ import (
 func evidenceOf(s *service, key, path string) string {
 	s.t.Helper()
 	r, err := http.NewRequest("GET", s.base+path, nil)
-	must(s.t, err)
+	must.OK(s.t, err)
 	r.Header.Set("Authorization", "Bearer "+key)
 	response, err := client.Do(r)
-	must(s.t, err)
+	must.OK(s.t, err)
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
-	must(s.t, err)
+	must.OK(s.t, err)
 	if response.StatusCode != 200 {
 		s.t.Fatalf("%s: %d %s", path, response.StatusCode, text)
 	}
@@ -50,7 +52,7 @@ func jsonOf(t *testing.T, v any) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	must(t, enc.Encode(v))
+	must.OK(t, enc.Encode(v))
 	return b.String()
 }
 
@@ -161,7 +163,7 @@ func TestBrowserEvidenceIsAccessible(t *testing.T) {
 	s := startService(t, "", "")
 	key := furnish(s)
 	axe, err := os.ReadFile("testdata/axe/axe.min.js")
-	must(t, err)
+	must.OK(t, err)
 	b := openBrowser(t, s.base)
 	eval[bool](b, string(axe)+"; true")
 	b.signIn(key)

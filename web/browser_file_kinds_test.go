@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/chromedp/chromedp"
 
 	"attestd/chain/filekind"
@@ -27,9 +29,9 @@ func (b *browser) isRefused(kind filekind.Kind, text string) {
 func kinds(t *testing.T) (table map[filekind.Kind]map[string]string, samples map[filekind.Kind]string) {
 	t.Helper()
 	table, err := kindtest.Table()
-	must(t, err)
+	must.OK(t, err)
 	samples, err = kindtest.Samples()
-	must(t, err)
+	must.OK(t, err)
 	return table, samples
 }
 

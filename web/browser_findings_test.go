@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/rewrite"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -25,12 +27,12 @@ func rewritten(t *testing.T) (b *browser, s *service, key string) {
 	b.goTo("#/live")
 	b.shows(`.pulse.ok`)
 	schema, err := os.ReadFile("../schema.sql")
-	must(t, err)
+	must.OK(t, err)
 	s = s.restart(address, func() {
 		_, err := rewrite.Record(t.Context(), s.db, string(schema), store.Options{}, "acme", store.Actions, 35, func(payload []byte) []byte {
 			return []byte(strings.ReplaceAll(string(payload), `"amount"`, `"amounT"`))
 		})
-		must(t, err)
+		must.OK(t, err)
 	})
 	b.reconnects(`document.querySelector('.pulse.bad')`)
 	return b, s, key

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/chromedp/chromedp"
 
 	"attestd/internal/testenv"
@@ -49,7 +51,7 @@ func TestBrowserFirstSignInShowsTheFingerprint(t *testing.T) {
 	b.fill(`input[name="fingerprint"]`, s.fingerprint("acme"))
 	b.press("Confirm key")
 	b.shows(`[data-company-key="confirmed"]`)
-	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.Reload()))
 	b.signIn(key)
 	b.shows(`[data-company-key="confirmed"]`)
 	b.everyPage(func(name string) {
@@ -82,7 +84,7 @@ func TestBrowserShowsAReplacedKeyOnEveryPage(t *testing.T) {
 			key = s.company("acme")
 			s.attest(key, 2)
 			now := s.fingerprint("acme")
-			must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+			must.OK(t, chromedp.Do(b.ctx, chromedp.Reload()))
 			b.signIn(key)
 			b.everyPage(func(name string) {
 				b.reads(`[data-key-change="replaced"] [role="alert"]`, "No rotation signed by both keys leads from the known key")
@@ -121,12 +123,12 @@ func TestBrowserShowsKeyRollback(t *testing.T) {
 	b.signIn(key)
 	b.confirmKey(s, "acme")
 	s.api("POST", "/v1/companies/rotate-keys", key, nil)
-	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.Reload()))
 	b.signIn(key)
 	b.shows(`[data-key-change="rotated"]`)
 	b.press("Dismiss")
 	back = true
-	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.Reload()))
 	b.signIn(key)
 	b.shows(`[data-key-change="replaced"]`)
 	b.shows(`[data-company-key="other"]`)
@@ -158,12 +160,12 @@ func TestBrowserShowsAProvenRotation(t *testing.T) {
 	third := s.fingerprint("acme")
 
 	tampered = true
-	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.Reload()))
 	b.signIn(key)
 	b.reads(`[data-key-change="replaced"] [role="alert"]`, "The server’s list of keys is invalid")
 
 	tampered = false
-	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.Reload()))
 	b.signIn(key)
 	b.everyPage(func(string) {
 		b.reads(`[data-key-change="rotated"] .notice.warn`, "the old key and the new key both signed")
@@ -181,7 +183,7 @@ func TestBrowserShowsAProvenRotation(t *testing.T) {
 	b.acknowledge(`true`)
 	b.press("Dismiss")
 	b.wait(`!document.querySelector('[data-key-change]')`)
-	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.Reload()))
 	b.signIn(key)
 	b.shows(`[data-company-key="confirmed"]`)
 	b.wait(`!document.querySelector('[data-key-change]')`)

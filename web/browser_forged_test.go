@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -24,7 +26,7 @@ func edited(t *testing.T, file string, change func(map[string]any)) string {
 	decoder := json.NewDecoder(strings.NewReader(file))
 	decoder.UseNumber()
 	var root map[string]any
-	must(t, decoder.Decode(&root))
+	must.OK(t, decoder.Decode(&root))
 	change(root)
 	return jsonOf(t, root)
 }
@@ -101,9 +103,9 @@ func cosignedBy(t *testing.T, proof, name string) string {
 	t.Helper()
 	_, signed, _ := strings.Cut(proof, "\n\n")
 	checkpoint, _, err := tlog.ParseSignedCheckpoint([]byte(signed))
-	must(t, err)
+	must.OK(t, err)
 	line, err := checkpoint.Cosign(name, witnessKey(name), time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC))
-	must(t, err)
+	must.OK(t, err)
 	return proof + line.Line
 }
 
@@ -290,11 +292,11 @@ func TestBrowserEvidenceOutlivesARollback(t *testing.T) {
 	s = s.restart(address, func() {
 		var err error
 		older, err = os.ReadFile(s.db)
-		must(t, err)
+		must.OK(t, err)
 	})
 	s.attest(key, 4)
 	kept := evidenceOf(s, key, "/v1/evidence/6")
-	s = s.restart(address, func() { must(t, os.WriteFile(s.db, older, 0o600)) })
+	s = s.restart(address, func() { must.OK(t, os.WriteFile(s.db, older, 0o600)) })
 	s.attest(key, 9)
 	b := openBrowser(t, s.base)
 	b.signIn(key)
@@ -316,14 +318,14 @@ func TestBrowserProofByKeyboard(t *testing.T) {
 	b.goTo("#/proof")
 	b.judged("whole.json", sample(t, "whole.json"), "warn")
 	axe, err := os.ReadFile("testdata/axe/axe.min.js")
-	must(t, err)
+	must.OK(t, err)
 	eval[bool](b, string(axe)+"; true")
-	must(t, chromedp.Do(b.ctx, chromedp.Focus(chromedp.CSS(".path .sibling"))))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.Focus(chromedp.CSS(".path .sibling"))))
 	b.wait(`document.activeElement.textContent.startsWith('sibling 1') && document.activeElement.getAttribute('role') === 'button'`)
 	press := func(keys ...string) {
 		t.Helper()
 		for _, key := range keys {
-			must(t, chromedp.Do(b.ctx, chromedp.KeyEvent(key)))
+			must.OK(t, chromedp.Do(b.ctx, chromedp.KeyEvent(key)))
 		}
 	}
 	press(kb.Tab)

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
@@ -60,12 +62,12 @@ func (f *fuzzer) value() string {
 func setAll(t *testing.T, text, value string) (changed []string) {
 	t.Helper()
 	var root any
-	must(t, json.Unmarshal([]byte(text), &root))
+	must.OK(t, json.Unmarshal([]byte(text), &root))
 	n := 0
 	places(root, func(any) {}, func(func(any)) { n++ })
 	for i := range n {
 		var copied any
-		must(t, json.Unmarshal([]byte(text), &copied))
+		must.OK(t, json.Unmarshal([]byte(text), &copied))
 		at := 0
 		places(copied, func(v any) { copied = v }, func(replace func(any)) {
 			if at == i {
@@ -174,7 +176,7 @@ func (f *fuzzer) token(jwt string) string {
 		part = 0
 	}
 	text, err := base64.RawURLEncoding.DecodeString(parts[part])
-	must(f.t, err)
+	must.OK(f.t, err)
 	parts[part] = base64.RawURLEncoding.EncodeToString([]byte(f.mutate(string(text))))
 	return strings.Join(parts, ".")
 }
@@ -183,18 +185,18 @@ func (f *fuzzer) token(jwt string) string {
 func ownNames(t *testing.T) []string {
 	t.Helper()
 	own := map[string]bool{}
-	names := regexp.MustCompile(`<([a-z][a-z0-9]*)|\s([A-Za-z-]+)=|\s(required|hidden|autofocus|open|checked|disabled|multiple|novalidate)\b|'?(aria-[a-z]+|data-[a-z]+|role|tabindex|id)'?:`)
-	must(t, filepath.WalkDir("console", func(name string, d fs.DirEntry, err error) error {
+	names := regexp.MustCompile(`<([a-z][a-z0-9]*)|\s([A-Za-z-]+)=|\s(required|hidden|autofocus|open|checked|disabled|multiple|novalidate)\b|\s(data-[a-z-]+)[\s>]|'?(aria-[a-z]+|data-[a-z]+|role|tabindex|id)'?:`)
+	must.OK(t, filepath.WalkDir("console", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.Contains(name, "vendor") || filepath.Ext(name) == ".css" {
 			return err
 		}
 		source, err := os.ReadFile(name)
 		for _, m := range names.FindAllStringSubmatch(string(source), -1) {
-			own[strings.ToLower(m[1]+m[2]+m[3]+m[4])] = true
+			own[strings.ToLower(m[1]+m[2]+m[3]+m[4]+m[5])] = true
 		}
 		return err
 	}))
-	if own["iframe"] || own["evil-tag"] || own["data-evil"] || !own["svg"] || !own["aria-label"] {
+	if own["iframe"] || own["evil-tag"] || own["data-evil"] || !own["svg"] || !own["aria-label"] || !own["data-summary"] {
 		t.Fatal("the templates are not read well")
 	}
 	return slices.Sorted(maps.Keys(own))
@@ -283,7 +285,7 @@ func TestBrowserFuzz(t *testing.T) {
 	if given := os.Getenv("ATTESTD_FUZZ_SEED"); given != "" {
 		var err error
 		seed, err = strconv.ParseUint(given, 10, 64)
-		must(t, err)
+		must.OK(t, err)
 	}
 	t.Logf("ATTESTD_FUZZ_SEED=%d", seed)
 	f := &fuzzer{rand.New(rand.NewPCG(seed, 0)), t}
@@ -294,7 +296,7 @@ func TestBrowserFuzz(t *testing.T) {
 	driver := fmt.Sprintf(fuzzDriver, jsonOf(t, ownNames(t)))
 	fresh := func() {
 		t.Helper()
-		must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+		must.OK(t, chromedp.Do(b.ctx, chromedp.Reload()))
 		b.wait(`document.querySelector('h1')`)
 		eval[bool](b, driver)
 	}

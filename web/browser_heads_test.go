@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/rewrite"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -46,7 +48,7 @@ func TestBrowserRollbackIsRed(t *testing.T) {
 	s = s.restart(address, func() {
 		var err error
 		older, err = os.ReadFile(s.db)
-		must(t, err)
+		must.OK(t, err)
 	})
 	s.attest(key, 10)
 	b := openBrowser(t, s.base)
@@ -56,7 +58,7 @@ func TestBrowserRollbackIsRed(t *testing.T) {
 	b.shows(`.pulse.ok`)
 	b.reads(".pulse-sub", "20 records checked here")
 
-	s = s.restart(address, func() { must(t, os.WriteFile(s.db, older, 0o600)) })
+	s = s.restart(address, func() { must.OK(t, os.WriteFile(s.db, older, 0o600)) })
 	s.attest(key, 1)
 	b.reconnects(`document.querySelector('.pulse.bad')`)
 	b.reads(".pulse-word", "rewritten")
@@ -105,12 +107,12 @@ func TestBrowserRewrittenHistoryIsRed(t *testing.T) {
 			}))
 		}
 		schema, err := os.ReadFile("../schema.sql")
-		must(t, err)
+		must.OK(t, err)
 		s = s.restart(address, func() {
 			_, err := rewrite.Record(t.Context(), s.db, string(schema), store.Options{}, "acme", log, index, func(payload []byte) []byte {
 				return []byte(strings.NewReplacer(`"amount"`, `"amounT"`, "deploy-bot", "deploy-bat").Replace(string(payload)))
 			})
-			must(t, err)
+			must.OK(t, err)
 		})
 		b.reconnects(`document.querySelector('.pulse.bad')`)
 		b.shows(`[data-rewritten="` + string(log) + `"]`)

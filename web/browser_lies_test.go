@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -21,7 +23,7 @@ import (
 func lie(t *testing.T, s *service, change func(path string, answer []byte) []byte) (base string) {
 	t.Helper()
 	target, err := url.Parse(s.base)
-	must(t, err)
+	must.OK(t, err)
 	proxy := httptest.NewServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/chromedp/cdproto/page"
 
 	"attestd/crypto/jose"
@@ -200,7 +202,7 @@ func (b *browser) furnishPage(name, passport string) {
 func (b *browser) loadAxe() {
 	b.t.Helper()
 	axe, err := os.ReadFile("testdata/axe/axe.min.js")
-	must(b.t, err)
+	must.OK(b.t, err)
 	eval[bool](b, "(() => {"+string(axe)+"\nreturn true; })()")
 }
 
@@ -242,7 +244,7 @@ func (b *browser) picture(name, scrollTo string) {
 func (b *browser) keep(name string, content []byte) {
 	b.t.Helper()
 	if dir := pictures(); dir != "" {
-		must(b.t, os.WriteFile(filepath.Join(dir, name), content, 0o644))
+		must.OK(b.t, os.WriteFile(filepath.Join(dir, name), content, 0o644))
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"attestd/internal/must"
 )
 
 // verdict waits for the verdict on the token that is shown, and for its tone.
@@ -72,7 +74,7 @@ func TestBrowserVerdictOnTokens(t *testing.T) {
 
 	parts := strings.Split(passport, ".")
 	claims, err := base64.RawURLEncoding.DecodeString(parts[1])
-	must(t, err)
+	must.OK(t, err)
 	parts[1] = base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(string(claims), `"agentId":"bot"`, `"agentId":"bat"`, 1)))
 	b.inspects(strings.Join(parts, "."))
 	b.verdict("forged, or signed by another key", "bad")
@@ -90,7 +92,7 @@ func TestBrowserVerdictOnTokens(t *testing.T) {
 	var c struct {
 		ID string `json:"jti"`
 	}
-	must(t, json.Unmarshal(claims, &c))
+	must.OK(t, json.Unmarshal(claims, &c))
 	s.api("POST", "/v1/passports/"+c.ID+"/revoke", key, map[string]any{"reason": "left the team"})
 	b.inspects(passport)
 	b.verdict("revoked", "bad")

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/chromedp/chromedp"
 
 	"attestd/internal/testenv"
@@ -168,7 +170,7 @@ func TestBrowserUsesStoredKeyLater(t *testing.T) {
 	b.reads("h1", "Welcome")
 	for is, says := range map[string]string{"away": "The server does not answer.", "proxy": "something that is not JSON"} {
 		mode.Store(is)
-		must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+		must.OK(t, chromedp.Do(b.ctx, chromedp.Reload()))
 		b.reads(`[data-signed-out] [role="alert"]`, says)
 		mode.Store("")
 		b.press("Retry")

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/internal/testenv"
 )
@@ -22,7 +24,7 @@ func TestBrowserRecordsExport(t *testing.T) {
 	s := startService(t, "", "")
 	key, _ := explorable(t, s)
 	var chain struct{ Records []json.RawMessage }
-	must(t, json.Unmarshal([]byte(jsonOf(t, s.api("GET", "/v1/chain", key, nil))), &chain))
+	must.OK(t, json.Unmarshal([]byte(jsonOf(t, s.api("GET", "/v1/chain", key, nil))), &chain))
 	b := openBrowser(t, s.base)
 	b.tall()
 	b.signIn(key)
@@ -39,7 +41,7 @@ func TestBrowserRecordsExport(t *testing.T) {
 			Payload struct{ AgentID string }
 			Hash    string
 		}
-		must(t, json.Unmarshal([]byte(line), &record))
+		must.OK(t, json.Unmarshal([]byte(line), &record))
 		if !bytes.Contains(chain.Records[record.Index], []byte(record.Hash)) || record.Payload.AgentID != "bot-1" {
 			t.Errorf("exported: %s", line)
 		}
@@ -51,7 +53,7 @@ func TestBrowserRecordsExport(t *testing.T) {
 	b.reads("dialog .notice", "Saved records-acme-")
 
 	table, err := csv.NewReader(strings.NewReader(b.download("Save as CSV"))).ReadAll()
-	must(t, err)
+	must.OK(t, err)
 	if len(table) != len(want)+1 || table[0][0] != "index" || table[1][0] != fmt.Sprint(want[0]) || table[1][2] != "bot-1" {
 		t.Errorf("CSV: %v", table)
 	}
@@ -63,14 +65,14 @@ func TestBrowserRecordsExport(t *testing.T) {
 	saved := b.download("Save evidence of 2 selected records")
 	trust := evidence.Trust{Fingerprint: fingerprintOf(s, "acme")}
 	archive, err := zip.NewReader(strings.NewReader(saved), int64(len(saved)))
-	must(t, err)
+	must.OK(t, err)
 	var names []string
 	for _, file := range archive.File {
 		names = append(names, file.Name)
 		r, err := file.Open()
-		must(t, err)
+		must.OK(t, err)
 		text, err := io.ReadAll(r) // compares the checksum too
-		must(t, err)
+		must.OK(t, err)
 		if v := evidence.Check(text, trust); v.Outcome != evidence.Holds {
 			t.Errorf("%s: %+v", file.Name, v)
 		}

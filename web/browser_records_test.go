@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
@@ -126,7 +128,7 @@ func TestBrowserRecordsSearch(t *testing.T) {
 		if got, err := url.ParseQuery(search); err != nil || !reflect.DeepEqual(got, tt.query) {
 			t.Errorf("%v is %s in the URL", tt.fields, search)
 		}
-		must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+		must.OK(t, chromedp.Do(b.ctx, chromedp.Reload()))
 		b.rows(tt.want...)
 		for name, value := range tt.fields {
 			if name != "since" && name != "until" {
@@ -265,7 +267,7 @@ func TestBrowserRecordsHistogram(t *testing.T) {
 			var one int
 			_, said, _ := strings.Cut(bar.Label, " UTC: ")
 			_, err := fmt.Sscanf(said, "%d record", &one)
-			must(t, err)
+			must.OK(t, err)
 			n += one
 		}
 		return n
@@ -275,7 +277,7 @@ func TestBrowserRecordsHistogram(t *testing.T) {
 		b.wait(`/since=.*&until=/.test(location.hash)`)
 		b.wait(fmt.Sprintf(`document.querySelector('.records-count[data-done="yes"]') && !document.querySelector('.log[aria-busy]') && document.querySelectorAll('.vlist-row').length === %d`, want))
 		query, err := url.ParseQuery(strings.SplitN(eval[string](b, `location.hash`), "?", 2)[1])
-		must(t, err)
+		must.OK(t, err)
 		since, until := strings.Replace(query.Get("since"), "T", " ", 1), strings.Replace(query.Get("until"), "T", " ", 1)
 		_, end, _ := strings.Cut(last.Label, " to ")
 		if !strings.HasPrefix(since, first.Label[:19]) || !strings.HasPrefix(until, end[:19]) {
@@ -294,13 +296,13 @@ func TestBrowserRecordsHistogram(t *testing.T) {
 	narrowed(all[0], all[middle], count(all[:middle+1]...))
 
 	all = bars()
-	must(t, chromedp.Do(b.ctx, chromedp.Focus(chromedp.CSS(`.histogram-bars [tabindex="0"]`))))
-	must(t, chromedp.Do(b.ctx, chromedp.KeyEvent(kb.Home)))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.Focus(chromedp.CSS(`.histogram-bars [tabindex="0"]`))))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.KeyEvent(kb.Home)))
 	for range 3 {
-		must(t, chromedp.Do(b.ctx, chromedp.KeyEvent(kb.ArrowRight, chromedp.KeyModifiers(chromedp.ModifierShift))))
+		must.OK(t, chromedp.Do(b.ctx, chromedp.KeyEvent(kb.ArrowRight, chromedp.KeyModifiers(chromedp.ModifierShift))))
 	}
 	b.wait(`document.querySelectorAll('.histogram-bars .chosen').length === 4`)
-	must(t, chromedp.Do(b.ctx, chromedp.KeyEvent(kb.Enter)))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.KeyEvent(kb.Enter)))
 	narrowed(all[0], all[3], count(all[:4]...))
 }
 

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -68,10 +70,10 @@ func TestBrowserRecordsShowsWhatFails(t *testing.T) {
 	b.shows(`[data-index="12"][data-check="bad"]`)
 	b.goTo("#/records/13")
 	b.shows(`dialog [data-check="ok"]`)
-	must(t, chromedp.Do(b.ctx, chromedp.KeyEvent(kb.ArrowRight)))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.KeyEvent(kb.ArrowRight)))
 	b.reads("dialog h2", "Record 12")
 	b.shows(`dialog [data-check="bad"]`)
-	must(t, chromedp.Do(b.ctx, chromedp.KeyEvent("k")))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.KeyEvent("k")))
 	b.reads("dialog h2", "Record 13")
 	b.shows(`dialog [data-check="ok"]`)
 	b.goTo("#/records/22")
@@ -129,7 +131,7 @@ func TestBrowserRecordsStopsASearch(t *testing.T) {
 	s := startService(t, "", "")
 	key, _ := explorable(t, s)
 	target, err := url.Parse(s.base)
-	must(t, err)
+	must.OK(t, err)
 	ended := make(chan struct{})
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
@@ -178,8 +180,8 @@ func TestBrowserRecordsOfAnyLength(t *testing.T) {
 	b.goTo("#/records")
 	b.reads(".records-count", "2,000,000 records")
 	b.shows(`[data-index="1999999"][data-check="bad"]`)
-	must(t, chromedp.Do(b.ctx, chromedp.Focus(chromedp.CSS(`.vlist a[tabindex="0"]`))))
-	must(t, chromedp.Do(b.ctx, chromedp.KeyEvent(kb.End)))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.Focus(chromedp.CSS(`.vlist a[tabindex="0"]`))))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.KeyEvent(kb.End)))
 	b.shows(`[data-index="0"][data-check="ok"][aria-rowindex="2000001"]`)
 	b.wait(`document.activeElement.closest('[data-index="0"]')`)
 	b.fill(".jump input", "1234567")
@@ -188,7 +190,7 @@ func TestBrowserRecordsOfAnyLength(t *testing.T) {
 	b.wait(`(() => { const row = document.querySelector('[data-index="1234567"]').getBoundingClientRect(), list = document.querySelector('.vlist').getBoundingClientRect();
 		return row.top >= list.top - 1 && row.bottom <= list.bottom + 1; })()`)
 	for range 30 {
-		must(t, chromedp.Do(b.ctx, chromedp.KeyEvent(kb.ArrowDown)))
+		must.OK(t, chromedp.Do(b.ctx, chromedp.KeyEvent(kb.ArrowDown)))
 	}
 	b.wait(`document.activeElement.closest('[data-index="1234537"]')`)
 	b.wait(`(() => { const row = document.activeElement.closest('.vlist-row').getBoundingClientRect(), list = document.querySelector('.vlist').getBoundingClientRect();

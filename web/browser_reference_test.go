@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/chromedp/chromedp"
 
 	"attestd/internal/testenv"
@@ -38,7 +40,7 @@ type apiDocument struct {
 func readDocument(t *testing.T) apiDocument {
 	t.Helper()
 	var d apiDocument
-	must(t, json.Unmarshal(web.OpenAPI(), &d))
+	must.OK(t, json.Unmarshal(web.OpenAPI(), &d))
 	for path, item := range d.Paths {
 		for method, op := range item {
 			op.method, op.path = strings.ToUpper(method), path
@@ -191,7 +193,7 @@ func TestBrowserReferenceSearch(t *testing.T) {
 	s := startService(t, "", "")
 	b := openPage(t, s.base+"/#/reference")
 	b.shows(".resource-grid")
-	must(t, chromedp.Do(b.ctx, chromedp.KeyEvent("/")))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.KeyEvent("/")))
 	b.wait(`document.activeElement.id === 'reference-search'`)
 	b.fill("#reference-search", "idempotency-key")
 	b.wait(`[...document.querySelectorAll('.found a')].some((a) => a.hash === '#/reference/attest')`)
@@ -199,7 +201,7 @@ func TestBrowserReferenceSearch(t *testing.T) {
 	b.reads(".reference-search", "No operation matches all of these words")
 	b.fill("#reference-search", "post revoke passport")
 	b.wait(`document.querySelector('.found a')?.hash === '#/reference/revokePassport'`)
-	must(t, chromedp.Do(b.ctx, chromedp.KeyEvent("\r")))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.KeyEvent("\r")))
 	b.wait(`location.hash === '#/reference/revokePassport'`)
 	b.reads("h1", "Revocation")
 }

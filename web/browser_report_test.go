@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 
@@ -87,12 +89,12 @@ func TestBrowserReport(t *testing.T) {
 		}
 	}
 	data, err := base64.StdEncoding.DecodeString(eval[string](b, `saved[1].arrayBuffer().then((a) => btoa(Array.from(new Uint8Array(a), (c) => String.fromCharCode(c)).join('')))`))
-	must(t, err)
+	must.OK(t, err)
 	if v := evidence.CheckReport(bytes.NewReader(data), evidence.Trust{Fingerprint: fingerprint}, func(*evidence.Report) {}, func(*evidence.Event) {}); v.Outcome != evidence.Holds {
 		t.Errorf("the saved data: %+v", v)
 	}
 	path := filepath.Join(t.TempDir(), "report.html")
-	must(t, os.WriteFile(path, []byte(html), 0o600))
+	must.OK(t, os.WriteFile(path, []byte(html), 0o600))
 	file := openPage(t, "file://"+path)
 	file.reads("h1", "Report of acme")
 	file.fits("the saved page")
@@ -109,7 +111,7 @@ func TestBrowserReport(t *testing.T) {
 	b.dropOn(".report-form", "mine.jsonl", string(data))
 	b.shows(`[data-report="ok"]`)
 	sample, err := os.ReadFile("../chain/evidence/testdata/report.jsonl")
-	must(t, err)
+	must.OK(t, err)
 	b.dropOn(".report-form", "other.jsonl", string(sample))
 	b.shows(`[data-report="bad"]`) // of a company of this name another key was confirmed
 	b.reads("[data-report]", "Signed by another key")
@@ -205,9 +207,9 @@ func (b *browser) print(name string) {
 			continue
 		}
 		shot := call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{CaptureBeyondViewport: new(true)})
-		must(b.t, os.WriteFile(filepath.Join(dir, name+"-print-"+paper+".png"), bytesOf(string(shot.Data)), 0o600))
+		must.OK(b.t, os.WriteFile(filepath.Join(dir, name+"-print-"+paper+".png"), bytesOf(string(shot.Data)), 0o600))
 		printed := call(b, page.PrintToPDF, page.PrintToPDFParams{PaperWidth: size[0], PaperHeight: size[1]})
-		must(b.t, os.WriteFile(filepath.Join(dir, name+"-"+paper+".pdf"), bytesOf(string(printed.Data)), 0o600))
+		must.OK(b.t, os.WriteFile(filepath.Join(dir, name+"-"+paper+".pdf"), bytesOf(string(printed.Data)), 0o600))
 	}
 	b.look(look{1280, "light"})
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -42,13 +44,13 @@ func TestBrowserRejectsOtherMembers(t *testing.T) {
 	s := startService(t, "", "")
 	key, _ := explorable(t, s)
 	ask, err := http.NewRequestWithContext(t.Context(), "GET", s.base+"/v1/records?payload=order%3D5", nil)
-	must(t, err)
+	must.OK(t, err)
 	ask.Header = http.Header{"Accept": {"text/event-stream"}, "Authorization": {"Bearer " + key}}
 	other, err := http.DefaultClient.Do(ask)
-	must(t, err)
+	must.OK(t, err)
 	defer other.Body.Close()
 	found, err := io.ReadAll(other.Body)
-	must(t, err)
+	must.OK(t, err)
 	base := lie(t, s, func(path string, answer []byte) []byte {
 		if path == "/v1/records" && bytes.Contains(answer, []byte(`{"order":4}`)) {
 			return found

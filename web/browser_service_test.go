@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/harness"
 	"attestd/internal/testenv"
 )
@@ -46,7 +48,7 @@ func startService(t *testing.T, db, listen string, flags ...string) *service {
 	t.Helper()
 	besideOthers(t)
 	path, err := binary()
-	must(t, err)
+	must.OK(t, err)
 	if db == "" {
 		db = filepath.Join(t.TempDir(), "attestd.db")
 	}
@@ -55,8 +57,8 @@ func startService(t *testing.T, db, listen string, flags ...string) *service {
 	}
 	s := &service{t: t, db: db, cmd: exec.Command(path, append([]string{"serve", "--listen", listen, "--db", db, "--rate-limits", "off"}, flags...)...)}
 	stderr, err := s.cmd.StderrPipe()
-	must(t, err)
-	must(t, s.cmd.Start())
+	must.OK(t, err)
+	must.OK(t, s.cmd.Start())
 	t.Cleanup(s.stop)
 	lines := bufio.NewScanner(stderr)
 	address := regexp.MustCompile(`http://127\.0\.0\.1:[0-9]+`)
@@ -91,7 +93,7 @@ func (s *service) stop() {
 func (s *service) api(method, path, key string, body any) map[string]any {
 	s.t.Helper()
 	answer, err := s.try(method, path, key, body)
-	must(s.t, err)
+	must.OK(s.t, err)
 	return answer
 }
 
@@ -197,7 +199,7 @@ func freePort(t *testing.T) string {
 	t.Helper()
 	besideOthers(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.OK(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }

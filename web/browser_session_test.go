@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/chromedp/chromedp"
 
 	"attestd/internal/testenv"
@@ -19,7 +21,7 @@ import (
 func between(t *testing.T, s *service, answer func(w http.ResponseWriter, r *http.Request) bool, change func(h http.Header)) (base string) {
 	t.Helper()
 	target, err := url.Parse(s.base)
-	must(t, err)
+	must.OK(t, err)
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(target)
@@ -50,7 +52,7 @@ func (b *browser) tab(address string) *browser {
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	b.t.Cleanup(cancel)
 	other := &browser{t: b.t, ctx: ctx}
-	must(b.t, chromedp.Do(ctx, chromedp.Navigate(address)))
+	must.OK(b.t, chromedp.Do(ctx, chromedp.Navigate(address)))
 	other.wait(`document.querySelector('h1')`)
 	return other
 }
@@ -199,7 +201,7 @@ func TestBrowserStoredKeyWorksInNewTabs(t *testing.T) {
 	b.reads("h1", "Welcome, acme")
 	tab := b.tab(s.base + "/#/records/2")
 	tab.reads("dialog h2", "Record 2")
-	must(t, chromedp.Do(tab.ctx, chromedp.Reload()))
+	must.OK(t, chromedp.Do(tab.ctx, chromedp.Reload()))
 	tab.reads("dialog h2", "Record 2")
 	if eval[bool](tab, `JSON.stringify({ ...localStorage }).includes(`+jsString(key)+`)`) {
 		t.Error("the key is in localStorage, which is on disk")
@@ -211,7 +213,7 @@ func TestBrowserStoredKeyWorksInNewTabs(t *testing.T) {
 	tab.press("Sign out")
 	b.reads(`[data-signed-out] [role="alert"]`, "You signed out in another tab.")
 	eval[bool](b, fmt.Sprintf(`(Object.entries(JSON.parse(%s)).forEach(([name, value]) => sessionStorage.setItem(name, value)), true)`, jsString(asleep)))
-	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.Reload()))
 	b.reads("h1", "Tamper-evident logs")
 	if eval[int](b, `sessionStorage.length`) != 0 {
 		t.Error("the key of a session that ended is still kept")

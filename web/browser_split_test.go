@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/rewrite"
 	"attestd/internal/testenv"
 	"attestd/store"
@@ -96,7 +98,7 @@ func (f *faces) stall() (release func()) {
 func copied(t *testing.T, file []byte, listen string, change func(db string)) *service {
 	t.Helper()
 	db := filepath.Join(t.TempDir(), "attestd.db")
-	must(t, os.WriteFile(db, file, 0o600))
+	must.OK(t, os.WriteFile(db, file, 0o600))
 	change(db)
 	return startService(t, db, listen)
 }
@@ -113,21 +115,21 @@ func TestBrowserSplitViewIsRed(t *testing.T) {
 	s.attest(key, 20)
 	s.stop()
 	older, err := os.ReadFile(s.db)
-	must(t, err)
+	must.OK(t, err)
 	s = startService(t, s.db, "")
 	s.attest(key, 20)
 	s.stop()
 	file, err := os.ReadFile(s.db)
-	must(t, err)
+	must.OK(t, err)
 	s = startService(t, s.db, "")
 	streams := copied(t, file, address, func(string) {})
 	schema, err := os.ReadFile("../schema.sql")
-	must(t, err)
+	must.OK(t, err)
 	rewritten := copied(t, file, "", func(db string) {
 		_, err := rewrite.Record(t.Context(), db, string(schema), store.Options{}, "acme", store.Actions, 35, func(payload []byte) []byte {
 			return bytes.ReplaceAll(payload, []byte(`"amount"`), []byte(`"amounT"`))
 		})
-		must(t, err)
+		must.OK(t, err)
 	})
 	rolledBack := copied(t, older, "", func(string) {})
 
@@ -200,10 +202,10 @@ func TestBrowserFindingStaysRedAfterServerRecovers(t *testing.T) {
 		return answer
 	})
 	response, err := http.Get(s.base + "/v1/ca/public-keys?companyId=globex")
-	must(t, err)
+	must.OK(t, err)
 	var answer bytes.Buffer
 	_, err = answer.ReadFrom(response.Body)
-	must(t, err)
+	must.OK(t, err)
 	response.Body.Close()
 	forged = bytes.ReplaceAll(answer.Bytes(), []byte("globex"), []byte("acme"))
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	devtools "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
 )
@@ -180,10 +182,10 @@ func (b *browser) download(button string) string {
 	progress := chromedp.Events(b.ctx, devtools.DownloadProgress)
 	b.press(button)
 	for ev, err := range progress {
-		must(b.t, err)
+		must.OK(b.t, err)
 		if ev.State == devtools.DownloadProgressStateCompleted {
 			content, err := os.ReadFile(ev.FilePath)
-			must(b.t, err)
+			must.OK(b.t, err)
 			return string(content)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	_ "modernc.org/sqlite"
 
 	"attestd/internal/testenv"
@@ -15,11 +17,11 @@ import (
 func tamper(t *testing.T, db string, statements ...string) {
 	t.Helper()
 	file, err := sql.Open("sqlite", "file:"+db+"?_busy_timeout=10000")
-	must(t, err)
+	must.OK(t, err)
 	defer file.Close()
 	for _, statement := range statements {
 		_, err := file.Exec(statement)
-		must(t, err)
+		must.OK(t, err)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
@@ -112,7 +114,7 @@ func browserContext(t *testing.T, proxy string, extra []chromedp.ExecAllocatorOp
 			_ = os.RemoveAll(profile)
 		}
 	})
-	must(t, shared.err)
+	must.OK(t, shared.err)
 	ctx, cancel := chromedp.NewContext(shared.ctx, chromedp.WithNewBrowserContext(func(p *target.CreateBrowserContextParams) { p.ProxyServer = proxy }))
 	t.Cleanup(cancel)
 	return ctx
@@ -123,7 +125,7 @@ func openPage(t *testing.T, address string, extra ...chromedp.ExecAllocatorOptio
 	t.Helper()
 	besideOthers(t)
 	shown, err := url.Parse(address)
-	must(t, err)
+	must.OK(t, err)
 	b := &browser{t: t}
 	// Every request but those to loopback goes through this proxy, which answers none; those of
 	// workers as well.
@@ -138,13 +140,13 @@ func openPage(t *testing.T, address string, extra ...chromedp.ExecAllocatorOptio
 	t.Cleanup(cancel)
 	t.Cleanup(func() { b.reportEvil() })
 	b.ctx = ctx
-	must(t, chromedp.Listen(ctx, func(ev any) { b.listen(ev, shown) }))
+	must.OK(t, chromedp.Listen(ctx, func(ev any) { b.listen(ev, shown) }))
 	call(b, network.Enable, network.EnableParams{})
 	call(b, cdplog.Enable, cdp.Empty{})
 	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: watch})
 	// Without motion, what a test waits for is there at once.
 	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}}})
-	must(t, chromedp.Do(ctx, chromedp.Navigate(address)))
+	must.OK(t, chromedp.Do(ctx, chromedp.Navigate(address)))
 	b.wait(`document.querySelector('h1')`)
 	return b
 }
@@ -210,7 +212,7 @@ func eval[T any](b *browser, expression string) T {
 func call[P, R any](b *browser, cmd cdp.Command[P, R], params P) R {
 	b.t.Helper()
 	r, err := chromedp.Call(b.ctx, cmd, params)
-	must(b.t, err)
+	must.OK(b.t, err)
 	return r
 }
 
@@ -257,7 +259,7 @@ func (b *browser) goTo(hash string) {
 // reload loads the page again: what it held in memory is gone.
 func (b *browser) reload() {
 	b.t.Helper()
-	must(b.t, chromedp.Do(b.ctx, chromedp.Reload()))
+	must.OK(b.t, chromedp.Do(b.ctx, chromedp.Reload()))
 	b.wait(`document.querySelector('h1')`)
 }
 
@@ -287,7 +289,7 @@ func (b *browser) fill(selector, text string) {
 		call(b, input.InsertText, input.InsertTextParams{Text: text})
 		return
 	}
-	must(b.t, chromedp.Do(b.ctx, chromedp.SendKeys(chromedp.CSS(selector), text)))
+	must.OK(b.t, chromedp.Do(b.ctx, chromedp.SendKeys(chromedp.CSS(selector), text)))
 }
 
 // drop drops a file onto the drop area of the page.
@@ -350,11 +352,4 @@ func (b *browser) acknowledge(condition string) {
 func jsString(s string) string {
 	quoted, _ := json.Marshal(s) // a string always has a JSON form
 	return string(quoted)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
@@ -22,10 +24,10 @@ func TestBrowserStoresKeyPerTab(t *testing.T) {
 	eval[bool](b, `(document.querySelectorAll('.check input')[1].click(), true)`)
 	b.press("Sign in")
 	b.reads("h1", "Welcome, acme")
-	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.Reload()))
 	b.reads("h1", "Welcome, acme")
 	b.press("Sign out")
-	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.Reload()))
 	b.reads("h1", "Tamper-evident logs")
 }
 
@@ -68,10 +70,10 @@ func TestBrowserKeyboard(t *testing.T) {
 	press := func(keys ...string) {
 		t.Helper()
 		for _, key := range keys {
-			must(t, chromedp.Do(b.ctx, chromedp.KeyEvent(key)))
+			must.OK(t, chromedp.Do(b.ctx, chromedp.KeyEvent(key)))
 		}
 	}
-	must(t, chromedp.Do(b.ctx, chromedp.Focus(chromedp.CSS(`.vlist a[tabindex="0"]`))))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.Focus(chromedp.CSS(`.vlist a[tabindex="0"]`))))
 	press(kb.End, kb.ArrowUp)
 	b.wait(`document.activeElement.closest('[role="row"][aria-rowindex="200"][data-index="1"]') && document.querySelectorAll('.vlist a[tabindex="0"]').length === 1`)
 	press(kb.Enter)
@@ -92,7 +94,7 @@ func TestBrowserKeyboard(t *testing.T) {
 	b.wait(`document.activeElement.closest('[data-index="199"]')`)
 
 	// The first tab stop of a page leads past the navigation.
-	must(t, chromedp.Do(b.ctx, chromedp.Reload()))
+	must.OK(t, chromedp.Do(b.ctx, chromedp.Reload()))
 	b.reads("h1", "Sign in first")
 	press(kb.Tab)
 	b.wait(`document.activeElement.className === 'skip'`)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
@@ -25,7 +27,7 @@ const (
 func sample(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../chain/evidence/testdata", name))
-	must(t, err)
+	must.OK(t, err)
 	return string(text)
 }
 
@@ -33,7 +35,7 @@ func sample(t *testing.T, name string) string {
 func fromDisk(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "verifier.html")
-	must(t, os.WriteFile(name, []byte(body(t, get(t, "GET", "/verifier.html"))), 0o600))
+	must.OK(t, os.WriteFile(name, []byte(body(t, get(t, "GET", "/verifier.html"))), 0o600))
 	return "file://" + filepath.ToSlash(name)
 }
 
@@ -140,7 +142,7 @@ func TestBrowserVerifierShowsText(t *testing.T) {
 func TestBrowserVerifierIsAccessible(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	axe, err := os.ReadFile("testdata/axe/axe.min.js")
-	must(t, err)
+	must.OK(t, err)
 	b := openPage(t, fromDisk(t))
 	eval[bool](b, string(axe)+"; true")
 	shots := func(name string) {

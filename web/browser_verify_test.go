@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -39,7 +41,7 @@ func TestBrowserVerifyKeepsItsResult(t *testing.T) {
 		Verdict               struct{ Holds bool }
 		Server                struct{ MerkleRoot string }
 	}
-	must(t, json.Unmarshal([]byte(eval[string](b, `saved`)), &report))
+	must.OK(t, json.Unmarshal([]byte(eval[string](b, `saved`)), &report))
 	published := s.api("GET", "/v1/ca/public-key?companyId=acme", "", nil)["fingerprint"].(string)
 	if report.Type != "attestd-verification" || report.CompanyID != "acme" || report.Records != 300 || !report.Verdict.Holds || report.Key.Standing != "confirmed" ||
 		report.Key.Fingerprint != published || report.Root == "" || report.Root != report.Server.MerkleRoot || report.Workers < 1 {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
@@ -30,7 +32,7 @@ type signer struct {
 func (s *service) signer(credential, agentID, algorithm string, members ...any) *signer {
 	s.t.Helper()
 	key, err := jose.GenerateKey(algorithm)
-	must(s.t, err)
+	must.OK(s.t, err)
 	a := &signer{service: s, credential: credential, agentID: agentID, key: key}
 	body := map[string]any{"jwk": json.RawMessage(key.Key().JWK())}
 	for i := 0; i < len(members); i += 2 {
@@ -38,7 +40,7 @@ func (s *service) signer(credential, agentID, algorithm string, members ...any) 
 	}
 	path := "/v1/agents/" + agentID + "/keys"
 	body["proof"], err = dpop.Make(s.t.Context(), key, dpop.Request{Method: http.MethodPost, URL: s.base + path}, time.Now())
-	must(s.t, err)
+	must.OK(s.t, err)
 	a.log = s.api("POST", path, credential, body)["log"].(string)
 	return a
 }
@@ -47,15 +49,15 @@ func (s *service) signer(credential, agentID, algorithm string, members ...any) 
 func (a *signer) next() *signer {
 	a.t.Helper()
 	key, err := jose.GenerateKey(jose.EdDSA)
-	must(a.t, err)
+	must.OK(a.t, err)
 	e, err := statement.MakeEndorsement(a.t.Context(), a.key, statement.EndorsementClaims{
 		Issuer: acmeID + "/agent/" + a.agentID, Audience: acmeID, IssuedAt: time.Now().Unix(), Next: key.Key().Thumbprint,
 	})
-	must(a.t, err)
+	must.OK(a.t, err)
 	n := &signer{service: a.service, credential: a.credential, agentID: a.agentID, log: a.log, key: key}
 	path := "/v1/agents/" + a.agentID + "/keys"
 	proof, err := dpop.Make(a.t.Context(), key, dpop.Request{Method: http.MethodPost, URL: a.base + path}, time.Now())
-	must(a.t, err)
+	must.OK(a.t, err)
 	a.api("POST", path, a.credential, map[string]any{"jwk": json.RawMessage(key.Key().JWK()), "proof": proof, "endorsement": e.Compact})
 	return n
 }
@@ -68,13 +70,13 @@ func (a *signer) thumbprint() string { return a.key.Key().Thumbprint }
 func (a *signer) says(n int, change func(*statement.Claims)) {
 	a.t.Helper()
 	hash, err := statement.HashAction("note", a.agentID, "acme", []byte(fmt.Sprint(n)))
-	must(a.t, err)
+	must.OK(a.t, err)
 	c := statement.Claims{Issuer: acmeID + "/agent/" + a.agentID, Audience: acmeID, Log: a.log, IssuedAt: time.Now().Unix(), ActionHash: hash}
 	if change != nil {
 		change(&c)
 	}
 	s, err := statement.Make(a.t.Context(), a.key, c)
-	must(a.t, err)
+	must.OK(a.t, err)
 	a.api("POST", "/v1/attest", a.credential, map[string]any{"agentId": a.agentID, "actionType": "note", "payload": n, "statement": s.Compact})
 	a.last = s
 }
@@ -280,7 +282,7 @@ func TestBrowserStolenAgentKey(t *testing.T) {
 	a.says(0, nil)
 	first := s.api("GET", "/v1/chain?from=0&limit=1", key, nil)["records"].([]any)[0].(map[string]any)["timestamp"].(string)
 	at, err := time.Parse(time.RFC3339, first)
-	must(t, err)
+	must.OK(t, err)
 	stolen := at.Truncate(time.Second).Add(time.Second)
 	b := openBrowser(t, s.base)
 	b.signIn(key)

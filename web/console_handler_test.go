@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/web"
 )
 
@@ -30,7 +32,7 @@ func get(t *testing.T, method, url string, header ...string) *http.Response {
 func body(t *testing.T, r *http.Response) string {
 	t.Helper()
 	b, err := io.ReadAll(r.Body)
-	must(t, err)
+	must.OK(t, err)
 	return string(b)
 }
 
@@ -135,9 +137,9 @@ func TestConsoleIsRevalidatedAndCompressed(t *testing.T) {
 		t.Fatal("not compressed")
 	}
 	z, err := gzip.NewReader(zipped.Body)
-	must(t, err)
+	must.OK(t, err)
 	content, err := io.ReadAll(z)
-	must(t, err)
+	must.OK(t, err)
 	if string(content) != body(t, plain) {
 		t.Error("compressed and plain content differ")
 	}
@@ -177,7 +179,7 @@ func TestConsoleIsCompleteAndSmall(t *testing.T) {
 		t.Errorf("a first visit loads %d bytes, more than %d", cold, limit)
 	}
 	hosts := regexp.MustCompile(`(?:https?|wss?)://[a-z]`)
-	must(t, filepath.WalkDir("console", func(name string, d fs.DirEntry, err error) error {
+	must.OK(t, filepath.WalkDir("console", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.Contains(filepath.ToSlash(name), "/vendor/") {
 			return err
 		}

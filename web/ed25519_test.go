@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"os"
 	"testing"
+
+	"attestd/internal/must"
 )
 
 // The odd signatures with which the console's Ed25519 is tested are judged as Go judges them: keys
@@ -14,15 +16,15 @@ import (
 func TestNonCanonicalSignatures(t *testing.T) {
 	t.Parallel()
 	data, err := os.ReadFile("testdata/ed25519_odd.json")
-	must(t, err)
+	must.OK(t, err)
 	var cases []struct {
 		Name, Key, Signature, Message string
 		Valid                         bool
 	}
-	must(t, json.Unmarshal(data, &cases))
+	must.OK(t, json.Unmarshal(data, &cases))
 	unhex := func(s string) []byte {
 		b, err := hex.DecodeString(s)
-		must(t, err)
+		must.OK(t, err)
 		return b
 	}
 	for _, c := range cases {

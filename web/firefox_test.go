@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/gorilla/websocket"
 
 	"attestd/internal/testenv"
@@ -66,11 +68,11 @@ func openFirefox(t *testing.T, base, scheme string) *browser {
 	b.ctx = ctx
 	address := startFirefox(t, scheme)
 	conn, _, err := websocket.DefaultDialer.DialContext(ctx, address+"/session", nil)
-	must(t, err)
+	must.OK(t, err)
 	f.conn = conn
 	t.Cleanup(func() { conn.Close() })
 	shown, err := url.Parse(base)
-	must(t, err)
+	must.OK(t, err)
 	go f.read(func(method string, params json.RawMessage) { b.hears(method, params, shown) })
 	t.Cleanup(b.reportEvil)
 
@@ -90,13 +92,13 @@ func startFirefox(t *testing.T, scheme string) string {
 	profile := t.TempDir()
 	dark := map[string]int{"dark": 0, "light": 1}[scheme]
 	settings := fmt.Sprintf("%suser_pref(\"layout.css.prefers-color-scheme.content-override\", %d);\n", firefoxSettings, dark)
-	must(t, os.WriteFile(filepath.Join(profile, "user.js"), []byte(settings), 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(profile, "user.js"), []byte(settings), 0o600))
 	cmd := exec.Command(testenv.Firefox(t), "--headless", "--no-remote", "--profile", profile,
 		"--remote-debugging-port", "0", "about:blank")
 	cmd.Env = append(os.Environ(), "HOME="+profile, "MOZ_CRASHREPORTER_DISABLE=1")
 	stderr, err := cmd.StderrPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	must.OK(t, err)
+	must.OK(t, cmd.Start())
 	var reading sync.WaitGroup
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
@@ -245,7 +247,7 @@ func (f *firefox) pdf(b *browser) []byte {
 func (f *firefox) bytes(b *browser, method string, params map[string]any) []byte {
 	b.t.Helper()
 	data, err := base64.StdEncoding.DecodeString(bidi[struct{ Data string }](b, method, params).Data)
-	must(b.t, err)
+	must.OK(b.t, err)
 	return data
 }
 

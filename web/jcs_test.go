@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/jcs"
 	"attestd/crypto/strictjson"
 	"attestd/internal/testenv"
@@ -50,7 +52,7 @@ func TestConsoleModules(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "node"), append([]string{"--test"}, tests...)...)
 	reference := filepath.Join(t.TempDir(), "openapi.json")
-	must(t, os.WriteFile(reference, web.OpenAPI(), 0o600))
+	must.OK(t, os.WriteFile(reference, web.OpenAPI(), 0o600))
 	cmd.Env = append(cmd.Environ(), "ATTESTD_TEST_OPENAPI="+reference)
 	if testenv.Long() {
 		cmd.Env = append(cmd.Env, "ATTESTD_TEST_LONG=1")

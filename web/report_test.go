@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/internal/testenv"
 )
@@ -21,7 +23,7 @@ func TestConsoleChecksReportsAsTheCommandDoes(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	t.Parallel()
 	text, err := os.ReadFile("../chain/evidence/testdata/report.jsonl")
-	must(t, err)
+	must.OK(t, err)
 	lines := strings.SplitAfter(strings.TrimSuffix(string(text), "\n")+"\n", "\n")
 	lines = lines[:len(lines)-1]
 	join := func(lines []string) []byte { return []byte(strings.Join(lines, "")) }
@@ -62,7 +64,7 @@ func TestConsoleChecksReportsAsTheCommandDoes(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "node"), "console_test/report_codes.js")
 	cmd.Stdin, cmd.Stderr = &in, os.Stderr
 	out, err := cmd.Output()
-	must(t, err)
+	must.OK(t, err)
 	answers := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n")
 	if len(answers) != len(reports) {
 		t.Fatalf("%d answers to %d reports", len(answers), len(reports))

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"attestd/internal/must"
 )
 
 // A log has two trees, so a text that people read says which root it means: the chain root or the
@@ -27,7 +29,7 @@ func TestTextsSayWhichRoot(t *testing.T) {
 	)
 	texts := 0
 	for _, folder := range []string{"console", "verifier", "check.mjs", "../sdk/python/attestd/check.py"} {
-		must(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		must.OK(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || entry.IsDir() {
 				if entry != nil && entry.Name() == "vendor" {
 					return filepath.SkipDir

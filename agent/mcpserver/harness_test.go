@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/go-jose/go-jose/v4"
 	"github.com/golang-jwt/jwt/v5"
 
@@ -44,13 +46,13 @@ func newIssuers(t *testing.T) *issuers {
 	i := &issuers{keys: map[string]crypto.Signer{}}
 	for _, kid := range []string{"acme", "zoo", "stranger"} {
 		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		must(t, err)
+		must.OK(t, err)
 		i.keys[kid] = k
 	}
 	_, ed, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
+	must.OK(t, err)
 	rs, err := rsa.GenerateKey(rand.Reader, 2048)
-	must(t, err)
+	must.OK(t, err)
 	i.keys["acme EdDSA"], i.keys["acme RS256"] = ed, rs
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /o/{company}/.well-known/openid-configuration", func(w http.ResponseWriter, r *http.Request) {
@@ -83,11 +85,11 @@ func (i *issuers) of(company string) string { return i.URL + "/o/" + company }
 // reached, or of service.
 func (i *issuers) protected(t *testing.T, url, service string) http.Handler {
 	t.Helper()
-	must(t, mcpserver.CheckResource(url))
+	must.OK(t, mcpserver.CheckResource(url))
 	sets := keysets.New(keysets.NewClient(keysets.Options{AllowPrivate: true}))
 	t.Cleanup(sets.Close)
 	client, err := attestd.New(attestd.Config{URL: service, Credential: attestd.Key("svc_k"), Retry: &attestd.Retry{}})
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(client.Close)
 	return mcpserver.New(mcpserver.Config{Version: "1"}).Protected(&mcpserver.Resource{
 		URL: url, Issuer: i.of("acme"), Company: "acme", Keys: sets, Service: client,
@@ -129,7 +131,7 @@ func (i *issuers) sign(t *testing.T, d *draft) string {
 		key = i.keys[d.kid]
 	}
 	signed, err := token.SignedString(key)
-	must(t, err)
+	must.OK(t, err)
 	if d.change != nil {
 		signed = d.change(signed)
 	}
@@ -164,11 +166,4 @@ func post(h http.Handler, body, bearer string, change func(*http.Request)) (answ
 	h.ServeHTTP(w, r)
 	all, _ := io.ReadAll(w.Result().Body)
 	return w.Result(), strings.TrimSpace(string(all))
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/golang-jwt/jwt/v5"
 
 	"attestd/crypto/dpop"
@@ -27,7 +29,7 @@ func TestAccessTokens(t *testing.T) {
 	i := newIssuers(t)
 	h := i.protected(t, resource, nowhere)
 	public, err := x509.MarshalPKIXPublicKey(i.keys["acme"].Public())
-	must(t, err)
+	must.OK(t, err)
 	now := time.Now().Unix()
 	parts := func(token string, change func(part []string)) string {
 		p := strings.Split(token, ".")
@@ -101,7 +103,7 @@ func TestAccessTokens(t *testing.T) {
 			d.change = func(token string) string {
 				return parts(token, func(p []string) {
 					claims, err := base64.RawURLEncoding.DecodeString(p[1])
-					must(t, err)
+					must.OK(t, err)
 					p[1] = josetest.Encode([]byte(`{"aud":"https://other.example",` + string(claims[1:])))
 				})
 			}
@@ -282,7 +284,7 @@ func TestBoundAccessTokens(t *testing.T) {
 	now := time.Now()
 	proof := func(k *jose.PrivateKey, r dpop.Request, at time.Time) string {
 		made, err := dpop.Make(t.Context(), k, r, at)
-		must(t, err)
+		must.OK(t, err)
 		return made
 	}
 	forge := func(header string, claims map[string]any) string {

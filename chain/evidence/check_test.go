@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
 	"attestd/crypto/jose"
@@ -15,9 +17,9 @@ func (c *company) newer(log int, from int64, witnesses ...byte) *evidence.Newer 
 	c.t.Helper()
 	checkpoint := c.checkpoint(log, witnesses...)
 	read, _, err := tlog.ParseSignedCheckpoint(checkpoint)
-	must(c.t, err)
+	must.OK(c.t, err)
 	proof, err := tlog.ProveConsistency(c.t.Context(), c.logs[log], from, read.Tree)
-	must(c.t, err)
+	must.OK(c.t, err)
 	return &evidence.Newer{From: from, Proof: proof, Checkpoint: checkpoint}
 }
 

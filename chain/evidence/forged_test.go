@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
@@ -54,7 +56,7 @@ func forgeries(t *testing.T) (list []forgery) {
 		named := *own.key
 		renamed.key = &named
 		hash, err := statement.HashAction("pay", agentID, c.id, []byte(theirs))
-		must(t, err)
+		must.OK(t, err)
 		c.addStated(agentID, "pay", theirs, forge(t, &renamed, `{"alg":"EdDSA","typ":"agent-statement+jwt","kid":"`+kid+`"}`,
 			`{"iss":"`+spiffeCompany+`/agent/`+agentID+`","aud":"`+spiffeCompany+`","iat":1795251600,"jti":"1","action_hash":"`+hash+`"}`), "")
 		return c.agentKeyFile(0, kid)
@@ -181,7 +183,7 @@ func forgeries(t *testing.T) (list []forgery) {
 		c.change("agent-key.enrolled", "agent-key:"+kid, map[string]any{"agentId": agentID, "thumbprint": kid, "jwk": json.RawMessage(jwk),
 			"label": nil, "expiresAt": nil, "enrolment": nil, "endorsement": nil})
 		hash, err := statement.HashAction("pay", agentID, c.id, []byte(theirs))
-		must(t, err)
+		must.OK(t, err)
 		s := forge(t, impostor, `{"alg":"EdDSA","typ":"agent-statement+jwt","kid":"`+kid+`"}`,
 			`{"iss":"`+spiffeCompany+`/agent/`+agentID+`","aud":"`+spiffeCompany+`","iat":1795251600,"jti":"1","action_hash":"`+hash+`"}`)
 		c.addStated(agentID, "pay", theirs, s[:strings.LastIndex(s, ".")]+".AQ"+strings.Repeat("A", 84), "")
@@ -197,7 +199,7 @@ func TestNobodyForgesTheAgentsWord(t *testing.T) {
 	t.Parallel()
 	list := forgeries(t)
 	text, err := json.MarshalIndent(list, "", " ")
-	must(t, err)
+	must.OK(t, err)
 	testdata(t, "forged.json", append(text, '\n'))
 	named := make(map[string]string)
 	for _, f := range list {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/evidence/evidencetest"
@@ -99,7 +101,7 @@ func (c *company) add(log int, agent, action, payload string, delegation string)
 		r.Delegation = []byte(delegation)
 	}
 	leaf, err := evidencetest.Sign(&r, c.keys-1)
-	must(c.t, err)
+	must.OK(c.t, err)
 	l.records = append(l.records, r)
 	l.leaves = append(l.leaves, leaf)
 	return &l.records[r.Index]
@@ -113,7 +115,7 @@ func (c *company) change(action, subject string, details map[string]any) {
 		payload[name] = value
 	}
 	text, err := json.Marshal(payload)
-	must(c.t, err)
+	must.OK(c.t, err)
 	c.add(1, "service", action, string(text), "")
 }
 
@@ -139,13 +141,13 @@ func (c *company) checkpoint(log int, witnesses ...byte) []byte {
 	c.t.Helper()
 	l := c.logs[log]
 	root, err := tlog.Root(c.t.Context(), l, int64(len(l.records)))
-	must(c.t, err)
+	must.OK(c.t, err)
 	checkpoint := tlog.Checkpoint{Origin: l.Origin, Tree: tlog.Tree{Size: int64(len(l.records)), Root: root}}
 	signed, err := checkpoint.Sign(c.key())
-	must(c.t, err)
+	must.OK(c.t, err)
 	for _, n := range witnesses {
 		by, err := checkpoint.Cosign(witnessName(n), private(n), c.now)
-		must(c.t, err)
+		must.OK(c.t, err)
 		signed = append(signed, by.Line...)
 	}
 	return signed
@@ -160,9 +162,9 @@ func witnessKey(n byte) string {
 func (c *company) proof(log int, index int64, checkpoint []byte) string {
 	c.t.Helper()
 	read, _, err := tlog.ParseSignedCheckpoint(checkpoint)
-	must(c.t, err)
+	must.OK(c.t, err)
 	hashes, err := tlog.ProveInclusion(c.t.Context(), c.logs[log], read.Tree, index)
-	must(c.t, err)
+	must.OK(c.t, err)
 	return string(tlog.Proof{Index: index, Hashes: hashes, Checkpoint: checkpoint}.Format())
 }
 
@@ -170,7 +172,7 @@ func (c *company) proof(log int, index int64, checkpoint []byte) string {
 func (c *company) entries(checkpoint []byte, about func(subject string) bool) (list []evidence.Entry) {
 	for i, r := range c.logs[1].records {
 		var p struct{ Payload struct{ Subject string } }
-		must(c.t, json.Unmarshal(r.Payload, &p))
+		must.OK(c.t, json.Unmarshal(r.Payload, &p))
 		if about(p.Payload.Subject) {
 			list = append(list, evidence.Entry{Record: r, Proof: c.proof(1, int64(i), checkpoint)})
 		}
@@ -196,19 +198,12 @@ func (c *company) file(log int, index int64, checkpoint []byte) *evidence.File {
 func (c *company) status(members string) []byte {
 	c.t.Helper()
 	canonical, err := jcs.Append(nil, []byte(members), 200)
-	must(c.t, err)
+	must.OK(c.t, err)
 	digest := sha256.Sum256(canonical)
 	signature := base64.RawURLEncoding.EncodeToString(ed25519.Sign(c.key(), digest[:]))
 	pem, err := json.Marshal(keys.Describe(public(c.keys - 1)).PEM)
-	must(c.t, err)
+	must.OK(c.t, err)
 	return fmt.Appendf(nil, `%s,"caPublicKey":%s,"signature":%q}`, strings.TrimSuffix(members, "}"), pem, signature)
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func kid(n byte) string { return keys.Describe(public(n)).KID }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/internal/testenv"
 )
@@ -42,9 +44,9 @@ func (m *mutation) apply(t testing.TB, sample []byte) []byte {
 	var root any
 	decoder := json.NewDecoder(bytes.NewReader(sample))
 	decoder.UseNumber()
-	must(t, decoder.Decode(&root))
+	must.OK(t, decoder.Decode(&root))
 	read := func(raw json.RawMessage) (value any) {
-		must(t, json.Unmarshal(raw, &value))
+		must.OK(t, json.Unmarshal(raw, &value))
 		return value
 	}
 	var change func(value any, path []string) any
@@ -58,7 +60,7 @@ func (m *mutation) apply(t testing.TB, sample []byte) []byte {
 		name, last := path[0], len(path) == 1
 		if list, ok := value.([]any); ok {
 			i, err := strconv.Atoi(name)
-			must(t, err)
+			must.OK(t, err)
 			switch {
 			case last && m.Remove:
 				return slices.Delete(list, i, i+1)
@@ -79,7 +81,7 @@ func (m *mutation) apply(t testing.TB, sample []byte) []byte {
 		return members
 	}
 	text, err := json.Marshal(change(root, strings.Split(m.At, "/")[1:]))
-	must(t, err)
+	must.OK(t, err)
 	return text
 }
 
@@ -102,13 +104,13 @@ func trusts(t testing.TB) map[string]evidence.Trust {
 func TestMutations(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/mutations.json")
-	must(t, err)
+	must.OK(t, err)
 	var list []mutation
-	must(t, json.Unmarshal(text, &list))
+	must.OK(t, json.Unmarshal(text, &list))
 	names := make(map[string]bool)
 	for _, m := range list {
 		sample, err := os.ReadFile("testdata/" + m.Of + ".json")
-		must(t, err)
+		must.OK(t, err)
 		changed := m.apply(t, sample)
 		if names[m.Name] || bytes.Equal(changed, sample) {
 			t.Errorf("%s: is listed twice, or changes nothing", m.Name)
@@ -136,7 +138,7 @@ func TestEveryField(t *testing.T) {
 		var root any
 		decoder := json.NewDecoder(bytes.NewReader(f.JSON()))
 		decoder.UseNumber()
-		must(t, decoder.Decode(&root))
+		must.OK(t, decoder.Decode(&root))
 		checked, count, classes := 0, 0, make(map[string]bool)
 		check := func(path string) {
 			// of signed also that the first key was revoked since, and the authority as a whole
@@ -150,7 +152,7 @@ func TestEveryField(t *testing.T) {
 			checked++
 			classes[class] = true
 			text, err := json.Marshal(root)
-			must(t, err)
+			must.OK(t, err)
 			// nor is it trusted, then, by any key or policy
 			if v := evidence.Check(text, evidence.Trust{}); (v.Outcome != evidence.Fails) != omitted {
 				t.Errorf("%s%s: %+v", name, path, v)
@@ -285,7 +287,7 @@ func FuzzCheck(f *testing.F) {
 				continue
 			}
 			var file struct{ Record struct{ Hash string } }
-			must(t, json.Unmarshal(text, &file))
+			must.OK(t, json.Unmarshal(text, &file))
 			if !genuine[file.Record.Hash] {
 				t.Fatalf("%q: %+v", text, v)
 			}

@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
@@ -52,7 +54,7 @@ func (o *odd) stmt(name string, code evidence.Code, key *agentSigner, compact st
 // claims of a record that is made 2 s after began.
 func (o *odd) claims(change map[string]string) string {
 	hash, err := statement.HashAction("step", agentID, "acme", []byte(`1`))
-	must(o.t, err)
+	must.OK(o.t, err)
 	members := map[string]string{
 		"iss": `"` + spiffeCompany + `/agent/` + agentID + `"`, "aud": `"` + spiffeCompany + `"`, "iat": fmt.Sprint(began.Unix()), "jti": `"j"`, "action_hash": `"` + hash + `"`,
 	}
@@ -176,7 +178,7 @@ func (o *odd) hash() string {
 	var c struct {
 		Hash string `json:"action_hash"`
 	}
-	must(o.t, json.Unmarshal([]byte(o.claims(nil)), &c))
+	must.OK(o.t, json.Unmarshal([]byte(o.claims(nil)), &c))
 	return `"` + c.Hash + `"`
 }
 
@@ -188,7 +190,7 @@ func otherBits(c byte) string {
 
 func (o *odd) plusOrder(signature string) string {
 	b, err := base64.RawURLEncoding.DecodeString(signature)
-	must(o.t, err)
+	must.OK(o.t, err)
 	order, _ := new(big.Int).SetString("7237005577332262213973186563042994240857116359379907606001950938285454250989", 10)
 	s := slices.Clone(b[32:])
 	slices.Reverse(s)
@@ -291,7 +293,7 @@ func (o *odd) p256Signatures() {
 	sound := forge(o.t, o.p256, o.header(o.p256, nil), o.claims(nil))
 	i := strings.LastIndex(sound, ".") + 1
 	b, err := base64.RawURLEncoding.DecodeString(sound[i:])
-	must(o.t, err)
+	must.OK(o.t, err)
 	order, _ := new(big.Int).SetString("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551", 16)
 	r, s := new(big.Int).SetBytes(b[:32]), new(big.Int).SetBytes(b[32:])
 	both := func(r, s *big.Int) string {
@@ -308,7 +310,7 @@ func (o *odd) p256Signatures() {
 	o.stmt("ES256: S of 0", bad, o.p256, both(r, new(big.Int)))
 	o.stmt("ES256: S of the order", bad, o.p256, both(r, order))
 	der, err := o.p256.p256.Sign(nil, bytes.Repeat([]byte{1}, 32), crypto.SHA256)
-	must(o.t, err)
+	must.OK(o.t, err)
 	o.stmt("ES256: a signature in DER", bad, o.p256, sound[:i]+base64.RawURLEncoding.EncodeToString(der))
 	o.stmt("ES256: alg of the other key", bad, o.p256, forge(o.t, o.p256, o.header(o.p256, map[string]string{"alg": `"EdDSA"`}), o.claims(nil)))
 }
@@ -413,7 +415,7 @@ func (o *odd) curves() {
 	}
 	for _, point := range low {
 		x, err := hex.DecodeString(point)
-		must(o.t, err)
+		must.OK(o.t, err)
 		// R is the neutral point and S is 0: good for the neutral point, and for some texts with
 		// others
 		key("Ed25519 "+point, "EdDSA", `{"crv":"Ed25519","kty":"OKP","x":"`+encode(x)+`"}`, "AQ"+strings.Repeat("A", 84))
@@ -567,7 +569,7 @@ func TestOddStatements(t *testing.T) {
 	var text bytes.Buffer
 	for _, f := range o.list {
 		line, err := json.Marshal(f)
-		must(t, err)
+		must.OK(t, err)
 		text.Write(append(line, '\n'))
 	}
 	zipped(t, "odd_statements.jsonl.gz", text.Bytes())
@@ -584,17 +586,17 @@ func zipped(t *testing.T, name string, text []byte) {
 		var b bytes.Buffer
 		w := gzip.NewWriter(&b)
 		_, err := w.Write(text)
-		must(t, err)
-		must(t, w.Close())
-		must(t, os.WriteFile(file, b.Bytes(), 0o644))
+		must.OK(t, err)
+		must.OK(t, w.Close())
+		must.OK(t, os.WriteFile(file, b.Bytes(), 0o644))
 	}
 	f, err := os.Open(file)
-	must(t, err)
+	must.OK(t, err)
 	defer f.Close()
 	r, err := gzip.NewReader(f)
-	must(t, err)
+	must.OK(t, err)
 	kept, err := io.ReadAll(r)
-	must(t, err)
+	must.OK(t, err)
 	if !bytes.Equal(kept, text) {
 		t.Errorf("%s is not what it is made of: WRITE_TESTDATA=1 go test ./chain/evidence writes it", file)
 	}

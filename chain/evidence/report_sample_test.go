@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
@@ -43,7 +45,7 @@ func (c *company) report(from time.Time, start [2]tlog.Frontier, witnesses ...by
 	var lines [][]byte
 	for i, l := range c.logs {
 		signed, err := tlog.Checkpoint{Origin: l.Origin, Tree: start[i].Tree()}.Sign(c.key())
-		must(c.t, err)
+		must.OK(c.t, err)
 		r.Periods[i] = evidence.Period{Start: string(signed), Frontier: start[i], End: string(c.checkpoint(i, witnesses...))}
 	}
 	lines = append(lines, r.Header())

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
 )
@@ -105,7 +107,7 @@ func policyText(quorum string) string {
 func policy(t testing.TB, quorum string) *tlog.Policy {
 	t.Helper()
 	p, err := tlog.ParsePolicy([]byte(policyText(quorum)))
-	must(t, err)
+	must.OK(t, err)
 	return p
 }
 
@@ -144,10 +146,10 @@ func testdata(t *testing.T, name string, text []byte) []byte {
 	t.Helper()
 	file := filepath.Join("testdata", name)
 	if os.Getenv("WRITE_TESTDATA") != "" {
-		must(t, os.WriteFile(file, text, 0o644))
+		must.OK(t, os.WriteFile(file, text, 0o644))
 	}
 	stored, err := os.ReadFile(file)
-	must(t, err)
+	must.OK(t, err)
 	if !bytes.Equal(stored, text) {
 		t.Errorf("%s is not what it is made of: WRITE_TESTDATA=1 go test ./evidence writes it", file)
 	}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
 	"attestd/crypto/jose"
@@ -45,11 +47,11 @@ func BenchmarkWriteSession(b *testing.B) {
 	c, kid, _ := longSession(b, jose.EdDSA)
 	checkpoint := c.checkpoint(0)
 	read, _, err := tlog.ParseSignedCheckpoint(checkpoint)
-	must(b, err)
+	must.OK(b, err)
 	proofs := make([][]tlog.Hash, read.Size)
 	for i := range proofs {
 		proofs[i], err = tlog.ProveInclusion(b.Context(), c.logs[0], read.Tree, int64(i))
-		must(b, err)
+		must.OK(b, err)
 	}
 	f := c.file(0, 0, checkpoint)
 	f.AgentKey = &evidence.AgentKey{Entries: c.keyEntries(c.checkpoint(1), kid)}
@@ -57,10 +59,10 @@ func BenchmarkWriteSession(b *testing.B) {
 		w, err := evidence.NewSessionWriter(io.Discard, &evidence.SessionFile{
 			AgentID: agentID, KeyID: kid, ID: "run-1", Records: read.Size, Checkpoint: string(checkpoint), File: f,
 		})
-		must(b, err)
+		must.OK(b, err)
 		for i := range c.logs[0].records {
-			must(b, w.Write(&c.logs[0].records[i], proofs[i]))
+			must.OK(b, w.Write(&c.logs[0].records[i], proofs[i]))
 		}
-		must(b, w.Close())
+		must.OK(b, w.Close())
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
 	"attestd/crypto/jose"
@@ -46,7 +48,7 @@ func TestSessions(t *testing.T) {
 		} {
 			v := checkSession(text, trust)
 			got, err := json.Marshal(v.Session)
-			must(t, err)
+			must.OK(t, err)
 			if v.Outcome != outcome || string(got) != want || v.Statement == nil || v.Statement.Pinned != (trust.AgentKey != "") || len(v.NotProven) != 10 ||
 				!strings.Contains(strings.Join(v.Checked, "\n"), " records, "+words+"\n") {
 				t.Errorf("%s: %+v: %s, want %s", name, v, got, want)
@@ -75,7 +77,7 @@ func policySecond(t testing.TB) *tlog.Policy {
 	t.Helper()
 	l := newCompany(nil).logs[0]
 	p, err := tlog.ParsePolicy([]byte("log " + tlog.VKey{Name: l.Origin, Type: tlog.TypeEd25519, Public: public(1)}.String() + "\nwitness a " + witnessKey(witnessA) + "\nquorum a\n"))
-	must(t, err)
+	must.OK(t, err)
 	return p
 }
 
@@ -246,12 +248,12 @@ func TestSessionWriter(t *testing.T) {
 	f := c.file(0, 0, c.checkpoint(0))
 	f.AgentKey = new(evidence.AgentKey)
 	w, err := evidence.NewSessionWriter(io.Discard, &evidence.SessionFile{AgentID: agentID, KeyID: kid, ID: "run", Records: 1, File: f})
-	must(t, err)
+	must.OK(t, err)
 	if w.Close() == nil {
 		t.Error("a session without its record is written")
 	}
-	must(t, w.Write(&c.logs[0].records[0], nil))
-	must(t, w.Close())
+	must.OK(t, w.Write(&c.logs[0].records[0], nil))
+	must.OK(t, w.Close())
 	if w.Write(&c.logs[0].records[0], nil) == nil {
 		t.Error("a session with a record more is written")
 	}
@@ -366,7 +368,7 @@ func TestSessionThatDisobeyed(t *testing.T) {
 	text := disobedient(t, append(obeyed, [2]string{"c", "tool.requested"}, [2]string{"c", "tool.denied"}, [2]string{"a", "tool.failed"}, [2]string{"c", "tool.completed"})...)
 	v := checkSession(text, trust)
 	got, err := json.Marshal(v.Session)
-	must(t, err)
+	must.OK(t, err)
 	want := `"state":"disobeyed","missing":[],"refused":0,"completeness":"complete","disobeyed":[{"refused":2,"done":7,"tool":"Bash"},{"refused":6,"done":8,"tool":"Bash"}]}`
 	if v.Outcome != evidence.Holds || !strings.HasSuffix(string(got), want) {
 		t.Errorf("%s: %s, want %s", v.Outcome, got, want)
@@ -398,7 +400,7 @@ func TestReportOfCallsThatDisobeyed(t *testing.T) {
 		r := evidence.Report{From: "2026-01-01T00:00:00.000Z", To: "2027-01-01T00:00:00.000Z", File: c.file(0, 0, c.checkpoint(0))}
 		for i := range r.Periods {
 			signed, err := tlog.Checkpoint{Origin: c.logs[i].Origin, Tree: tlog.Tree{Root: tlog.EmptyRoot()}}.Sign(c.key())
-			must(t, err)
+			must.OK(t, err)
 			r.Periods[i] = evidence.Period{Start: string(signed), End: string(c.checkpoint(i))}
 		}
 		text := string(r.Header()) + "\n"

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/crypto/cred"
 	"attestd/crypto/jose"
@@ -92,7 +94,7 @@ func delegationOf(chain ...string) string {
 func hashOfInfo(t testing.TB, info string) string {
 	t.Helper()
 	hash, err := cred.HashInfo([]byte(info))
-	must(t, err)
+	must.OK(t, err)
 	return hash
 }
 
@@ -215,7 +217,7 @@ func (s *cases) endorsed() {
 		e, err := statement.MakeEndorsement(s.t.Context(), s.first, statement.EndorsementClaims{
 			Issuer: ownAgent, Audience: spiffeCompany, IssuedAt: iat(enrolled, next), Next: s.second.key.Thumbprint,
 		})
-		must(s.t, err)
+		must.OK(s.t, err)
 		kids = append(kids, c.enrol(agentID, s.second.key, map[string]any{"endorsement": e.Compact, "statementVersion": 2}))
 		c.stated(s.second, agentID, "step", `1`, c.secondVersion(nil))
 		for _, pin := range []string{"", kids[0]} {
@@ -507,7 +509,7 @@ func TestStatementCases(t *testing.T) {
 			c.Says = []string{}
 		}
 		line, err := json.Marshal(c)
-		must(t, err)
+		must.OK(t, err)
 		text.Write(append(line, '\n'))
 	}
 	zipped(t, "statement_cases.jsonl.gz", text.Bytes())

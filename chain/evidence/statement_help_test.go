@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
 	"attestd/crypto/jcs"
@@ -65,11 +67,11 @@ func agentKey(t testing.TB, algorithm string, n byte) *agentSigner {
 		public = s.ed25519.Public()
 	} else {
 		s.p256, err = ecdsa.ParseRawPrivateKey(elliptic.P256(), seed[:])
-		must(t, err)
+		must.OK(t, err)
 		public = &s.p256.PublicKey
 	}
 	s.key, err = jose.NewKey(public)
-	must(t, err)
+	must.OK(t, err)
 	return s
 }
 
@@ -99,7 +101,7 @@ func (c *company) endorse(agent string, old jose.Signer, next *jose.Key) string 
 	e, err := statement.MakeEndorsement(c.t.Context(), old, statement.EndorsementClaims{
 		Issuer: spiffeCompany + "/agent/" + agent, Audience: spiffeCompany, IssuedAt: c.now.Unix(), Next: next.Thumbprint,
 	})
-	must(c.t, err)
+	must.OK(c.t, err)
 	return e.Compact
 }
 
@@ -115,7 +117,7 @@ func (c *company) stated(p jose.Signer, agent, action, payload string, change fu
 func (c *company) state(p jose.Signer, agent, action, payload string, change func(*statement.Claims)) *statement.Statement {
 	c.t.Helper()
 	hash, err := statement.HashAction(action, agent, c.id, []byte(payload))
-	must(c.t, err)
+	must.OK(c.t, err)
 	claims := statement.Claims{
 		Issuer: spiffeCompany + "/agent/" + agent, Audience: spiffeCompany, IssuedAt: c.now.Unix(), ActionHash: hash,
 		ID: fmt.Sprintf("%s-%d", agent, len(c.logs[0].records)),
@@ -124,7 +126,7 @@ func (c *company) state(p jose.Signer, agent, action, payload string, change fun
 		change(&claims)
 	}
 	s, err := statement.Make(c.t.Context(), p, claims)
-	must(c.t, err)
+	must.OK(c.t, err)
 	return s
 }
 
@@ -162,15 +164,15 @@ func (c *company) session(kid, sid string, keys []string, indexes ...int64) []by
 	w, err := evidence.NewSessionWriter(&text, &evidence.SessionFile{
 		AgentID: agentID, KeyID: kid, ID: sid, Records: int64(len(indexes)), Checkpoint: string(checkpoint), File: f,
 	})
-	must(c.t, err)
+	must.OK(c.t, err)
 	read, _, err := tlog.ParseSignedCheckpoint(checkpoint)
-	must(c.t, err)
+	must.OK(c.t, err)
 	for _, i := range indexes {
 		proof, err := tlog.ProveInclusion(c.t.Context(), c.logs[0], read.Tree, i)
-		must(c.t, err)
-		must(c.t, w.Write(&c.logs[0].records[i], proof))
+		must.OK(c.t, err)
+		must.OK(c.t, w.Write(&c.logs[0].records[i], proof))
 	}
-	must(c.t, w.Close())
+	must.OK(c.t, w.Close())
 	return text.Bytes()
 }
 
@@ -194,7 +196,7 @@ func forge(t testing.TB, s *agentSigner, header, claims string) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	input := encode([]byte(header)) + "." + encode([]byte(claims))
 	signature, err := s.Sign(t.Context(), input)
-	must(t, err)
+	must.OK(t, err)
 	return input + "." + encode(signature)
 }
 

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
@@ -136,7 +138,7 @@ func TestVerdictOfStatement(t *testing.T) {
 			`"api-key:9f86d081884c7d65"},"pinned":false,` + names + `"session":{"sid":"run-1","seq":0}}`},
 	} {
 		text, err := json.Marshal(evidence.Check(test.file.JSON(), evidence.Trust{}).Statement)
-		must(t, err)
+		must.OK(t, err)
 		if string(text) != test.want {
 			t.Errorf("%s: %s, want %s", name, text, test.want)
 		}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/evidence/evidencetest"
@@ -63,7 +65,7 @@ func (c *company) archiveFromControl(from, actions, fromControl, control int64, 
 func (c *company) sign(log int, size int64) []byte {
 	c.t.Helper()
 	note, err := tlog.Checkpoint{Origin: c.logs[log].Origin, Tree: c.mark(log, size).Frontier.Tree()}.Sign(evidencetest.Private(c.keys - 1))
-	must(c.t, err)
+	must.OK(c.t, err)
 	return note
 }
 
@@ -77,7 +79,7 @@ func archived(t testing.TB) (*company, []string) {
 func checkArchive(t testing.TB, o lines.Options, text ...string) lines.Verdict {
 	t.Helper()
 	v, err := lines.CheckArchive(strings.NewReader(strings.Join(text, "\n")+"\n"), o)
-	must(t, err)
+	must.OK(t, err)
 	return v
 }
 
@@ -108,7 +110,7 @@ func TestArchiveHolds(t *testing.T) {
 	}
 	policy := func(key byte, quorum string) lines.Options {
 		p, err := tlog.ParsePolicy([]byte("log " + tlog.VKey{Name: c.logs[0].Origin, Type: tlog.TypeEd25519, Public: public(key)}.String() + "\n" + quorum))
-		must(t, err)
+		must.OK(t, err)
 		return lines.Options{Trust: evidence.Trust{Policy: p}}
 	}
 	if v := checkArchive(t, policy(1, "quorum none\n"), text...); v.Outcome != evidence.Holds {
@@ -306,7 +308,7 @@ func TestArchiveBesideANewerCheckpoint(t *testing.T) {
 	other.logs[0].leaves[3][0] ^= 1
 	newer := func(c *company, log int, from int64) evidence.Trust {
 		asked, err := witness.ParseRequest(c.mark(log, from).Consistency)
-		must(t, err)
+		must.OK(t, err)
 		return evidence.Trust{Fingerprint: fingerprint(0),
 			Newer: &evidence.Newer{From: asked.Old, Proof: asked.Proof, Checkpoint: asked.Checkpoint}}
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/chain/lines"
 	"attestd/chain/tlog"
@@ -40,7 +42,7 @@ func TestExportedLinesHold(t *testing.T) {
 		t.Errorf("with another key: %+v", v)
 	}
 	policy, err := tlog.ParsePolicy([]byte("log " + tlog.VKey{Name: c.logs[0].Origin, Type: tlog.TypeEd25519, Public: public(1)}.String() + "\nquorum none\n"))
-	must(t, err)
+	must.OK(t, err)
 	if v := check(t, lines.Options{Trust: evidence.Trust{Policy: policy}}, c.out...); v.Outcome != evidence.Holds {
 		t.Errorf("with a policy: %+v", v)
 	}
@@ -84,7 +86,7 @@ func TestLinesInSeveralFiles(t *testing.T) {
 	for cut := 1; cut < len(c.out); cut++ {
 		first, second := file("first", c.out[:cut]...), file("second", c.out[cut:]...)
 		v, err := lines.Check([]lines.File{first, second}, pin(0))
-		must(t, err)
+		must.OK(t, err)
 		if v.Outcome != evidence.Holds || v.Logs[0].To != 6 {
 			t.Fatalf("cut at %d: %+v", cut, v)
 		}
@@ -148,7 +150,7 @@ func TestCarriers(t *testing.T) {
 	for _, l := range c.out {
 		syslog = append(syslog, "2026-11-21T09:00:00+00:00 host attestd[7]: "+l)
 		event, err := lines.OCSF(nil, []byte(l))
-		must(t, err)
+		must.OK(t, err)
 		ocsf = append(ocsf, string(event))
 	}
 	if v := check(t, pin(0), syslog...); v.Outcome != evidence.Holds || !strings.Contains(strings.Join(v.NotProven, "\n"), fmt.Sprintf("before %d lines", len(syslog))) {
@@ -178,12 +180,12 @@ func TestCutLine(t *testing.T) {
 	text := strings.Join(c.out, "\n")
 	cut := func(s string) lines.File { return lines.File{Name: "cut", ReadSeeker: strings.NewReader(s)} }
 	v, err := lines.Check([]lines.File{cut(text[:len(text)-20])}, pin(0))
-	must(t, err)
+	must.OK(t, err)
 	if v.Outcome != evidence.Holds || v.Logs[0].Next != 6 || !strings.Contains(strings.Join(v.NotProven, "\n"), "incomplete") {
 		t.Errorf("%+v", v)
 	}
 	v, err = lines.Check([]lines.File{cut(text[:len(text)-20]), file("next", c.out...)}, pin(0))
-	must(t, err)
+	must.OK(t, err)
 	if v.Code != evidence.Malformed {
 		t.Errorf("%+v", v)
 	}

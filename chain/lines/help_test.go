@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/evidence/evidencetest"
@@ -18,13 +20,6 @@ var began = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 // The keys of tests.
 var public, fingerprint = evidencetest.Public, evidencetest.Fingerprint
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // company is a company whose key n is private(n).
 type company struct {
@@ -92,7 +87,7 @@ func (c *company) addAction(log int, action, payload string) {
 	}
 	r.Payload = fmt.Appendf(nil, `{"agentId":"build-bot","companyId":%q,"actionType":%q,"payload":%s%s}`, c.id, action, payload, kind)
 	leaf, err := evidencetest.Sign(&r, c.keys-1)
-	must(c.t, err)
+	must.OK(c.t, err)
 	l.records = append(l.records, r)
 	l.leaves = append(l.leaves, leaf)
 }
@@ -111,7 +106,7 @@ func (c *company) mark(log int, size int64) lines.Mark {
 	c.t.Helper()
 	l := c.logs[log]
 	proof, err := l.leaves.Consistency(c.t.Context(), l.Origin, c.keys-1, size)
-	must(c.t, err)
+	must.OK(c.t, err)
 	return lines.Mark{CompanyID: c.id, Run: c.run, Log: l.Name, Frontier: l.leaves[:size].Frontier(), At: c.now.Add(time.Minute), Consistency: proof}
 }
 
@@ -189,7 +184,7 @@ func file(name string, text ...string) lines.File {
 func check(t testing.TB, o lines.Options, text ...string) lines.Verdict {
 	t.Helper()
 	v, err := lines.Check([]lines.File{file("lines", text...)}, o)
-	must(t, err)
+	must.OK(t, err)
 	return v
 }
 
@@ -200,6 +195,6 @@ func pin(n byte) lines.Options {
 // kindOf returns type and log of a line.
 func kindOf(t testing.TB, line string) (kind, log string) {
 	var l struct{ Type, Log string }
-	must(t, json.Unmarshal([]byte(line), &l))
+	must.OK(t, json.Unmarshal([]byte(line), &l))
 	return l.Type, l.Log
 }

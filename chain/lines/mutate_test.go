@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/chain/lines"
 	"attestd/internal/testenv"
@@ -37,8 +39,8 @@ func wrongVerdict(t testing.TB, c *company, text []string, v lines.Verdict) erro
 			return fmt.Errorf("record %d of %s is none", l.Index, l.Log)
 		}
 		var want, got any
-		must(t, json.Unmarshal(records[l.Index].AppendJSON(nil), &want))
-		must(t, json.Unmarshal(l.Record, &got))
+		must.OK(t, json.Unmarshal(records[l.Index].AppendJSON(nil), &want))
+		must.OK(t, json.Unmarshal(l.Record, &got))
 		a, _ := json.Marshal(want)
 		b, _ := json.Marshal(got)
 		if !bytes.Equal(a, b) {
@@ -234,7 +236,7 @@ func FuzzLines(f *testing.F) {
 	for _, l := range c.out {
 		f.Add([]byte(l + "\n"))
 		event, err := lines.OCSF(nil, []byte(l))
-		must(f, err)
+		must.OK(f, err)
 		f.Add(append(event, '\n'))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/chain/lines"
 	"attestd/internal/testenv"
@@ -102,7 +104,7 @@ func TestInterleavedRunsHideNothing(t *testing.T) {
 				Type, Log string
 				Index     int64
 			}
-			must(t, json.Unmarshal([]byte(l), &r))
+			must.OK(t, json.Unmarshal([]byte(l), &r))
 			isLast := r.Index == 6 || r.Log == "control"
 			if r.Type == lines.TypeRecord && what == "deleted" && strings.Count(strings.Join(c.out, "\n"), fmt.Sprintf(`"log":%q,"index":%d,"hash"`, r.Log, r.Index)) == 1 && !isLast ||
 				r.Type == lines.TypeRecord && what == "doubled" {
@@ -219,7 +221,7 @@ func documents(t testing.TB, text []string, byID bool) []string {
 	seen := map[string]bool{}
 	for _, l := range text {
 		var d document
-		must(t, json.Unmarshal([]byte(l), &d))
+		must.OK(t, json.Unmarshal([]byte(l), &d))
 		id := lines.ID(d.Type, d.CompanyID, d.Run, d.Log, d.Index, d.At, lines.Signer([]byte(afterProof(d.Consistency))))
 		if !byID {
 			id = l

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
 	"attestd/internal/testenv"
@@ -49,7 +51,7 @@ func newTestWitness(t *testing.T) *testWitness {
 	}))
 	t.Cleanup(server.Close)
 	client, err := witness.NewClient(server.URL+"/prefix/", c.VKey())
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(client.Close)
 	a.Client = client
 	return a
@@ -126,7 +128,7 @@ func TestClientReportsLargerTree(t *testing.T) {
 	t.Parallel()
 	h, a := grow(t, "leaf", 300), newTestWitness(t)
 	_, err := a.Cosign(ctx, h.checkpoint(t, 300, logKey), h.prove)
-	must(t, err)
+	must.OK(t, err)
 	fresh := newTestWitness(t)
 	fresh.state.latest[origin] = h.tree(t, 300)
 	for name, client := range map[string]*testWitness{"known": a, "new": fresh} {
@@ -145,9 +147,9 @@ func TestClientSendsOwnSignatures(t *testing.T) {
 	own := string(h.checkpoint(t, 9, logKey))
 	c := tlog.Checkpoint{Origin: origin, Tree: h.tree(t, 9)}
 	other, err := c.Cosign("other.example", otherKey, noon)
-	must(t, err)
+	must.OK(t, err)
 	_, err = a.Cosign(ctx, []byte(own+other.Line), h.prove)
-	must(t, err)
+	must.OK(t, err)
 	if want := "old 0\n\n" + own; a.bodies[0] != want {
 		t.Errorf("sent was %q, want %q", a.bodies[0], want)
 	}
@@ -160,15 +162,15 @@ func TestClientIsTolerantAndBounded(t *testing.T) {
 	h := grow(t, "leaf", 9)
 	c := tlog.Checkpoint{Origin: origin, Tree: h.tree(t, 9)}
 	good, err := c.Cosign(witnessName, witnessKey, noon)
-	must(t, err)
+	must.OK(t, err)
 	newer, err := c.Cosign(witnessName, witnessKey, noon.Add(time.Second))
-	must(t, err)
+	must.OK(t, err)
 	other, err := c.Cosign("other.example", otherKey, noon)
-	must(t, err)
+	must.OK(t, err)
 	forged, err := c.Cosign(witnessName, otherKey, noon)
-	must(t, err)
+	must.OK(t, err)
 	elsewhere, err := tlog.Checkpoint{Origin: origin, Tree: h.tree(t, 8)}.Cosign(witnessName, witnessKey, noon)
-	must(t, err)
+	must.OK(t, err)
 	for _, test := range []struct {
 		name, contentType string
 		status            int
@@ -219,7 +221,7 @@ func TestClientAcceptsAnySpellingOfSize(t *testing.T) {
 	h, a := grow(t, "leaf", 9), newTestWitness(t)
 	c := tlog.Checkpoint{Origin: origin, Tree: h.tree(t, 9)}
 	good, err := c.Cosign(witnessName, witnessKey, noon)
-	must(t, err)
+	must.OK(t, err)
 	a.answer = func(w http.ResponseWriter, r *http.Request) {
 		if len(a.bodies) == 1 {
 			http.Error(w, "4", http.StatusConflict)

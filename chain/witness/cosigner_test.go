@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	"filippo.io/torchwood"
 	"golang.org/x/mod/sumdb/note"
 
@@ -44,7 +46,7 @@ func TestAddCheckpoint(t *testing.T) {
 	}
 	signed := func(c tlog.Checkpoint, private ed25519.PrivateKey) []byte {
 		text, err := c.Sign(private)
-		must(t, err)
+		must.OK(t, err)
 		return text
 	}
 	unknown := signed(tlog.Checkpoint{Origin: "unknown.example", Tree: h.tree(t, 9)}, logKey)
@@ -137,7 +139,7 @@ func TestAddFirstCheckpoint(t *testing.T) {
 	t.Parallel()
 	h := grow(t, "leaf", 12)
 	wrong, err := tlog.Checkpoint{Origin: origin, Tree: tlog.Tree{Root: tlog.Hash{1}}}.Sign(logKey)
-	must(t, err)
+	must.OK(t, err)
 	for _, test := range []struct {
 		name   string
 		body   []byte
@@ -176,7 +178,7 @@ func TestCosignatureVerifiesWithTorchwood(t *testing.T) {
 		t.Errorf("%q is stored", signed)
 	}
 	policy, err := torchwood.ParsePolicy([]byte("log " + vkey(origin, tlog.TypeEd25519, logKey).String() + "\nwitness w " + c.VKey().String() + "\nquorum w\n"))
-	must(t, err)
+	must.OK(t, err)
 	if seen, _, err := torchwood.VerifyCheckpoint(state.signed[origin], policy); err != nil || seen.N != 9 {
 		t.Errorf("%+v, %v", seen, err)
 	}
@@ -187,7 +189,7 @@ func extended(t testing.TB, tree tlog.Tree, extension string) []byte {
 	t.Helper()
 	signer := signerOf(t, origin, logKey)
 	signed, err := note.Sign(&note.Note{Text: tlog.Checkpoint{Origin: origin, Tree: tree}.Text() + extension}, signer)
-	must(t, err)
+	must.OK(t, err)
 	return signed
 }
 
@@ -196,7 +198,7 @@ func signerOf(t testing.TB, name string, private ed25519.PrivateKey) note.Signer
 	t.Helper()
 	blob := base64.StdEncoding.EncodeToString(append([]byte{tlog.TypeEd25519}, private.Seed()...))
 	signer, err := note.NewSigner(fmt.Sprintf("PRIVATE+KEY+%s+%08x+%s", name, vkey(name, tlog.TypeEd25519, private).ID(), blob))
-	must(t, err)
+	must.OK(t, err)
 	return signer
 }
 
@@ -220,7 +222,7 @@ func TestExtensionLinesAreCosigned(t *testing.T) {
 			t.Errorf("%s: %q is stored", name, stored)
 		}
 		verifier, err := torchwood.NewCosignatureVerifier(c.VKey().String())
-		must(t, err)
+		must.OK(t, err)
 		for change, text := range map[string]string{
 			"": stored, "changed": strings.Replace(stored, extension, "y"+extension[1:], 1),
 			"added": strings.Replace(stored, extension, extension+"y\n", 1), "taken away": strings.Replace(stored, extension, "", 1),
@@ -295,7 +297,7 @@ func TestConcurrentAddCheckpoints(t *testing.T) {
 					size = to
 				case 409:
 					_, err = fmt.Sscanln(answer.Body, &size)
-					must(t, err)
+					must.OK(t, err)
 				case 422: // of the other history
 				default:
 					t.Errorf("%+v", answer)

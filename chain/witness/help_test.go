@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
 	"attestd/chain/tlog"
@@ -35,13 +37,6 @@ func vkey(name string, kind byte, private ed25519.PrivateKey) tlog.VKey {
 	return tlog.VKey{Name: name, Type: kind, Public: private.Public().(ed25519.PublicKey)}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // history is a log in memory, with all hashes that proofs need. Histories of different names have
 // different leaves.
 type history struct{ hashes []tlog.Hash }
@@ -51,7 +46,7 @@ func grow(t testing.TB, name string, size int64) *history {
 	h := new(history)
 	for i := range size {
 		stored, err := modtlog.StoredHashes(i, []byte(name+strconv.FormatInt(i, 10)), h)
-		must(t, err)
+		must.OK(t, err)
 		h.hashes = append(h.hashes, stored...)
 	}
 	return h
@@ -74,7 +69,7 @@ func (h *history) tree(t testing.TB, size int64) tlog.Tree {
 		return tlog.Tree{Root: tlog.EmptyRoot()}
 	}
 	root, err := modtlog.TreeHash(size, h)
-	must(t, err)
+	must.OK(t, err)
 	return tlog.Tree{Size: size, Root: root}
 }
 
@@ -82,7 +77,7 @@ func (h *history) tree(t testing.TB, size int64) tlog.Tree {
 func (h *history) checkpoint(t testing.TB, size int64, private ed25519.PrivateKey) []byte {
 	t.Helper()
 	signed, err := tlog.Checkpoint{Origin: origin, Tree: h.tree(t, size)}.Sign(private)
-	must(t, err)
+	must.OK(t, err)
 	return signed
 }
 
@@ -98,7 +93,7 @@ func (h *history) prove(_ context.Context, from int64, to tlog.Tree) ([]tlog.Has
 func (h *history) request(t testing.TB, from, to int64) witness.Request {
 	t.Helper()
 	proof, err := h.prove(ctx, from, h.tree(t, to))
-	must(t, err)
+	must.OK(t, err)
 	return witness.Request{Old: from, Proof: proof, Checkpoint: h.checkpoint(t, to, logKey)}
 }
 
@@ -146,6 +141,6 @@ func cosigner(t testing.TB, state witness.State) *witness.Cosigner {
 	c, err := witness.NewCosigner(witnessName, witnessKey, []tlog.PolicyLog{
 		{Key: vkey(origin, tlog.TypeEd25519, logKey)}, {Key: vkey("other.example", tlog.TypeEd25519, otherKey)}, {Key: vkey(origin, tlog.TypeEd25519, nextKey)},
 	}, state)
-	must(t, err)
+	must.OK(t, err)
 	return c
 }

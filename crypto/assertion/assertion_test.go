@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/assertion"
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
@@ -16,19 +18,19 @@ func TestMake(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range algorithms {
 		p, err := jose.GenerateKey(algorithm)
-		must(t, err)
+		must.OK(t, err)
 		seen := map[string]bool{}
 		for _, audience := range audiences {
 			compact, err := assertion.Make(t.Context(), p, agent, audience, now)
-			must(t, err)
+			must.OK(t, err)
 			a, err := check(compact, p.Key())
-			must(t, err)
+			must.OK(t, err)
 			if a.Subject != agent || a.KeyID != p.Key().Thumbprint || !a.Ends.Equal(now.Add(time.Minute)) || seen[a.ID] || len(a.ID) < 22 {
 				t.Errorf("%+v", a)
 			}
 			seen[a.ID] = true
-			must(t, a.Check(p.Key(), audiences, now.Add(-time.Minute)))
-			must(t, a.Check(p.Key(), audiences, now.Add(time.Minute-1)))
+			must.OK(t, a.Check(p.Key(), audiences, now.Add(-time.Minute)))
+			must.OK(t, a.Check(p.Key(), audiences, now.Add(time.Minute-1)))
 			if err := a.Check(p.Key(), audiences, now.Add(time.Minute)); refusal(t, err) != "client_assertion has ended" {
 				t.Errorf("at its end: %v", err)
 			}
@@ -192,7 +194,7 @@ func TestParseRefusesOtherForms(t *testing.T) {
 		t.Fatalf("the longest has %d bytes", n)
 	}
 	_, err := check(d.sign(t), d.key.Key())
-	must(t, err)
+	must.OK(t, err)
 	good := sound(t, jose.EdDSA).sign(t)
 	parts := strings.Split(good, ".")
 	for text, want := range map[string]string{
@@ -222,10 +224,10 @@ func TestSignatureIsChecked(t *testing.T) {
 		compact := sound(t, algorithm).sign(t)
 		key := josetest.PrivateKey(t, algorithm).Key()
 		_, err := check(compact, key)
-		must(t, err)
+		must.OK(t, err)
 		for _, other := range algorithms {
 			fresh, err := jose.GenerateKey(other)
-			must(t, err)
+			must.OK(t, err)
 			if _, err := check(compact, fresh.Key()); !strings.Contains(refusal(t, err), "signed") {
 				t.Errorf("with a fresh key: %v", err)
 			}
@@ -262,10 +264,10 @@ func TestAssertionIsNoOtherToken(t *testing.T) {
 	}
 	var claims object
 	compact, err := assertion.Make(t.Context(), josetest.PrivateKey(t, jose.ES256), agent, endpoint, now)
-	must(t, err)
+	must.OK(t, err)
 	a, err := assertion.Parse(compact)
-	must(t, err)
-	must(t, json.Unmarshal(undo(t, strings.Split(compact, ".")[1]), &claims))
+	must.OK(t, err)
+	must.OK(t, json.Unmarshal(undo(t, strings.Split(compact, ".")[1]), &claims))
 	if len(claims) != 6 || claims["iss"] != agent || claims["sub"] != agent || claims["aud"] != endpoint || claims["jti"] != a.ID ||
 		claims["iat"] != float64(now.Unix()) || claims["exp"] != float64(now.Unix()+60) {
 		t.Errorf("Make makes %v", claims)

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	josev4 "github.com/go-jose/go-jose/v4"
 	"github.com/golang-jwt/jwt/v5"
 
@@ -27,13 +29,13 @@ const client = "cc_ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 func TestClientAssertions(t *testing.T) {
 	t.Parallel()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	must(t, err)
+	must.OK(t, err)
 	other, err := rsa.GenerateKey(rand.Reader, 2048)
-	must(t, err)
+	must.OK(t, err)
 	agents := josetest.PrivateKey(t, jose.ES256)
 	document := josetest.Marshal(t, josev4.JSONWebKeySet{Keys: []josev4.JSONWebKey{{Key: key.Public(), KeyID: "r"}}})
 	keys, err := idtoken.ParseKeySet(document)
-	must(t, err)
+	must.OK(t, err)
 	claims := func(change object) jwt.MapClaims {
 		c := jwt.MapClaims{"iss": client, "sub": client, "aud": endpoint, "jti": "j", "iat": now.Unix(), "exp": now.Unix() + 60}
 		for name, value := range change {
@@ -49,7 +51,7 @@ func TestClientAssertions(t *testing.T) {
 			token.Header["kid"] = kid
 		}
 		text, err := token.SignedString(with)
-		must(t, err)
+		must.OK(t, err)
 		return text
 	}
 	check := func(text string) error {
@@ -63,7 +65,7 @@ func TestClientAssertions(t *testing.T) {
 	parts := func(text string, n int) string { return strings.Join(strings.Split(text, ".")[:n], ".") }
 	salted := &jwt.SigningMethodRSAPSS{SigningMethodRSA: jwt.SigningMethodPS256.SigningMethodRSA, Options: &rsa.PSSOptions{SaltLength: 20}}
 	spki, err := x509.MarshalPKIXPublicKey(key.Public())
-	must(t, err)
+	must.OK(t, err)
 	mac := func(secret []byte) string {
 		input := parts(sign(jwt.SigningMethodHS256, secret, "r", claims(nil)), 2)
 		m := hmac.New(sha256.New, secret)
@@ -107,7 +109,7 @@ func TestClientAssertions(t *testing.T) {
 	// a client's assertion is no agent's, whatever key it names
 	text := josetest.Forge(t, agents, josetest.Marshal(t, object{"alg": "ES256", "kid": agents.Key().Thumbprint}), josetest.Marshal(t, claims(nil)))
 	a, err := assertion.Parse(text)
-	must(t, err)
+	must.OK(t, err)
 	if a.Check(agents.Key(), audiences, now) == nil {
 		t.Error("a client signs in as an agent")
 	}

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/assertion"
 	"attestd/crypto/jose/josetest"
 )
@@ -13,7 +15,7 @@ import (
 func FuzzParse(f *testing.F) {
 	for _, algorithm := range algorithms {
 		compact, err := assertion.Make(f.Context(), josetest.PrivateKey(f, algorithm), agent, endpoint, now)
-		must(f, err)
+		must.OK(f, err)
 		f.Add(compact)
 	}
 	f.Add("e30.e30.AA")
@@ -45,8 +47,8 @@ func FuzzClaims(f *testing.F) {
 			return
 		}
 		var read, head map[string]any // which have names as they are, unlike a struct
-		must(t, json.Unmarshal(claims, &read))
-		must(t, json.Unmarshal(header, &head))
+		must.OK(t, json.Unmarshal(claims, &read))
+		must.OK(t, json.Unmarshal(header, &head))
 		exp, _ := read["exp"].(float64)
 		if a.Ends.Unix() != int64(exp) || !a.Ends.After(now) || a.Ends.Sub(now) > assertion.MaxLifetime {
 			t.Fatalf("%s ends at %s", claims, a.Ends)
@@ -72,6 +74,6 @@ func FuzzClaims(f *testing.F) {
 func undo(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := base64.RawURLEncoding.DecodeString(s)
-	must(t, err)
+	must.OK(t, err)
 	return b
 }

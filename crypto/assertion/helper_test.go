@@ -52,13 +52,6 @@ func check(compact string, key *jose.Key) (*assertion.Assertion, error) {
 	return a, err
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // refusal returns what err says, which must be an *Error that says nothing of the assertion.
 func refusal(t testing.TB, err error) string {
 	t.Helper()

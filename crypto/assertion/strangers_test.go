@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"attestd/internal/must"
+
 	josev4 "github.com/go-jose/go-jose/v4"
 	josejwt "github.com/go-jose/go-jose/v4/jwt"
 	"github.com/golang-jwt/jwt/v5"
@@ -17,7 +19,7 @@ func TestStrangersAgree(t *testing.T) {
 	for _, algorithm := range algorithms {
 		d := sound(t, algorithm)
 		var private josev4.JSONWebKey
-		must(t, json.Unmarshal(d.key.JWK(), &private))
+		must.OK(t, json.Unmarshal(d.key.JWK(), &private))
 		public := private.Public()
 
 		// golang-jwt writes an audience as a list
@@ -26,27 +28,27 @@ func TestStrangersAgree(t *testing.T) {
 		})
 		token.Header["kid"] = private.KeyID
 		compact, err := token.SignedString(private.Key)
-		must(t, err)
+		must.OK(t, err)
 		_, err = check(compact, d.key.Key())
-		must(t, err)
+		must.OK(t, err)
 
 		// without typ
 		s, err := josev4.NewSigner(josev4.SigningKey{Algorithm: josev4.SignatureAlgorithm(algorithm), Key: private}, nil)
-		must(t, err)
+		must.OK(t, err)
 		compact, err = josejwt.Signed(s).Claims(d.claims).Serialize()
-		must(t, err)
+		must.OK(t, err)
 		_, err = check(compact, d.key.Key())
-		must(t, err)
+		must.OK(t, err)
 
 		ours, err := assertion.Make(t.Context(), d.key, agent, issuer, now)
-		must(t, err)
+		must.OK(t, err)
 		theirs, err := josejwt.ParseSigned(ours, []josev4.SignatureAlgorithm{josev4.EdDSA, josev4.ES256})
-		must(t, err)
+		must.OK(t, err)
 		var claims josejwt.Claims
-		must(t, theirs.Claims(public, &claims))
-		must(t, claims.ValidateWithLeeway(josejwt.Expected{Issuer: agent, Subject: agent, AnyAudience: josejwt.Audience{issuer}, Time: now}, 0))
+		must.OK(t, theirs.Claims(public, &claims))
+		must.OK(t, claims.ValidateWithLeeway(josejwt.Expected{Issuer: agent, Subject: agent, AnyAudience: josejwt.Audience{issuer}, Time: now}, 0))
 		_, err = jwt.Parse(ours, func(*jwt.Token) (any, error) { return public.Key, nil }, jwt.WithValidMethods([]string{algorithm}), jwt.WithStrictDecoding(),
 			jwt.WithIssuer(agent), jwt.WithSubject(agent), jwt.WithAudience(issuer), jwt.WithExpirationRequired(), jwt.WithTimeFunc(now.Local))
-		must(t, err)
+		must.OK(t, err)
 	}
 }

@@ -3,6 +3,8 @@ package dpop_test
 import (
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
@@ -12,7 +14,7 @@ func BenchmarkCheck(b *testing.B) {
 	for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
 		p := josetest.PrivateKey(b, algorithm)
 		proof, err := dpop.Make(b.Context(), p, request, now)
-		must(b, err)
+		must.OK(b, err)
 		b.Run(algorithm, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

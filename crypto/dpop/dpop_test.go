@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
@@ -38,7 +40,7 @@ func TestRFC9449(t *testing.T) {
 			t.Parallel()
 			at := time.Unix(test.iat, 0)
 			p, err := dpop.Check(test.proof, test.request, thumbprint, at)
-			must(t, err)
+			must.OK(t, err)
 			if p.ID != test.id || !p.IssuedAt.Equal(at) || p.Key.Thumbprint != thumbprint || p.Key.Algorithm != jose.ES256 {
 				t.Errorf("%+v", p)
 			}
@@ -163,28 +165,28 @@ func TestProofIsBoundToItsKey(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
 		mine, err := jose.GenerateKey(algorithm)
-		must(t, err)
+		must.OK(t, err)
 		proof, err := dpop.Make(t.Context(), mine, request, now)
-		must(t, err)
+		must.OK(t, err)
 		p, err := dpop.Check(proof, request, mine.Key().Thumbprint, now.Add(time.Minute))
-		must(t, err)
+		must.OK(t, err)
 		_, err = dpop.Check(proof, request, "", now)
-		must(t, err)
+		must.OK(t, err)
 		_, err = dpop.Check(proof, request, josetest.PrivateKey(t, algorithm).Key().Thumbprint, now)
 		if !strings.Contains(refusal(t, err), "bound") {
 			t.Errorf("%v", err)
 		}
 		again, err := dpop.Make(t.Context(), mine, request, now)
-		must(t, err)
+		must.OK(t, err)
 		if q, err := dpop.Check(again, request, "", now); err != nil || q.ID == p.ID {
 			t.Errorf("two proofs have the same jti, or %v", err)
 		}
 		// Without a token ath is neither written nor demanded.
 		bare := dpop.Request{Method: request.Method, URL: request.URL}
 		proof, err = dpop.Make(t.Context(), mine, bare, now)
-		must(t, err)
+		must.OK(t, err)
 		_, err = dpop.Check(proof, bare, "", now)
-		must(t, err)
+		must.OK(t, err)
 		if _, err = dpop.Check(proof, request, "", now); !strings.Contains(refusal(t, err), "no ath") {
 			t.Errorf("%v", err)
 		}

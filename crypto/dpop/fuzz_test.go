@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
@@ -14,7 +16,7 @@ import (
 func FuzzCheck(f *testing.F) {
 	for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
 		proof, err := dpop.Make(f.Context(), josetest.PrivateKey(f, algorithm), request, now)
-		must(f, err)
+		must.OK(f, err)
 		f.Add(proof)
 	}
 	f.Add("e30.e30.AA")
@@ -39,7 +41,7 @@ func FuzzClaims(f *testing.F) {
 			return
 		}
 		var read map[string]any // which has names as they are, unlike a struct
-		must(t, json.Unmarshal(claims, &read))
+		must.OK(t, json.Unmarshal(claims, &read))
 		iat, _ := read["iat"].(float64)
 		if distance := now.Sub(p.IssuedAt); distance > dpop.Window || -distance > dpop.Window || p.IssuedAt.Unix() != int64(iat) {
 			t.Fatalf("%s is from %s", claims, p.IssuedAt)
@@ -70,7 +72,7 @@ func FuzzURL(f *testing.F) {
 			t.Fatalf("%q: %v", url, err)
 		}
 		var read struct{ HTU string }
-		must(t, json.Unmarshal(undo(t, strings.Split(proof, ".")[1]), &read))
+		must.OK(t, json.Unmarshal(undo(t, strings.Split(proof, ".")[1]), &read))
 		if again, err := dpop.Make(t.Context(), p, dpop.Request{Method: "GET", URL: read.HTU}, now); err != nil {
 			t.Fatalf("%q: its normal form %q is none: %v", url, read.HTU, err)
 		} else if _, err := dpop.Check(again, dpop.Request{Method: "GET", URL: url}, "", now); err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
@@ -39,13 +41,6 @@ func (d draft) sign(t testing.TB) string {
 	return josetest.Forge(t, d.key, josetest.Marshal(t, d.header), josetest.Marshal(t, d.claims))
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // refusal returns what err says, which must be an *Error that says nothing of the proof.
 func refusal(t testing.TB, err error) string {
 	t.Helper()
@@ -70,6 +65,6 @@ func athOf(token string) string {
 func undo(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := base64.RawURLEncoding.DecodeString(s)
-	must(t, err)
+	must.OK(t, err)
 	return b
 }

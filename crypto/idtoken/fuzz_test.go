@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/idtoken"
 	"attestd/crypto/jose/josetest"
 )
@@ -25,8 +27,8 @@ func FuzzClaims(f *testing.F) {
 			return
 		}
 		var read, head object // which have names as they are, unlike a struct
-		must(t, json.Unmarshal(claims, &read))
-		must(t, json.Unmarshal(header, &head))
+		must.OK(t, json.Unmarshal(claims, &read))
+		must.OK(t, json.Unmarshal(header, &head))
 		exp, _ := read["exp"].(float64)
 		aud := read["aud"]
 		if list, ok := aud.([]any); ok && len(list) == 1 {

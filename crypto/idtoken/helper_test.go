@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	josev4 "github.com/go-jose/go-jose/v4"
 
 	"attestd/crypto/idtoken"
@@ -66,9 +68,9 @@ var kinds = map[string]string{
 func jwk(t testing.TB, kind string, more object) object {
 	t.Helper()
 	b, err := json.Marshal(josev4.JSONWebKey{Key: pair[kind]().Public()})
-	must(t, err)
+	must.OK(t, err)
 	var members object
-	must(t, json.Unmarshal(b, &members))
+	must.OK(t, json.Unmarshal(b, &members))
 	for name, value := range more {
 		members[name] = value
 	}
@@ -82,7 +84,7 @@ func document(t testing.TB, keys ...object) []byte {
 func keySet(t testing.TB, keys ...object) *idtoken.KeySet {
 	t.Helper()
 	set, err := idtoken.ParseKeySet(document(t, keys...))
-	must(t, err)
+	must.OK(t, err)
 	return set
 }
 
@@ -147,11 +149,4 @@ func refusal(t testing.TB, err error) string {
 		t.Fatalf("%T: %v", err, err)
 	}
 	return refused.Message
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

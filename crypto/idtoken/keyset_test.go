@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	josev4 "github.com/go-jose/go-jose/v4"
 
 	"attestd/crypto/idtoken"
@@ -17,13 +19,13 @@ import (
 func TestKeySets(t *testing.T) {
 	t.Parallel()
 	private, err := json.Marshal(josev4.JSONWebKey{Key: pair["p256"]()})
-	must(t, err)
+	must.OK(t, err)
 	good := string(document(t, jwk(t, "p256", object{"kid": "k1"})))
 	good = good[len(`{"keys":[`) : len(good)-len(`]}`)]
 	weak, err := json.Marshal(jwk(t, "weak", nil))
-	must(t, err)
+	must.OK(t, err)
 	strong, err := json.Marshal(jwk(t, "rsa", nil))
-	must(t, err)
+	must.OK(t, err)
 	for _, test := range []struct {
 		name, document, want string
 		keys                 int
@@ -66,7 +68,7 @@ func TestKeySets(t *testing.T) {
 func TestClaims(t *testing.T) {
 	t.Parallel()
 	claims, err := idtoken.ParseClaims([]byte(`{"sub":"s","kubernetes.io":{"namespace":"ns","a/b":{"~":1}},"/x":2,"list":[{"a":1}]}`))
-	must(t, err)
+	must.OK(t, err)
 	for name, want := range map[string]string{
 		"sub": `"s"`, "/sub": `"s"`, "kubernetes.io": `{"namespace":"ns","a/b":{"~":1}}`, "/kubernetes.io/namespace": `"ns"`,
 		"/kubernetes.io/a~1b/~0": "1", "/~1x": "2",
@@ -86,7 +88,7 @@ func TestVerifiesWithNamedKey(t *testing.T) {
 	t.Parallel()
 	thumbprint := func(kind string) string {
 		_, thumbprint, err := idtoken.ParseRSA(josetest.Marshal(t, jwk(t, kind, nil)), clientAlgorithms)
-		must(t, err)
+		must.OK(t, err)
 		return thumbprint
 	}
 	set := keySet(t, jwk(t, "rsa", object{"kid": "r"}), jwk(t, "other", object{"kid": "ps", "alg": "PS256"}), jwk(t, "p256", object{"kid": "e"}),
@@ -132,7 +134,7 @@ func TestVerifiesWithNamedKey(t *testing.T) {
 		{"weak", "RS256", object{"alg": "RS256"}, false},
 	} {
 		token, err := jose.Parse(forge(t, test.kind, test.alg, josetest.Marshal(t, test.header), []byte("{}")), 4096)
-		must(t, err)
+		must.OK(t, err)
 		if got := set.Verify(token, clientAlgorithms); got != test.want {
 			t.Errorf("%s signs %s, header %v: %v", test.kind, test.alg, test.header, got)
 		}
@@ -164,7 +166,7 @@ func TestBoundedTries(t *testing.T) {
 		set := keySet(t, append(keys, jwk(t, "rsa", object{"kid": "r"}))...)
 		for _, header := range []object{{"alg": "RS256"}, {"alg": "RS256", "kid": "r"}} {
 			token, err := jose.Parse(forge(t, "rsa", "RS256", josetest.Marshal(t, header), []byte("{}")), 4096)
-			must(t, err)
+			must.OK(t, err)
 			if got := set.Verify(token, clientAlgorithms); got != (want || header["kid"] != nil) {
 				t.Errorf("%d keys, header %v: %v", n, header, got)
 			}
@@ -183,9 +185,9 @@ func TestRSAKeyHasOneForm(t *testing.T) {
 		strings.Replace(plain, "{", `{"alg":"PS256",`, 1): {"alg": "PS256", "kid": "x"},
 	} {
 		stored, thumbprint, err := idtoken.ParseRSA(josetest.Marshal(t, jwk(t, "rsa", more)), clientAlgorithms)
-		must(t, err)
+		must.OK(t, err)
 		again, same, err := idtoken.ParseRSA([]byte(stored), clientAlgorithms)
-		must(t, err)
+		must.OK(t, err)
 		if stored != want || again != stored || same != thumbprint || !jose.IsThumbprint(thumbprint) {
 			t.Errorf("%s, want %s", stored, want)
 		}
@@ -221,7 +223,7 @@ func TestRSAKeyHasOneForm(t *testing.T) {
 		"kty in another case":   {"kty": "rsa"},
 	} {
 		text, err := json.Marshal(jwk(t, "rsa", more))
-		must(t, err)
+		must.OK(t, err)
 		if stored, _, err := idtoken.ParseRSA(text, clientAlgorithms); err == nil {
 			t.Errorf("%s is accepted as %s", name, stored)
 		} else if strings.Contains(err.Error(), n[:8]) {

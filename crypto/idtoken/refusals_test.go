@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	josev4 "github.com/go-jose/go-jose/v4"
 
 	"attestd/crypto/idtoken"
@@ -169,11 +171,11 @@ func TestPublicKeyIsNoSecret(t *testing.T) {
 	d := sound(t, "RS256")
 	for _, secret := range [][]byte{document(t, d.keys...), josetest.Marshal(t, d.keys[0]), undo(t, d.keys[0]["n"].(string))} {
 		signer, err := josev4.NewSigner(josev4.SigningKey{Algorithm: josev4.HS256, Key: secret}, nil)
-		must(t, err)
+		must.OK(t, err)
 		jws, err := signer.Sign(josetest.Marshal(t, d.claims))
-		must(t, err)
+		must.OK(t, err)
 		compact, err := jws.CompactSerialize()
-		must(t, err)
+		must.OK(t, err)
 		if _, err := idtoken.Parse(compact); !strings.Contains(refusal(t, err), "asymmetric") {
 			t.Error(err)
 		}
@@ -192,17 +194,17 @@ func TestJSONSerializationIsRefused(t *testing.T) {
 
 func encrypted(t *testing.T) string {
 	e, err := josev4.NewEncrypter(josev4.A128GCM, josev4.Recipient{Algorithm: josev4.ECDH_ES, Key: pair["p256"]().Public()}, nil)
-	must(t, err)
+	must.OK(t, err)
 	jwe, err := e.Encrypt([]byte("{}"))
-	must(t, err)
+	must.OK(t, err)
 	compact, err := jwe.CompactSerialize()
-	must(t, err)
+	must.OK(t, err)
 	return compact
 }
 
 func undo(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := base64.RawURLEncoding.DecodeString(s)
-	must(t, err)
+	must.OK(t, err)
 	return b
 }

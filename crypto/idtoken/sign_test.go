@@ -7,6 +7,8 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"testing"
+
+	"attestd/internal/must"
 )
 
 var hashes = map[string]crypto.Hash{"256": crypto.SHA256, "384": crypto.SHA384, "512": crypto.SHA512}
@@ -25,7 +27,7 @@ func signature(t testing.TB, kind, alg, input string) []byte {
 	switch k := signer.(type) {
 	case *ecdsa.PrivateKey:
 		r, s, err := ecdsa.Sign(rand.Reader, k, digest)
-		must(t, err)
+		must.OK(t, err)
 		size := (k.Params().BitSize + 7) / 8
 		out := make([]byte, 2*size)
 		r.FillBytes(out[:size])
@@ -39,7 +41,7 @@ func signature(t testing.TB, kind, alg, input string) []byte {
 		} else {
 			out, err = rsa.SignPKCS1v15(nil, k, hash, digest)
 		}
-		must(t, err)
+		must.OK(t, err)
 		return out
 	}
 	t.Fatalf("no key %s", kind)

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	josev4 "github.com/go-jose/go-jose/v4"
 	josejwt "github.com/go-jose/go-jose/v4/jwt"
 
@@ -15,11 +17,11 @@ func TestTokensOfGoJosePass(t *testing.T) {
 	t.Parallel()
 	for alg, kind := range kinds {
 		signer, err := josev4.NewSigner(josev4.SigningKey{Algorithm: josev4.SignatureAlgorithm(alg), Key: josev4.JSONWebKey{Key: pair[kind](), KeyID: "k1"}}, nil)
-		must(t, err)
+		must.OK(t, err)
 		compact, err := josejwt.Signed(signer).Claims(sound(t, alg).claims).Serialize()
-		must(t, err)
+		must.OK(t, err)
 		token, err := idtoken.Parse(compact)
-		must(t, err)
+		must.OK(t, err)
 		for _, keys := range [][]object{
 			{jwk(t, kind, object{"kid": "k1", "alg": alg, "use": "sig", "key_ops": []string{"verify"}})},
 			{jwk(t, kind, object{"kid": "k1"})},

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	josev4 "github.com/go-jose/go-jose/v4"
 
 	"attestd/crypto/jose"
@@ -76,7 +78,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("another spelling: %q", compact)
 		}
 		var header map[string]any
-		must(t, json.Unmarshal(undo(t, head), &header))
+		must.OK(t, json.Unmarshal(undo(t, head), &header))
 		if alg, _ := header["alg"].(string); alg != token.Header.Algorithm {
 			t.Fatalf("alg %v is %q to us", header["alg"], token.Header.Algorithm)
 		}

@@ -59,14 +59,6 @@ func parse(t testing.TB, compact string) jose.Token {
 	return token
 }
 
-// must has no secret in what it says.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // discloses reports whether text has a secret in any spelling that Go prints bytes in.
 func discloses(text string, secret []byte) bool {
 	sum := sha256.Sum256(secret)

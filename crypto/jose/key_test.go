@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/jose"
 )
 
@@ -41,7 +43,7 @@ func TestKeyHasOneForm(t *testing.T) {
 				want = parseKey(t, map[string]string{jose.EdDSA: rfcEd25519, jose.ES256: rfcP256}[k.Algorithm]).JWK()
 			}
 			marshaled, err := json.Marshal(k)
-			must(t, err)
+			must.OK(t, err)
 			if k.JWK() != want || string(marshaled) != want {
 				t.Errorf("%s, want %s", k.JWK(), want)
 			}
@@ -194,15 +196,15 @@ func TestNewKey(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range algorithms {
 		p, err := jose.GenerateKey(algorithm)
-		must(t, err)
+		must.OK(t, err)
 		k, err := jose.NewKey(parsedByOthers(t, p.Key().JWK()))
-		must(t, err)
+		must.OK(t, err)
 		if k.JWK() != p.Key().JWK() || k.Thumbprint != p.Key().Thumbprint || k.Algorithm != algorithm {
 			t.Errorf("%s becomes %s", p.Key().JWK(), k.JWK())
 		}
 	}
 	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
-	must(t, err)
+	must.OK(t, err)
 	for _, other := range []crypto.PublicKey{nil, "spoilt", ed25519.PublicKey{1}, (*ecdsa.PublicKey)(nil), &ecdsa.PublicKey{}, &p384.PublicKey} {
 		if _, err := jose.NewKey(other); err == nil {
 			t.Errorf("%T is accepted", other)
@@ -215,19 +217,19 @@ func TestPrivateKeyRoundTrip(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range algorithms {
 		p, err := jose.GenerateKey(algorithm)
-		must(t, err)
+		must.OK(t, err)
 		file := p.JWK()
 		if strings.Count(string(file), "\n") != 1 || !strings.HasSuffix(string(file), "}\n") {
 			t.Errorf("%s: not one line", algorithm)
 		}
 		again, err := jose.ParsePrivateKey(file)
-		must(t, err)
+		must.OK(t, err)
 		if string(again.JWK()) != string(file) || again.Key().Thumbprint != p.Key().Thumbprint {
 			t.Errorf("%s: comes back as another key", algorithm)
 		}
 		compact, err := jose.Sign(context.Background(), again, "a+jwt", []byte(`{}`))
-		must(t, err)
-		must(t, p.Key().Verify(parse(t, compact)))
+		must.OK(t, err)
+		must.OK(t, p.Key().Verify(parse(t, compact)))
 		if _, err := jose.ParseKey(file); err == nil {
 			t.Errorf("%s: the private form passes for a public key", algorithm)
 		}
@@ -311,14 +313,14 @@ func TestSignVerifiesItsSigner(t *testing.T) {
 	for _, algorithm := range algorithms {
 		p := privateKey(t, algorithm)
 		other, err := jose.GenerateKey(algorithm)
-		must(t, err)
+		must.OK(t, err)
 		right := func(input string) []byte {
 			signature, err := p.Sign(t.Context(), input)
-			must(t, err)
+			must.OK(t, err)
 			return signature
 		}
 		compact, err := jose.Sign(t.Context(), signer{p, func(input string) ([]byte, error) { return right(input), nil }}, "a+jwt", []byte(`{}`))
-		must(t, err)
+		must.OK(t, err)
 		if h := parse(t, compact).Header; h.KeyID != p.Key().Thumbprint || h.Type != "a+jwt" || h.Algorithm != algorithm || h.JWK != nil || h.Others != 0 {
 			t.Errorf("%+v", h)
 		}
@@ -341,6 +343,6 @@ func TestSignVerifiesItsSigner(t *testing.T) {
 // der is a signature as a KMS returns one of ECDSA.
 func der(t *testing.T, signature []byte) []byte {
 	b, err := asn1.Marshal(struct{ R, S *big.Int }{new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:])})
-	must(t, err)
+	must.OK(t, err)
 	return b
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"testing"
 
+	"attestd/internal/must"
+
 	josev4 "github.com/go-jose/go-jose/v4"
 	"github.com/golang-jwt/jwt/v5"
 
@@ -18,7 +20,7 @@ var known = []josev4.SignatureAlgorithm{josev4.EdDSA, josev4.ES256}
 func parsedByOthers(t testing.TB, jwk string) crypto.PublicKey {
 	t.Helper()
 	var k josev4.JSONWebKey
-	must(t, json.Unmarshal([]byte(jwk), &k))
+	must.OK(t, json.Unmarshal([]byte(jwk), &k))
 	if !k.Valid() || !k.IsPublic() {
 		t.Fatalf("go-jose does not take %s", jwk)
 	}
@@ -32,9 +34,9 @@ func TestStrangersAgree(t *testing.T) {
 		t.Run(algorithm, func(t *testing.T) {
 			t.Parallel()
 			ours, err := jose.GenerateKey(algorithm)
-			must(t, err)
+			must.OK(t, err)
 			var theirs josev4.JSONWebKey
-			must(t, json.Unmarshal(ours.JWK(), &theirs))
+			must.OK(t, json.Unmarshal(ours.JWK(), &theirs))
 			if theirs.KeyID != ours.Key().Thumbprint || theirs.Algorithm != algorithm || theirs.IsPublic() {
 				t.Errorf("go-jose reads kid %s, alg %s", theirs.KeyID, theirs.Algorithm)
 			}
@@ -45,11 +47,11 @@ func TestStrangersAgree(t *testing.T) {
 				"kid": jose.Sign, "jwk": jose.SignWithJWK,
 			} {
 				compact, err := sign(t.Context(), ours, "a+jwt", payload)
-				must(t, err)
+				must.OK(t, err)
 				parsed, err := josev4.ParseSignedCompact(compact, known)
-				must(t, err)
+				must.OK(t, err)
 				got, err := parsed.Verify(public)
-				must(t, err)
+				must.OK(t, err)
 				if string(got) != string(payload) || parsed.Signatures[0].Header.ExtraHeaders["typ"] != "a+jwt" {
 					t.Errorf("go-jose reads %s", got)
 				}
@@ -58,25 +60,25 @@ func TestStrangersAgree(t *testing.T) {
 				}
 				_, err = jwt.NewParser(jwt.WithValidMethods([]string{algorithm}), jwt.WithStrictDecoding()).
 					Parse(compact, func(*jwt.Token) (any, error) { return public, nil })
-				must(t, err)
+				must.OK(t, err)
 			}
 
 			s, err := josev4.NewSigner(josev4.SigningKey{Algorithm: josev4.SignatureAlgorithm(algorithm), Key: theirs}, nil)
-			must(t, err)
+			must.OK(t, err)
 			object, err := s.Sign(payload)
-			must(t, err)
+			must.OK(t, err)
 			compact, err := object.CompactSerialize()
-			must(t, err)
-			must(t, ours.Key().Verify(parse(t, compact)))
+			must.OK(t, err)
+			must.OK(t, ours.Key().Verify(parse(t, compact)))
 
 			compact, err = jwt.NewWithClaims(jwt.GetSigningMethod(algorithm), jwt.MapClaims{"a": 1}).SignedString(theirs.Key)
-			must(t, err)
-			must(t, ours.Key().Verify(parse(t, compact)))
+			must.OK(t, err)
+			must.OK(t, ours.Key().Verify(parse(t, compact)))
 
 			exported, err := theirs.MarshalJSON()
-			must(t, err)
+			must.OK(t, err)
 			again, err := jose.ParsePrivateKey(exported)
-			must(t, err)
+			must.OK(t, err)
 			if again.Key().Thumbprint != ours.Key().Thumbprint {
 				t.Error("a key that go-jose writes is another one")
 			}

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/jose"
 )
 
@@ -13,7 +15,7 @@ func signed(t testing.TB, p *jose.PrivateKey, header, payload string) string {
 	t.Helper()
 	input := encode([]byte(header)) + "." + encode([]byte(payload))
 	signature, err := p.Sign(context.Background(), input)
-	must(t, err)
+	must.OK(t, err)
 	return input + "." + encode(signature)
 }
 
@@ -21,7 +23,7 @@ func TestRefusesFormOfToken(t *testing.T) {
 	t.Parallel()
 	p := privateKey(t, jose.EdDSA)
 	sound := signed(t, p, `{"alg":"EdDSA"}`, `{}`)
-	must(t, p.Key().Verify(parse(t, sound)))
+	must.OK(t, p.Key().Verify(parse(t, sound)))
 	head, rest, _ := strings.Cut(sound, ".")
 	header := func(members string) string { return signed(t, p, `{"alg":"EdDSA",`+members+`}`, `{}`) }
 	for _, test := range []struct{ name, compact, want string }{
@@ -104,7 +106,7 @@ func TestVerifyRequiresAlgorithmOfKey(t *testing.T) {
 			}
 		}
 		other, err := jose.GenerateKey(algorithm)
-		must(t, err)
+		must.OK(t, err)
 		if other.Key().Verify(sound) != jose.ErrSignature {
 			t.Errorf("%s: accepted under another key", algorithm)
 		}

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/c2sp/wycheproof"
 	josev4 "github.com/go-jose/go-jose/v4"
 
@@ -28,7 +30,7 @@ func TestRFC7515A3(t *testing.T) {
 		t.Errorf("payload %q", token.Payload)
 	}
 	key := parseKey(t, rfcP256)
-	must(t, key.Verify(token))
+	must.OK(t, key.Verify(token))
 	for i := range token.Signature {
 		changed := token
 		changed.Signature = append([]byte(nil), token.Signature...)
@@ -64,7 +66,7 @@ func TestRFC7517(t *testing.T) {
 	}
 	k := parseKey(t, with(point, `"use":"sig","kid":"1"`))
 	p, err := jose.ParsePrivateKey([]byte(with(point, `"d":"870MB6gfuTJ4HtUnUvYMyJpr5eUZNP4Bk43bVdj3eAE"`)))
-	must(t, err)
+	must.OK(t, err)
 	if p.Key().Thumbprint != k.Thumbprint {
 		t.Error("the private key has another thumbprint")
 	}
@@ -78,9 +80,9 @@ func TestRFC7638(t *testing.T) {
 		`iFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpb` +
 		`ISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw","e":"AQAB","alg":"RS256","kid":"2011-04-29"}`
 	var theirs josev4.JSONWebKey
-	must(t, json.Unmarshal([]byte(jwk), &theirs))
+	must.OK(t, json.Unmarshal([]byte(jwk), &theirs))
 	sum, err := theirs.Thumbprint(crypto.SHA256)
-	must(t, err)
+	must.OK(t, err)
 	if encode(sum) != "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs" {
 		t.Errorf("thumbprint %s", encode(sum))
 	}
@@ -100,11 +102,11 @@ func TestRFC8037(t *testing.T) {
 	}
 	token := parse(t, compact)
 	signature, err := p.Sign(context.Background(), token.Signed)
-	must(t, err)
+	must.OK(t, err)
 	if token.Signed+"."+encode(signature) != compact {
 		t.Error("the signature is another one")
 	}
-	must(t, parseKey(t, rfcEd25519).Verify(token))
+	must.OK(t, parseKey(t, rfcEd25519).Verify(token))
 }
 
 // Wycheproof's signatures of Ed25519 and of P-256 with R and S, good and forged.
@@ -117,7 +119,7 @@ func TestWycheproof(t *testing.T) {
 		t.Run(algorithm, func(t *testing.T) {
 			t.Parallel()
 			data, err := fs.ReadFile(wycheproof.TestVectors, file)
-			must(t, err)
+			must.OK(t, err)
 			var suite struct {
 				NumberOfTests int
 				TestGroups    []struct {
@@ -129,7 +131,7 @@ func TestWycheproof(t *testing.T) {
 					}
 				}
 			}
-			must(t, json.Unmarshal(data, &suite))
+			must.OK(t, json.Unmarshal(data, &suite))
 			ran := map[string]int{}
 			for _, group := range suite.TestGroups {
 				var key *jose.Key
@@ -159,13 +161,13 @@ func TestWycheproof(t *testing.T) {
 func unhex(t *testing.T, s string) []byte {
 	t.Helper()
 	b, err := hex.DecodeString(s)
-	must(t, err)
+	must.OK(t, err)
 	return b
 }
 
 func undo(t *testing.T, s string) []byte {
 	t.Helper()
 	b, err := base64.RawURLEncoding.DecodeString(s)
-	must(t, err)
+	must.OK(t, err)
 	return b
 }

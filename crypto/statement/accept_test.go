@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
@@ -45,7 +47,7 @@ func TestAccepts(t *testing.T) {
 		}
 	}
 	indented, err := json.MarshalIndent(sound(t, jose.EdDSA).claims, "\r\n", "\t")
-	must(t, err)
+	must.OK(t, err)
 	spaced := josetest.Forge(t, josetest.PrivateKey(t, jose.EdDSA), append(josetest.Marshal(t, sound(t, jose.EdDSA).header), '\n'), indented)
 	if got := check(t, spaced, josetest.PrivateKey(t, jose.EdDSA).Key(), expected(t)); got != "accepted" {
 		t.Errorf("white space: %s", got)

@@ -3,6 +3,8 @@ package statement_test
 import (
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
@@ -24,8 +26,8 @@ func BenchmarkCheck(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					s, err := statement.Parse(compact)
-					must(b, err)
-					must(b, s.Check(key, want, now))
+					must.OK(b, err)
+					must.OK(b, s.Check(key, want, now))
 				}
 			})
 		}

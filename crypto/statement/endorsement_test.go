@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
@@ -47,9 +49,9 @@ func TestMakeEndorsement(t *testing.T) {
 		p, c := josetest.PrivateKey(t, algorithm), wantEndorsed()
 		c.IssuedAt = now.Unix()
 		made, err := statement.MakeEndorsement(t.Context(), p, c)
-		must(t, err)
+		must.OK(t, err)
 		read, err := statement.ParseEndorsement(made.Compact)
-		must(t, err)
+		must.OK(t, err)
 		if !reflect.DeepEqual(read, made) || made.EndorsementClaims != c || made.KeyID != p.Key().Thumbprint {
 			t.Errorf("%+v, want %+v", made, c)
 		}
@@ -186,10 +188,10 @@ func FuzzEndorsement(f *testing.F) {
 			return
 		}
 		made, err := statement.MakeEndorsement(t.Context(), p, e.EndorsementClaims)
-		must(t, err)
+		must.OK(t, err)
 		var read, said map[string]any
-		must(t, json.Unmarshal(claims, &read))
-		must(t, json.Unmarshal(unbase64(t, strings.Split(made.Compact, ".")[1]), &said))
+		must.OK(t, json.Unmarshal(claims, &read))
+		must.OK(t, json.Unmarshal(unbase64(t, strings.Split(made.Compact, ".")[1]), &said))
 		if !maps.Equal(read, said) || made.EndorsementClaims != e.EndorsementClaims {
 			t.Fatalf("%s becomes %v", claims, said)
 		}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
@@ -58,11 +60,11 @@ func FuzzClaims(f *testing.F) {
 			return
 		}
 		var read map[string]any
-		must(t, json.Unmarshal(claims, &read))
+		must.OK(t, json.Unmarshal(claims, &read))
 		var said map[string]any
 		made, err := statement.Make(t.Context(), p, s.Claims)
-		must(t, err)
-		must(t, json.Unmarshal(unbase64(t, strings.Split(made.Compact, ".")[1]), &said))
+		must.OK(t, err)
+		must.OK(t, json.Unmarshal(unbase64(t, strings.Split(made.Compact, ".")[1]), &said))
 		if !reflect.DeepEqual(read, said) || !reflect.DeepEqual(made.Claims, s.Claims) {
 			t.Fatalf("%s becomes %v", claims, said)
 		}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
@@ -32,7 +34,7 @@ type object = map[string]any
 func actionHash(t testing.TB) string {
 	t.Helper()
 	hash, err := statement.HashAction("deploy", "build-bot", "acme", []byte(payload))
-	must(t, err)
+	must.OK(t, err)
 	return hash
 }
 
@@ -103,11 +105,4 @@ func codeOf(t testing.TB, err error) string {
 		t.Errorf("message %q", refused.Message)
 	}
 	return refused.Code
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/jcs"
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
@@ -38,10 +40,10 @@ func TestMakeSession(t *testing.T) {
 				c.Continues = nil
 			}
 			s, err := statement.Make(t.Context(), p, c)
-			must(t, err)
-			must(t, s.Check(p.Key(), expected(t), now))
+			must.OK(t, err)
+			must.OK(t, s.Check(p.Key(), expected(t), now))
 			read, err := statement.Parse(s.Compact)
-			must(t, err)
+			must.OK(t, err)
 			if !reflect.DeepEqual(read, s) || s.KeyID != p.Key().Thumbprint || s.Algorithm != algorithm || ids[s.ID] {
 				t.Errorf("%+v", s)
 			}
@@ -114,12 +116,12 @@ func TestHashAction(t *testing.T) {
 		{"", "", "", `""`},
 	} {
 		got, err := statement.HashAction(action.actionType, action.agentID, action.companyID, []byte(action.payload))
-		must(t, err)
+		must.OK(t, err)
 		whole := josetest.Marshal(t, object{
 			"payload": josetest.Raw(action.payload), "companyId": action.companyID, "agentId": action.agentID, "actionType": action.actionType,
 		})
 		canonical, err := jcs.Append(nil, whole, 129)
-		must(t, err)
+		must.OK(t, err)
 		sum := sha256.Sum256(canonical)
 		if want := hex.EncodeToString(sum[:]); got != want || statement.HashCanonical(canonical) != want {
 			t.Errorf("%+v: %s, want %s", action, got, want)
@@ -146,14 +148,14 @@ func TestSameWordsWithAnotherSignature(t *testing.T) {
 	t.Parallel()
 	p := josetest.PrivateKey(t, jose.ES256)
 	s, err := statement.Make(t.Context(), p, claims(t))
-	must(t, err)
+	must.OK(t, err)
 	i := strings.LastIndexByte(s.Compact, '.') + 1
 	signature := unbase64(t, s.Compact[i:])
 	order, _ := new(big.Int).SetString("ffffffff00000000ffffffffffffffffbce6faada7179e84f3b9cac2fc632551", 16)
 	new(big.Int).Sub(order, new(big.Int).SetBytes(signature[32:])).FillBytes(signature[32:])
 	twin, err := statement.Parse(s.Compact[:i] + josetest.Encode(signature))
-	must(t, err)
-	must(t, twin.Check(p.Key(), expected(t), now))
+	must.OK(t, err)
+	must.OK(t, twin.Check(p.Key(), expected(t), now))
 	if twin.Compact == s.Compact || twin.Signed() != s.Signed() || !reflect.DeepEqual(twin.Claims, s.Claims) || twin.Hash() == s.Hash() {
 		t.Error("the twin is another statement")
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/statement"
 )
 
@@ -154,7 +156,7 @@ func TestSequenceForgetsRanges(t *testing.T) {
 	for _, gaps := range []int64{1000, 1001} {
 		q := new(statement.Sequence)
 		for i := range gaps + 1 { // the even places are there
-			must(t, q.Add(stmt(2*i, prevOf(2*i), nil...), 2*i))
+			must.OK(t, q.Add(stmt(2*i, prevOf(2*i), nil...), 2*i))
 		}
 		seq := 2*gaps + 1
 		for at := int64(1); at < 2*gaps; {
@@ -162,7 +164,7 @@ func TestSequenceForgetsRanges(t *testing.T) {
 			for ; at < 2*gaps && len(names) < statement.MaxRefused; at += 2 {
 				names = append(names, refusedAt(at, 0))
 			}
-			must(t, q.Add(stmt(seq, hashOf(seq-1, 0), names...), seq))
+			must.OK(t, q.Add(stmt(seq, hashOf(seq-1, 0), names...), seq))
 			seq++
 		}
 		ranges, all := q.Missing()
@@ -173,13 +175,13 @@ func TestSequenceForgetsRanges(t *testing.T) {
 	// an entry that would part a range makes none where there are as many as may be
 	q := new(statement.Sequence)
 	for i := range int64(1001) {
-		must(t, q.Add(stmt(4*i, prevOf(4*i)), 4*i))
+		must.OK(t, q.Add(stmt(4*i, prevOf(4*i)), 4*i))
 	}
-	must(t, q.Add(stmt(4001, hashOf(4000, 0), refusedAt(2, 0)), 4001))
+	must.OK(t, q.Add(stmt(4001, hashOf(4000, 0), refusedAt(2, 0)), 4001))
 	if ranges, all := q.Missing(); all != 1000 || ranges[0] != [2]int64{1, 3} || q.Refused != 0 {
 		t.Errorf("%v, %d, %d refused", ranges[0], all, q.Refused)
 	}
-	must(t, q.Add(stmt(4002, hashOf(4001, 0), refusedAt(1, 0), refusedAt(2, 0)), 4002))
+	must.OK(t, q.Add(stmt(4002, hashOf(4001, 0), refusedAt(1, 0), refusedAt(2, 0)), 4002))
 	if ranges, _ := q.Missing(); ranges[0] != [2]int64{3, 3} || q.Refused != 2 {
 		t.Errorf("%v, %d refused", ranges[0], q.Refused)
 	}
@@ -189,14 +191,14 @@ func TestSequenceForgetsRanges(t *testing.T) {
 func TestSequenceForgetsRefusals(t *testing.T) {
 	t.Parallel()
 	q := new(statement.Sequence)
-	must(t, q.Add(stmt(0, ""), 0))
+	must.OK(t, q.Add(stmt(0, ""), 0))
 	seq := int64(11000)
 	for at := int64(1); at < 10500; {
 		var names []statement.Refused
 		for ; len(names) < statement.MaxRefused; at++ {
 			names = append(names, refusedAt(at, 0))
 		}
-		must(t, q.Add(stmt(seq, hashOf(seq-1, 0), names...), seq))
+		must.OK(t, q.Add(stmt(seq, hashOf(seq-1, 0), names...), seq))
 		seq++
 	}
 	if ranges, all := q.Missing(); all != 1 || ranges[0] != [2]int64{10001, 10999} || q.Refused != 10_000 {
@@ -214,12 +216,12 @@ func TestSequenceForgetsStatements(t *testing.T) {
 	filled := func() *statement.Sequence {
 		q := new(statement.Sequence)
 		for seq := range int64(last) {
-			must(t, q.Add(stmt(seq, prevOf(seq)), seq+7))
+			must.OK(t, q.Add(stmt(seq, prevOf(seq)), seq+7))
 		}
 		return q
 	}
 	q := filled()
-	must(t, q.Add(stmt(last, prevOf(last), refusedAt(last-4097, 1), refusedAt(last-4096, 0)), 1))
+	must.OK(t, q.Add(stmt(last, prevOf(last), refusedAt(last-4097, 1), refusedAt(last-4096, 0)), 1))
 	if want := [][2]int64{{last - 4097, -1}, {last - 4096, last - 4096 + 7}}; !reflect.DeepEqual(q.RecordedAfterRefusal, want) {
 		t.Errorf("%v, want %v", q.RecordedAfterRefusal, want)
 	}
@@ -234,7 +236,7 @@ func TestSequenceForgetsStatements(t *testing.T) {
 		names = append(names, refusedAt(seq, 0))
 	}
 	for seq := int64(last); seq < last+3; seq++ {
-		must(t, q.Add(stmt(seq, prevOf(seq), slices.Insert(slices.Clone(names), 0, refusedAt(seq-200, 0))...), seq))
+		must.OK(t, q.Add(stmt(seq, prevOf(seq), slices.Insert(slices.Clone(names), 0, refusedAt(seq-200, 0))...), seq))
 	}
 	if len(q.RecordedAfterRefusal) != 100 || !q.MoreRecorded {
 		t.Errorf("%d are listed, more %v", len(q.RecordedAfterRefusal), q.MoreRecorded)

@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 
+	"attestd/internal/must"
+
 	josev4 "github.com/go-jose/go-jose/v4"
 	"github.com/golang-jwt/jwt/v5"
 
@@ -17,7 +19,7 @@ import (
 func unbase64(t testing.TB, s string) []byte {
 	t.Helper()
 	b, err := base64.RawURLEncoding.DecodeString(s)
-	must(t, err)
+	must.OK(t, err)
 	return b
 }
 
@@ -27,38 +29,38 @@ func TestStrangersAgree(t *testing.T) {
 	for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
 		d := sound(t, algorithm)
 		var private josev4.JSONWebKey
-		must(t, json.Unmarshal(d.key.JWK(), &private))
+		must.OK(t, json.Unmarshal(d.key.JWK(), &private))
 		public := private.Public()
 
 		token := jwt.NewWithClaims(jwt.GetSigningMethod(algorithm), jwt.MapClaims(d.claims))
 		token.Header["typ"], token.Header["kid"] = statement.Type, private.KeyID
 		compact, err := token.SignedString(private.Key)
-		must(t, err)
+		must.OK(t, err)
 		if got := check(t, compact, d.key.Key(), expected(t)); got != "accepted" {
 			t.Errorf("golang-jwt's %s: %s", algorithm, got)
 		}
 
 		s, err := josev4.NewSigner(josev4.SigningKey{Algorithm: josev4.SignatureAlgorithm(algorithm), Key: private}, (&josev4.SignerOptions{}).WithType(statement.Type))
-		must(t, err)
+		must.OK(t, err)
 		signed, err := s.Sign(josetest.Marshal(t, d.claims))
-		must(t, err)
+		must.OK(t, err)
 		compact, err = signed.CompactSerialize()
-		must(t, err)
+		must.OK(t, err)
 		if got := check(t, compact, d.key.Key(), expected(t)); got != "accepted" {
 			t.Errorf("go-jose's %s: %s", algorithm, got)
 		}
 
 		ours, err := statement.Make(t.Context(), d.key, claims(t))
-		must(t, err)
+		must.OK(t, err)
 		theirs, err := josev4.ParseSignedCompact(ours.Compact, []josev4.SignatureAlgorithm{josev4.EdDSA, josev4.ES256})
-		must(t, err)
+		must.OK(t, err)
 		payload, err := theirs.Verify(public)
-		must(t, err)
+		must.OK(t, err)
 		var fromJose map[string]any
-		must(t, json.Unmarshal(payload, &fromJose))
+		must.OK(t, json.Unmarshal(payload, &fromJose))
 		parsed, err := jwt.Parse(ours.Compact, func(*jwt.Token) (any, error) { return public.Key, nil },
 			jwt.WithValidMethods([]string{algorithm}), jwt.WithStrictDecoding(), jwt.WithIssuer(agent), jwt.WithAudience(company))
-		must(t, err)
+		must.OK(t, err)
 		want := map[string]any{
 			"iss": agent, "aud": company, "log": origin, "iat": float64(now.Unix()), "jti": ours.ID, "action_hash": actionHash(t),
 			"delegation": delegation, "sid": "run-1", "seq": float64(0),

@@ -9,38 +9,33 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	josev4 "github.com/go-jose/go-jose/v4"
 
 	"attestd/crypto/jose"
 	"attestd/crypto/tokenkey"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // What a key signs verifies with go-jose under the published JWK, which names the same thumbprint.
 func TestSignatureVerifiesWithGoJOSE(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range tokenkey.Algorithms {
 		p, err := tokenkey.Generate(algorithm)
-		must(t, err)
+		must.OK(t, err)
 		token, err := p.Sign("at+jwt", []byte(`{"sub":"a"}`))
-		must(t, err)
+		must.OK(t, err)
 		var theirs josev4.JSONWebKey
-		must(t, json.Unmarshal(p.Public().Published("sig"), &theirs))
+		must.OK(t, json.Unmarshal(p.Public().Published("sig"), &theirs))
 		sum, err := theirs.Thumbprint(crypto.SHA256)
-		must(t, err)
+		must.OK(t, err)
 		if theirs.KeyID != base64.RawURLEncoding.EncodeToString(sum) || theirs.KeyID != p.Public().KID || theirs.Algorithm != algorithm || theirs.Use != "sig" || !theirs.Valid() {
 			t.Errorf("%s: %s", algorithm, p.Public().Published("sig"))
 		}
 		signed, err := josev4.ParseSignedCompact(token, []josev4.SignatureAlgorithm{josev4.SignatureAlgorithm(algorithm)})
-		must(t, err)
+		must.OK(t, err)
 		payload, err := signed.Verify(theirs)
-		must(t, err)
+		must.OK(t, err)
 		if h := signed.Signatures[0].Header; string(payload) != `{"sub":"a"}` || h.KeyID != p.Public().KID || h.ExtraHeaders["typ"] != "at+jwt" {
 			t.Errorf("%s: %s %+v", algorithm, payload, h)
 		}
@@ -53,23 +48,23 @@ func TestKeyComesBack(t *testing.T) {
 	made := map[string]*tokenkey.Private{}
 	for _, algorithm := range tokenkey.Algorithms {
 		p, err := tokenkey.Generate(algorithm)
-		must(t, err)
+		must.OK(t, err)
 		made[algorithm] = p
 	}
 	for algorithm, p := range made {
 		der, err := p.PKCS8()
-		must(t, err)
+		must.OK(t, err)
 		again, err := tokenkey.ParsePrivate(der)
-		must(t, err)
+		must.OK(t, err)
 		public, err := tokenkey.ParsePublic(algorithm, p.Public().JWK())
-		must(t, err)
+		must.OK(t, err)
 		if again.Public().KID != p.Public().KID || public.KID != p.Public().KID || public.Algorithm != algorithm {
 			t.Errorf("%s comes back as %v and %v", algorithm, again.Public(), public)
 		}
 		compact, err := again.Sign("JWT", []byte(`{}`))
-		must(t, err)
+		must.OK(t, err)
 		token, err := jose.Parse(compact, 4096)
-		must(t, err)
+		must.OK(t, err)
 		for other, q := range made {
 			if err := q.Public().Verify(token); (err == nil) != (other == algorithm) {
 				t.Errorf("a token of %s and the key of %s: %v", algorithm, other, err)
@@ -91,10 +86,10 @@ func TestKeyComesBack(t *testing.T) {
 func TestRefusesOtherKeys(t *testing.T) {
 	t.Parallel()
 	p, err := tokenkey.Generate(tokenkey.RS256)
-	must(t, err)
+	must.OK(t, err)
 	jwk := p.Public().JWK()
 	ec, err := tokenkey.Generate(tokenkey.ES256)
-	must(t, err)
+	must.OK(t, err)
 	for what, c := range map[string][2]string{
 		"nothing":            {tokenkey.RS256, ``},
 		"no n":               {tokenkey.RS256, `{"e":"AQAB","kty":"RSA"}`},
@@ -128,7 +123,7 @@ func TestSetTexts(t *testing.T) {
 	var keys []*tokenkey.Public
 	for _, algorithm := range tokenkey.Algorithms {
 		p, err := tokenkey.Generate(algorithm)
-		must(t, err)
+		must.OK(t, err)
 		keys = append(keys, p.Public())
 	}
 	at := time.UnixMilli(1767355200123)

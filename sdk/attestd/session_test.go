@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/cred"
 	"attestd/crypto/statement"
 	"attestd/internal/notary"
@@ -23,23 +25,16 @@ import (
 func signer(t *testing.T, n *notary.Notary, change func(*attestd.IdentityConfig)) (*attestd.Client, *attestd.Identity) {
 	t.Helper()
 	key, err := attestd.NewAgentKey(attestd.EdDSA)
-	must(t, err)
+	must.OK(t, err)
 	config := attestd.IdentityConfig{Key: key, SPIFFEID: "spiffe://attestd.local/company/acme/agent/bot", Log: notary.Log, Alarm: func(error) {}}
 	if change != nil {
 		change(&config)
 	}
 	identity, err := attestd.NewIdentity(config)
-	must(t, err)
+	must.OK(t, err)
 	c, err := attestd.New(attestd.Config{URL: "http://attestd.test", Credential: identity, HTTP: &http.Client{Transport: n}, Retry: &attestd.Retry{}})
-	must(t, err)
+	must.OK(t, err)
 	return c, identity
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func did(n int) attestd.Attestation {
@@ -53,7 +48,7 @@ func TestSessionKnowsItsAgent(t *testing.T) {
 	n := notary.New(t)
 	c, _ := signer(t, n, nil)
 	s, err := c.Session("one")
-	must(t, err)
+	must.OK(t, err)
 	other := did(1)
 	other.AgentID = "planner"
 	if _, err := s.Attest(t.Context(), other); err == nil || s.Last() != nil {
@@ -73,7 +68,7 @@ func TestSessionNamesWhatWasRefused(t *testing.T) {
 	n := notary.New(t)
 	c, _ := signer(t, n, nil)
 	s, err := c.Session("one")
-	must(t, err)
+	must.OK(t, err)
 	attest := func(a attestd.Attestation, code string) {
 		t.Helper()
 		_, err := s.Attest(t.Context(), a)
@@ -116,7 +111,7 @@ func TestSessionOfARefusingService(t *testing.T) {
 	n := notary.New(t)
 	c, _ := signer(t, n, nil)
 	s, err := c.Session("one")
-	must(t, err)
+	must.OK(t, err)
 	n.With(func() { n.Status, n.Code = 400, "NO" })
 	for i := range 130 {
 		if _, err := s.Attest(t.Context(), did(i)); !attestd.NotRecorded(err) {
@@ -125,10 +120,10 @@ func TestSessionOfARefusingService(t *testing.T) {
 	}
 	n.With(func() { n.Status = 201 })
 	_, err = s.Attest(t.Context(), did(0))
-	must(t, err)
+	must.OK(t, err)
 	n.Is("one", "missing 100")
 	_, err = s.End(t.Context(), did(1))
-	must(t, err)
+	must.OK(t, err)
 	n.Is("one", "complete: 0 to 131, sealed, 130 refused")
 }
 
@@ -139,7 +134,7 @@ func TestSessionAfterALostAnswer(t *testing.T) {
 	n := notary.New(t)
 	c, _ := signer(t, n, nil)
 	s, err := c.Session("one")
-	must(t, err)
+	must.OK(t, err)
 	keyed := did(0)
 	keyed.IdempotencyKey = "event"
 	n.With(func() { n.Status = 0 })
@@ -152,7 +147,7 @@ func TestSessionAfterALostAnswer(t *testing.T) {
 	}
 	n.With(func() { n.Status = 201 })
 	_, err = s.Attest(t.Context(), did(1))
-	must(t, err)
+	must.OK(t, err)
 	n.Is("one", "open at 1, 1 refused")
 }
 
@@ -163,12 +158,12 @@ func TestSessionGoesOn(t *testing.T) {
 	n := notary.New(t)
 	c, _ := signer(t, n, nil)
 	first, err := c.Session("")
-	must(t, err)
+	must.OK(t, err)
 	if first.Last() != nil {
 		t.Error("there is a last statement before the first")
 	}
 	_, err = first.End(t.Context(), did(0))
-	must(t, err)
+	must.OK(t, err)
 	next, _ := signer(t, n, nil)
 	for _, c := range []*attestd.Client{c, next} {
 		last := first.Last()
@@ -176,10 +171,10 @@ func TestSessionGoesOn(t *testing.T) {
 			t.Error("it goes on under the same ID")
 		}
 		second, err := c.SessionAfter("", *last)
-		must(t, err)
+		must.OK(t, err)
 		for i := range 2 {
 			_, err = second.Attest(t.Context(), did(i))
-			must(t, err)
+			must.OK(t, err)
 		}
 		records := n.Records(second.ID())
 		if at := records[0].Continues; at == nil || *at != *last || at.Hash != n.Records(first.ID())[0].Hash() || records[1].Continues != nil {
@@ -194,14 +189,14 @@ func TestSessionOfAnIDThatIsTaken(t *testing.T) {
 	n := notary.New(t)
 	c, _ := signer(t, n, nil)
 	first, err := c.Session("one")
-	must(t, err)
+	must.OK(t, err)
 	keyed := did(0)
 	keyed.IdempotencyKey = "event"
 	_, err = first.Attest(t.Context(), keyed)
-	must(t, err)
+	must.OK(t, err)
 	n.Forget() // for the second is a mistake of the program
 	second, err := c.Session("one")
-	must(t, err)
+	must.OK(t, err)
 	if _, err = second.Attest(t.Context(), did(1)); !errors.Is(err, &attestd.Error{Code: attestd.StatementReused}) {
 		t.Error(err)
 	}
@@ -210,12 +205,12 @@ func TestSessionOfAnIDThatIsTaken(t *testing.T) {
 	}
 	// A jti that was used before is no reason to end.
 	third, err := c.Session("")
-	must(t, err)
+	must.OK(t, err)
 	if _, err = third.Attest(t.Context(), keyed); !errors.Is(err, &attestd.Error{Code: attestd.StatementReused}) {
 		t.Error(err)
 	}
 	_, err = third.Attest(t.Context(), did(2))
-	must(t, err)
+	must.OK(t, err)
 	n.Is(third.ID(), "open at 1, 1 refused")
 }
 
@@ -231,7 +226,7 @@ func TestServiceWithAnotherLog(t *testing.T) {
 		config.Alarm, config.TokenFile = func(err error) { alarms = append(alarms, err) }, file
 	})
 	s, err := c.Session("one")
-	must(t, err)
+	must.OK(t, err)
 	var other *attestd.OtherLogError
 	for range 2 { // the first is signed before the service has answered, and not sent
 		if _, err := s.Attest(t.Context(), did(0)); !errors.As(err, &other) || other.Named != "attestd.test/another" || attestd.NotRecorded(err) {
@@ -242,7 +237,7 @@ func TestServiceWithAnotherLog(t *testing.T) {
 		t.Error(err)
 	}
 	next, err := attestd.NewAgentKey(attestd.EdDSA)
-	must(t, err)
+	must.OK(t, err)
 	if _, err := c.EnrolKey(t.Context(), "bot", next, attestd.NewEnrolledKey{}); !errors.As(err, &other) {
 		t.Error(err)
 	}
@@ -271,15 +266,15 @@ func TestIdentityLearnsItsLog(t *testing.T) {
 	n := notary.New(t)
 	file := filepath.Join(t.TempDir(), "token")
 	key, err := attestd.NewAgentKey(attestd.ES256)
-	must(t, err)
+	must.OK(t, err)
 	without := func(config *attestd.IdentityConfig) { config.Key, config.Log, config.TokenFile = key, "", file }
 	c, identity := signer(t, n, without)
 	before, err := identity.Sign(t.Context(), did(0), attestd.Place{})
-	must(t, err)
+	must.OK(t, err)
 	s, err := c.Session("one")
-	must(t, err)
+	must.OK(t, err)
 	_, err = s.Attest(t.Context(), did(1))
-	must(t, err)
+	must.OK(t, err)
 	_, again := signer(t, n, without)
 	if again.Log() != "" {
 		t.Error("the log is known before the token is read")
@@ -287,7 +282,7 @@ func TestIdentityLearnsItsLog(t *testing.T) {
 	c, again = signer(t, n, without)
 	c.LearnLog(t.Context())
 	after, err := again.Sign(t.Context(), did(2), attestd.Place{})
-	must(t, err)
+	must.OK(t, err)
 	for compact, want := range map[string]string{before.Statement: "", n.Records("one")[0].Compact: notary.Log, after.Statement: notary.Log} {
 		if stmt, err := statement.Parse(compact); err != nil || stmt.Log != want {
 			t.Errorf("log %q, %v, want %q", stmt.Log, err, want)
@@ -313,14 +308,14 @@ func TestStoredTokenOfAnotherLog(t *testing.T) {
 	n := notary.New(t)
 	file := filepath.Join(t.TempDir(), "token")
 	key, err := attestd.NewAgentKey(attestd.EdDSA)
-	must(t, err)
+	must.OK(t, err)
 	for i, log := range []string{"attestd.test/another", notary.Log} {
 		n.With(func() { n.Names = log })
 		c, _ := signer(t, n, func(config *attestd.IdentityConfig) { config.Key, config.Log, config.TokenFile = key, log, file })
 		s, err := c.Session(fmt.Sprint(i))
-		must(t, err)
+		must.OK(t, err)
 		_, err = s.Attest(t.Context(), did(i))
-		must(t, err)
+		must.OK(t, err)
 	}
 	if n.SignIns != 2 {
 		t.Errorf("%d sign-ins, want 2", n.SignIns)
@@ -335,20 +330,20 @@ func TestStatementCoversTheDelegation(t *testing.T) {
 	_, identity := signer(t, n, nil)
 	domain := cred.Domain{TrustDomain: "attestd.local", Service: "attestd"}
 	_, key, err := ed25519.GenerateKey(nil)
-	must(t, err)
+	must.OK(t, err)
 	issuer := cred.NewIssuer(domain, "acme", key, new(cred.Verified))
 	token, d, err := issuer.Delegate(cred.Delegation{Subject: domain.CompanyID("globex")}, domain.AgentID("acme", "bot"), "", time.Now())
-	must(t, err)
+	must.OK(t, err)
 	a := did(0)
 	a.Delegation = token
 	signed, err := identity.Sign(t.Context(), a, attestd.Place{})
-	must(t, err)
+	must.OK(t, err)
 	stmt, err := statement.Parse(signed.Statement)
-	must(t, err)
+	must.OK(t, err)
 	info, err := json.Marshal(d)
-	must(t, err)
+	must.OK(t, err)
 	want, err := cred.HashInfo(info)
-	must(t, err)
+	must.OK(t, err)
 	if stmt.Delegation != want {
 		t.Errorf("%s, want %s", stmt.Delegation, want)
 	}

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain/tlog"
 	"attestd/internal/testenv"
 	"attestd/server/export"
@@ -250,34 +252,34 @@ func TestExportToFile(t *testing.T) {
 		return export.New(export.Config{Source: m, Cursors: at, Destination: export.NewFile(path), CheckpointAtEnd: true, Log: quiet()}).Run(t.Context())
 	}
 	m.add("acme", 0, 5)
-	must(t, once())
+	must.OK(t, once())
 	if about, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && about.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", about.Mode(), err)
 	}
 	m.add("acme", 0, 5)
-	must(t, once())
+	must.OK(t, once())
 	text, err := os.ReadFile(path)
-	must(t, err)
+	must.OK(t, err)
 	whole(t, checked(t, "acme", 0, string(text)), 10, 0)
 
-	must(t, os.WriteFile(path, append(text, `{"format":"attestd-lines/v1","type":"rec`...), 0o600))
+	must.OK(t, os.WriteFile(path, append(text, `{"format":"attestd-lines/v1","type":"rec`...), 0o600))
 	m.add("acme", 0, 5)
-	must(t, once())
+	must.OK(t, once())
 	text, err = os.ReadFile(path)
-	must(t, err)
+	must.OK(t, err)
 	whole(t, checked(t, "acme", 0, string(text)), 15, 0)
 
-	must(t, os.Rename(path, path+".1"))
+	must.OK(t, os.Rename(path, path+".1"))
 	m.add("acme", 0, 5)
-	must(t, once())
+	must.OK(t, once())
 	second, err := os.ReadFile(path)
-	must(t, err)
+	must.OK(t, err)
 	whole(t, checked(t, "acme", 0, string(text), string(second)), 20, 0)
 	if v := checked(t, "acme", 0, string(second)); v.Logs[0].First != 15 || v.Logs[0].From != 15 || v.Logs[0].To != 20 {
 		t.Errorf("%+v", v)
 	}
 
-	must(t, os.WriteFile(path, []byte("notes of somebody"), 0o600))
+	must.OK(t, os.WriteFile(path, []byte("notes of somebody"), 0o600))
 	m.add("acme", 0, 1)
 	if err := once(); err == nil || !strings.Contains(err.Error(), "name another file") {
 		t.Error(err)
@@ -333,8 +335,8 @@ func TestFileOfSomethingElseIsRefused(t *testing.T) {
 		if mode&0o002 != 0 && runtime.GOOS == "windows" {
 			continue
 		}
-		must(t, os.WriteFile(path, []byte(text), 0o600))
-		must(t, os.Chmod(path, mode))
+		must.OK(t, os.WriteFile(path, []byte(text), 0o600))
+		must.OK(t, os.Chmod(path, mode))
 		if _, err := export.NewFile(path).Prepare(); err == nil || !strings.Contains(err.Error(), "name another file") {
 			t.Errorf("%q with mode %o: %v", text, mode, err)
 		}
@@ -342,12 +344,12 @@ func TestFileOfSomethingElseIsRefused(t *testing.T) {
 			t.Errorf("%q became %q", text, kept)
 		}
 	}
-	must(t, os.WriteFile(path, []byte(line), 0o600))
-	must(t, os.Chmod(path, 0o640)) // the process that forwards it may read it
+	must.OK(t, os.WriteFile(path, []byte(line), 0o600))
+	must.OK(t, os.Chmod(path, 0o640)) // the process that forwards it may read it
 	f := export.NewFile(path)
 	_, err := f.Prepare()
-	must(t, err)
-	must(t, f.Close())
+	must.OK(t, err)
+	must.OK(t, f.Close())
 }
 
 // A running export goes on in a new file when its file was moved, and on Reopen, and loses nothing.
@@ -370,7 +372,7 @@ func TestRotatedFile(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		moved := path + "." + string(rune('1'+i))
-		must(t, os.Rename(path, moved))
+		must.OK(t, os.Rename(path, moved))
 		if i%2 == 0 {
 			file.Reopen()
 		}
@@ -381,9 +383,9 @@ func TestRotatedFile(t *testing.T) {
 			for ; len(text) == 0 || e.Status().Behind > 0 || e.Status().Delivered < n; text, err = os.ReadFile(path) {
 				time.Sleep(time.Millisecond)
 			}
-			must(t, err)
-			must(t, os.WriteFile(path+".copied", text, 0o600))
-			must(t, os.Truncate(path, 0))
+			must.OK(t, err)
+			must.OK(t, os.WriteFile(path+".copied", text, 0o600))
+			must.OK(t, os.Truncate(path, 0))
 			m.add("acme", 0, 1)
 			n++
 		}
@@ -391,14 +393,14 @@ func TestRotatedFile(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		text, err := os.ReadFile(moved)
-		must(t, err)
+		must.OK(t, err)
 		texts = append(texts, string(text))
 	}
 	_ = stop()
 	copied, err := os.ReadFile(path + ".copied")
-	must(t, err)
+	must.OK(t, err)
 	last, err := os.ReadFile(path)
-	must(t, err)
+	must.OK(t, err)
 	whole(t, checked(t, "acme", 0, append(texts, string(copied), string(last))...), n, 0)
 	if v := checked(t, "acme", 0, string(last)); len(v.Logs) != 2 || v.Logs[0].To != n {
 		t.Errorf("%+v\n%s", v, last)

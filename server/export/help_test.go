@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/evidence/evidencetest"
@@ -19,13 +21,6 @@ import (
 	"attestd/chain/tlog"
 	"attestd/server/export"
 )
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // memory has the logs of companies. It is the source of an export.
 type memory struct {
@@ -237,7 +232,7 @@ func checked(t testing.TB, company string, n byte, texts ...string) lines.Verdic
 		files = append(files, lines.File{Name: fmt.Sprint("file ", i+1), ReadSeeker: strings.NewReader(text)})
 	}
 	v, err := lines.Check(files, lines.Options{Trust: evidence.Trust{Fingerprint: evidencetest.Fingerprint(n)}, CompanyID: company})
-	must(t, err)
+	must.OK(t, err)
 	return v
 }
 

@@ -19,6 +19,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/server/export"
 )
@@ -60,7 +62,7 @@ func (s *siem) destination(t *testing.T, path, form string) *export.HTTPS {
 	t.Helper()
 	config := s.Client().Transport.(*http.Transport).TLSClientConfig
 	d, err := export.NewHTTPS(s.URL+path, form, "s3cret", &tls.Config{RootCAs: config.RootCAs})
-	must(t, err)
+	must.OK(t, err)
 	return d
 }
 
@@ -114,7 +116,7 @@ func TestExportToHTTPS(t *testing.T) {
 	whole(t, checked(t, "acme", 0, strings.Join(s.lines, "\n")+"\n"), 20, 1)
 
 	d, err := export.NewHTTPS(s.URL, export.FormLines, "s3cret", &tls.Config{})
-	must(t, err)
+	must.OK(t, err)
 	if err := d.Deliver(t.Context(), new(export.Batch)); err == nil {
 		t.Error("an unknown certificate is accepted")
 	}
@@ -137,7 +139,7 @@ func events(t *testing.T, bodies []string) string {
 				Sourcetype string
 				Event      json.RawMessage
 			}
-			must(t, decoder.Decode(&e))
+			must.OK(t, decoder.Decode(&e))
 			if e.Time < 1.7e9 || !strings.HasPrefix(e.Sourcetype, "attestd:") {
 				t.Errorf("%+v", e)
 			}
@@ -201,7 +203,7 @@ func TestExportToElastic(t *testing.T) {
 					ID string `json:"_id"`
 				}
 			}
-			must(t, json.Unmarshal([]byte(lines[i]), &action))
+			must.OK(t, json.Unmarshal([]byte(lines[i]), &action))
 			status, id := 201, action.Create.ID
 			switch _, has := index[id]; {
 			case has:
@@ -250,7 +252,7 @@ func sorted(t *testing.T, index map[string]string) string {
 			Log, Type       string
 			Index, Previous int
 		}
-		must(t, errors.Join(json.Unmarshal([]byte(a), &x), json.Unmarshal([]byte(b), &y)))
+		must.OK(t, errors.Join(json.Unmarshal([]byte(a), &x), json.Unmarshal([]byte(b), &y)))
 		return cmp.Or(cmp.Compare(x.Log, y.Log), cmp.Compare(x.Index, y.Index), cmp.Compare(x.Type, y.Type), cmp.Compare(x.Previous, y.Previous))
 	})
 	return strings.Join(docs, "\n") + "\n"
@@ -396,7 +398,7 @@ func TestAnswerBeforeTheBatchWasSentAcknowledgesNothing(t *testing.T) {
 		t.Cleanup(s.Close)
 		pool := s.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
 		d, err := export.NewHTTPS(s.URL, export.FormLines, "", &tls.Config{RootCAs: pool})
-		must(t, err)
+		must.OK(t, err)
 		if err := d.Deliver(t.Context(), b); err == nil {
 			t.Errorf("HTTP/2 %t: an answer to a part of the batch acknowledges it", is2)
 		}

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/server/export"
 )
@@ -25,7 +27,7 @@ func TestNothingLeavesWithoutDuty(t *testing.T) {
 	pair, pool := certificate(t)
 	syslog := newCollector(t, pair)
 	bySyslog, err := export.NewSyslog(syslog.Addr().String(), &tls.Config{RootCAs: pool})
-	must(t, err)
+	must.OK(t, err)
 	siem := newSIEM(t)
 	siem.answer = func(_ int, _ string, body []byte) (int, string, string, bool) { return 200, "", "", len(body) > 0 }
 	path := filepath.Join(t.TempDir(), "lines")
@@ -35,7 +37,7 @@ func TestNothingLeavesWithoutDuty(t *testing.T) {
 	}{
 		"file": {export.NewFile(path), func() string {
 			text, err := os.ReadFile(path)
-			must(t, err)
+			must.OK(t, err)
 			return string(text)
 		}},
 		"https": {siem.destination(t, "/in", export.FormLines), func() string {
@@ -63,7 +65,7 @@ func TestNothingLeavesWithoutDuty(t *testing.T) {
 			t.Errorf("%s: it has received %q", what, text)
 		}
 		m.told = map[export.Log]int{}
-		must(t, export.New(export.Config{Source: m, Cursors: at, Destination: c.to, CheckpointAtEnd: true, Log: quiet(),
+		must.OK(t, export.New(export.Config{Source: m, Cursors: at, Destination: c.to, CheckpointAtEnd: true, Log: quiet(),
 			May: func(context.Context) error { return nil }}).Run(t.Context()))
 		whole(t, checked(t, "acme", 0, c.received()), 20, 1)
 	}
@@ -75,7 +77,7 @@ func TestBatchEndsWithDuty(t *testing.T) {
 	pair, pool := certificate(t)
 	syslog := newCollector(t, pair)
 	bySyslog, err := export.NewSyslog(syslog.Addr().String(), &tls.Config{RootCAs: pool})
-	must(t, err)
+	must.OK(t, err)
 	siem := newSIEM(t)
 	siem.answer = func(int, string, []byte) (int, string, string, bool) { return 200, "", "", true }
 	for what, to := range map[string]export.Destination{"https": siem.destination(t, "/in", export.FormLines), "syslog": bySyslog} {
@@ -117,7 +119,7 @@ func TestLateBatchOfAnotherRunHolds(t *testing.T) {
 		// positions are saved at intervals: the second run reads the earlier ones
 		stale := newPositions()
 		saved.mu.Lock()
-		must(t, stale.Save(saved.at))
+		must.OK(t, stale.Save(saved.at))
 		saved.mu.Unlock()
 		wakes := make(chan struct{})
 		to.mu.Lock()

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain/evidence"
 	"attestd/chain/lines"
 	"attestd/server/export"
@@ -16,7 +18,7 @@ func exported(t *testing.T, m *memory, at *positions, from export.Start) string 
 	t.Helper()
 	to := new(receiver)
 	m.told = map[export.Log]int{}
-	must(t, export.New(export.Config{Source: m, Cursors: at, Destination: to, From: from, CheckpointAtEnd: true, Log: quiet()}).Run(t.Context()))
+	must.OK(t, export.New(export.Config{Source: m, Cursors: at, Destination: to, From: from, CheckpointAtEnd: true, Log: quiet()}).Run(t.Context()))
 	return to.text()
 }
 

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/server/export"
 )
 
@@ -44,7 +46,7 @@ type collector struct {
 func newCollector(t *testing.T, pair tls.Certificate) *collector {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.OK(t, err)
 	c := &collector{Listener: l}
 	t.Cleanup(func() { l.Close() })
 	go func() {
@@ -121,7 +123,7 @@ func TestExportToSyslog(t *testing.T) {
 	failures := 0
 	for {
 		d, err := export.NewSyslog(c.Addr().String(), &tls.Config{RootCAs: pool})
-		must(t, err)
+		must.OK(t, err)
 		m.told = map[export.Log]int{}
 		err = export.New(export.Config{Source: m, Cursors: at, Destination: d, CheckpointAtEnd: true, Log: quiet()}).Run(t.Context())
 		if err == nil {
@@ -152,19 +154,19 @@ func TestSyslogReceiverIsVerified(t *testing.T) {
 	c.treat = func(int, *tls.Conn) bool { <-release; return true }
 	b := &export.Batch{Lines: []export.Line{{Text: []byte("{}"), Type: "record", At: "2026-11-21T09:00:00.000Z"}}}
 	d, err := export.NewSyslog(c.Addr().String(), &tls.Config{})
-	must(t, err)
+	must.OK(t, err)
 	var unknown x509.UnknownAuthorityError
 	if err := d.Deliver(t.Context(), b); !errors.As(err, &unknown) {
 		t.Error(err)
 	}
 	_, port, _ := net.SplitHostPort(c.Addr().String())
 	d, err = export.NewSyslog("localhost:"+port, &tls.Config{RootCAs: pool})
-	must(t, err)
+	must.OK(t, err)
 	if err := d.Deliver(t.Context(), b); err == nil {
 		t.Error("a certificate of another name is accepted")
 	}
 	d, err = export.NewSyslog(c.Addr().String(), &tls.Config{RootCAs: pool})
-	must(t, err)
+	must.OK(t, err)
 	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if err := d.Deliver(short, b); err == nil {
@@ -191,7 +193,7 @@ func TestSyslogReceiverThatAnswersAcknowledgesNothing(t *testing.T) {
 		return true
 	}
 	d, err := export.NewSyslog(c.Addr().String(), &tls.Config{RootCAs: pool})
-	must(t, err)
+	must.OK(t, err)
 	b := &export.Batch{Lines: []export.Line{{Text: []byte("{}"), Type: "record", At: "2026-11-21T09:00:00.000Z"}}}
 	for _, answer := range answers {
 		if err := d.Deliver(t.Context(), b); err == nil {
@@ -244,7 +246,7 @@ func TestSyslogReceiverThatEndsFirstAcknowledgesNothing(t *testing.T) {
 				return true
 			}
 			d, err := export.NewSyslog(c.Addr().String(), &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS12})
-			must(t, err)
+			must.OK(t, err)
 			if err := d.Deliver(t.Context(), b); err == nil {
 				t.Errorf("%d lines count as received", len(b.Lines))
 			}

@@ -9,28 +9,23 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/idtoken"
 	"attestd/service/federation"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func claimsOf(t testing.TB, text string) idtoken.Claims {
 	t.Helper()
 	claims, err := idtoken.ParseClaims([]byte(text))
-	must(t, err)
+	must.OK(t, err)
 	return claims
 }
 
 func parse(t testing.TB, rules string) *federation.Rules {
 	t.Helper()
 	r, err := federation.Parse([]byte(rules))
-	must(t, err)
+	must.OK(t, err)
 	return r
 }
 
@@ -44,7 +39,7 @@ func rule(match, agentID string) string {
 func TestExamplesOfSubjectsMatch(t *testing.T) {
 	t.Parallel()
 	token, err := os.ReadFile("testdata/github.json")
-	must(t, err)
+	must.OK(t, err)
 	_, refused := federation.Parse([]byte(rule(`"ref":"refs/heads/main"`, "a")))
 	if refused == nil {
 		t.Fatal("a rule without an owner is accepted")
@@ -52,7 +47,7 @@ func TestExamplesOfSubjectsMatch(t *testing.T) {
 	texts := map[string]string{"the refusal": refused.Error()}
 	for _, page := range []string{"../../docs/identity/workloads.md", "../../web/openapi.yaml"} {
 		text, err := os.ReadFile(page)
-		must(t, err)
+		must.OK(t, err)
 		texts[page] = string(text)
 	}
 	example := regexp.MustCompile(`repo:octo-org@[^\s"\x60,…]*:ref:refs/heads/main`)
@@ -108,7 +103,7 @@ func TestRealClaims(t *testing.T) {
 		{"spire", `"sub":"spiffe://example.org/ns/*"`, "biller", ""}, // a * is one part
 	} {
 		text, err := os.ReadFile("testdata/" + test.issuer + ".json")
-		must(t, err)
+		must.OK(t, err)
 		grant, err := parse(t, rule(test.match, test.agentID)).Match(claimsOf(t, string(text)), false)
 		var refusal *federation.Refusal
 		switch {
@@ -332,7 +327,7 @@ func TestAgentIDs(t *testing.T) {
 		{"ci-{x}", strings.Repeat("a", 126), "", ""},
 	} {
 		claims, err := json.Marshal(map[string]string{"sub": "s", "x": test.x, "y": test.y})
-		must(t, err)
+		must.OK(t, err)
 		match := fmt.Sprintf(`"sub":"s","x":%q`, test.x)
 		if test.x == "" {
 			match = `"sub":"s","x":"*"`
@@ -365,20 +360,20 @@ func FuzzAgentIDs(f *testing.F) {
 	f.Add("{x}_{y}", "a/b", "c", "a", "b_c")
 	f.Fuzz(func(t *testing.T, agentID, x1, y1, x2, y2 string) {
 		text, err := json.Marshal(agentID)
-		must(t, err)
+		must.OK(t, err)
 		if x1 == x2 && y1 == y2 || !strings.Contains(agentID, "{x}") || !strings.Contains(agentID, "{y}") {
 			return
 		}
 		ids := map[string]bool{}
 		for _, pair := range [][2]string{{x1, y1}, {x2, y2}} {
 			claims, err := json.Marshal(map[string]string{"sub": "s", "x": pair[0], "y": pair[1]})
-			must(t, err)
+			must.OK(t, err)
 			r, err := federation.Parse([]byte(`[{"match":` + string(claims) + `,"agentId":` + string(text) + `}]`))
 			if err != nil {
 				return
 			}
 			parsed, err := idtoken.ParseClaims(claims)
-			must(t, err)
+			must.OK(t, err)
 			grant, err := r.Match(parsed, false)
 			if err != nil {
 				return

@@ -9,15 +9,10 @@ import (
 	"path/filepath"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // head returns a state of a log that differs from every other in all fields.
 func head(chain int64, n byte) Head {
@@ -33,7 +28,7 @@ func head(chain int64, n byte) Head {
 func all(t *testing.T, f *File) map[int64]Head {
 	t.Helper()
 	found := map[int64]Head{}
-	must(t, f.Each(func(h *Head) error {
+	must.OK(t, f.Each(func(h *Head) error {
 		found[h.Chain] = *h
 		return nil
 	}))
@@ -46,13 +41,13 @@ func TestHeadsAreKept(t *testing.T) {
 	t.Parallel()
 	path, id := filepath.Join(t.TempDir(), "heads"), ID{1, 2, 3}
 	f, err := Create(path, id, []Head{head(1, 1), head(-1, 2), head(700, 3)}, nil)
-	must(t, err)
+	must.OK(t, err)
 	for n := byte(10); n < 20; n++ {
 		for _, chain := range []int64{1, -2, -700, 701} {
-			must(t, f.Update(chain, func(h *Head) { *h = head(chain, n) }))
+			must.OK(t, f.Update(chain, func(h *Head) { *h = head(chain, n) }))
 		}
 	}
-	must(t, errors.Join(f.Sync(), f.Close()))
+	must.OK(t, errors.Join(f.Sync(), f.Close()))
 	if f, err = Open(path, id); err != nil {
 		t.Fatal(err)
 	}
@@ -81,27 +76,27 @@ func TestTornWrites(t *testing.T) {
 	t.Parallel()
 	path, id := filepath.Join(t.TempDir(), "heads"), ID{1}
 	f, err := Create(path, id, []Head{head(1, 1)}, nil)
-	must(t, err)
+	must.OK(t, err)
 	defer f.Close()
 	for n := byte(2); n < 4; n++ { // one write to each of the two slots
 		before, err := os.ReadFile(path)
-		must(t, err)
-		must(t, f.Update(1, func(h *Head) { *h = head(1, n) }))
+		must.OK(t, err)
+		must.OK(t, f.Update(1, func(h *Head) { *h = head(1, n) }))
 		after, err := os.ReadFile(path)
-		must(t, err)
+		must.OK(t, err)
 		before = append(before, make([]byte, len(after)-len(before))...)
 		for end := range len(after) + 1 {
 			torn := append(bytes.Clone(after[:end]), before[end:]...)
-			must(t, os.WriteFile(path, torn, 0o600))
+			must.OK(t, os.WriteFile(path, torn, 0o600))
 			if h := all(t, f)[1]; h != head(1, n) && h != head(1, n-1) {
 				t.Fatalf("torn at %d: %+v", end, h)
 			}
-			must(t, f.Update(1, func(h *Head) { *h = head(1, 100) }))
+			must.OK(t, f.Update(1, func(h *Head) { *h = head(1, 100) }))
 			if h := all(t, f)[1]; h != head(1, 100) {
 				t.Fatalf("written after a write that was torn at %d: %+v", end, h)
 			}
 		}
-		must(t, os.WriteFile(path, after, 0o600))
+		must.OK(t, os.WriteFile(path, after, 0o600))
 	}
 }
 
@@ -110,13 +105,13 @@ func TestUpdateOfTheSame(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "heads")
 	f, err := Create(path, ID{}, []Head{head(-3, 1)}, nil)
-	must(t, err)
+	must.OK(t, err)
 	defer f.Close()
 	before, err := os.ReadFile(path)
-	must(t, err)
-	must(t, f.Update(-3, func(h *Head) { *h = head(-3, 1) }))
+	must.OK(t, err)
+	must.OK(t, f.Update(-3, func(h *Head) { *h = head(-3, 1) }))
 	after, err := os.ReadFile(path)
-	must(t, err)
+	must.OK(t, err)
 	if !bytes.Equal(before, after) {
 		t.Error("the file has changed")
 	}
@@ -144,7 +139,7 @@ func cosigned(origin, n byte) Cosigned {
 func allCosigned(t *testing.T, f *File) map[[32]byte]Cosigned {
 	t.Helper()
 	found := map[[32]byte]Cosigned{}
-	must(t, f.EachCosigned(func(c Cosigned) error {
+	must.OK(t, f.EachCosigned(func(c Cosigned) error {
 		found[c.Origin] = c
 		return nil
 	}))
@@ -157,15 +152,15 @@ func TestCosignedLogsAreKept(t *testing.T) {
 	t.Parallel()
 	path, id := filepath.Join(t.TempDir(), "heads"), ID{1}
 	f, err := Create(path, id, []Head{head(1, 1), head(-2, 2)}, []Cosigned{cosigned(1, 1), cosigned(2, 2)})
-	must(t, err)
+	must.OK(t, err)
 	for n := byte(3); n < 6; n++ {
-		must(t, errors.Join(f.Cosigned(cosigned(2, n)), f.Cosigned(cosigned(3, n)), f.Update(3, func(h *Head) { *h = head(3, n) })))
+		must.OK(t, errors.Join(f.Cosigned(cosigned(2, n)), f.Cosigned(cosigned(3, n)), f.Update(3, func(h *Head) { *h = head(3, n) })))
 	}
-	must(t, f.Close())
+	must.OK(t, f.Close())
 	f, err = Open(path, id)
-	must(t, err)
+	must.OK(t, err)
 	defer f.Close()
-	must(t, f.Cosigned(cosigned(4, 9)))
+	must.OK(t, f.Cosigned(cosigned(4, 9)))
 	want := map[[32]byte]Cosigned{}
 	for _, c := range []Cosigned{cosigned(1, 1), cosigned(2, 5), cosigned(3, 5), cosigned(4, 9)} {
 		want[c.Origin] = c
@@ -177,16 +172,16 @@ func TestCosignedLogsAreKept(t *testing.T) {
 		t.Errorf("heads: %+v", have)
 	}
 	before, err := os.ReadFile(path)
-	must(t, err)
-	must(t, f.Cosigned(cosigned(4, 10)))
+	must.OK(t, err)
+	must.OK(t, f.Cosigned(cosigned(4, 10)))
 	after, err := os.ReadFile(path)
-	must(t, err)
+	must.OK(t, err)
 	before = append(before, make([]byte, len(after)-len(before))...)
 	for end := range len(after) + 1 {
 		if end > 0 && before[end-1] == after[end-1] {
 			continue // the same bytes as in the previous case
 		}
-		must(t, os.WriteFile(path, append(bytes.Clone(after[:end]), before[end:]...), 0o600))
+		must.OK(t, os.WriteFile(path, append(bytes.Clone(after[:end]), before[end:]...), 0o600))
 		if c := allCosigned(t, f)[[32]byte{4}]; c != cosigned(4, 9) && c != cosigned(4, 10) {
 			t.Fatalf("torn at %d: %+v", end, c)
 		}
@@ -199,12 +194,12 @@ func TestFirstHeadFileFormatIsRead(t *testing.T) {
 	t.Parallel()
 	path, id := filepath.Join(t.TempDir(), "heads"), ID{1}
 	old, err := create(path, id, first, []Head{head(1, 1), head(-1, 2), head(2, 3)}, nil)
-	must(t, err)
-	must(t, old.Close())
+	must.OK(t, err)
+	must.OK(t, old.Close())
 	f, err := Open(path, id)
-	must(t, err)
+	must.OK(t, err)
 	defer f.Close()
-	must(t, f.Update(-1, func(h *Head) { *h = head(-1, 7) }))
+	must.OK(t, f.Update(-1, func(h *Head) { *h = head(-1, 7) }))
 	if have := all(t, f); f.HasCosigned() || len(have) != 3 || have[1] != head(1, 1) || have[-1] != head(-1, 7) || have[2] != head(2, 3) {
 		t.Errorf("heads: %+v", have)
 	}

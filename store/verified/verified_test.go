@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/chain"
 	"attestd/chain/tlog"
 	sealing "attestd/crypto/seal"
@@ -54,13 +56,6 @@ func file(t *testing.T, master *sealing.Master) *File {
 	return NewFile(filepath.Join(t.TempDir(), "attestd.db.verified"), master, ours, "attestd/1.0.0")
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestFileIsReadAsWritten(t *testing.T) {
 	t.Parallel()
 	master := sealing.NewMaster()
@@ -70,13 +65,13 @@ func TestFileIsReadAsWritten(t *testing.T) {
 			t.Errorf("no file: %v", err)
 		}
 		for _, c := range []Contents{{Known: map[int64]chain.Prefix{}}, contents(1, 3, 255, 1<<40-1), contents(5)} {
-			must(t, f.Write(c))
+			must.OK(t, f.Write(c))
 			if got, err := f.Read(); err != nil || !reflect.DeepEqual(got, c) {
 				t.Errorf("%+v, %v, want %+v", got, err, c)
 			}
 		}
 		names, err := os.ReadDir(filepath.Dir(f.path))
-		must(t, err)
+		must.OK(t, err)
 		if want := map[bool]int{true: 2, false: 1}[master == nil]; len(names) != want {
 			t.Errorf("%d files, want %d: %v", len(names), want, names)
 		}
@@ -92,11 +87,11 @@ func TestFileIsReadAsWritten(t *testing.T) {
 func TestChangedFileIsRefused(t *testing.T) {
 	t.Parallel()
 	f := file(t, nil)
-	must(t, f.Write(contents(3, 1)))
+	must.OK(t, f.Write(contents(3, 1)))
 	good, err := os.ReadFile(f.path)
-	must(t, err)
+	must.OK(t, err)
 	key, err := f.key()
-	must(t, err)
+	must.OK(t, err)
 	accepted := func(b []byte) bool {
 		body, err := open(b, key)
 		if err == nil {
@@ -132,13 +127,13 @@ func TestForeignFileIsRefused(t *testing.T) {
 	t.Parallel()
 	one, two := sealing.NewMaster(), sealing.NewMaster()
 	sealed := file(t, &one)
-	must(t, sealed.Write(contents(3)))
+	must.OK(t, sealed.Write(contents(3)))
 	plain := file(t, nil)
-	must(t, plain.Write(contents(3)))
+	must.OK(t, plain.Write(contents(3)))
 	stranger := file(t, nil) // has another key file
-	must(t, stranger.Write(contents(3)))
-	must(t, os.Rename(stranger.path, plain.path+".other"))
-	must(t, os.Rename(plain.keyPath(), plain.path+".other.key"))
+	must.OK(t, stranger.Write(contents(3)))
+	must.OK(t, os.Rename(stranger.path, plain.path+".other"))
+	must.OK(t, os.Rename(plain.keyPath(), plain.path+".other.key"))
 	for name, f := range map[string]*File{
 		"another database":    NewFile(sealed.path, &one, another, sealed.program),
 		"another version":     NewFile(sealed.path, &one, ours, "attestd/1.0.1"),
@@ -162,21 +157,21 @@ func TestFileThatOthersMayHaveWrittenIsRefused(t *testing.T) {
 		t.Skip("has no such permissions")
 	}
 	f := file(t, nil)
-	must(t, f.Write(contents(3)))
+	must.OK(t, f.Write(contents(3)))
 	for _, c := range []struct {
 		path      string
 		mode, was fs.FileMode
 	}{{filepath.Dir(f.path), 0o777, 0o700}, {f.keyPath(), 0o604, 0o600}, {f.path, 0o602, 0o600}} {
-		must(t, os.Chmod(c.path, c.mode))
+		must.OK(t, os.Chmod(c.path, c.mode))
 		if _, err := f.Read(); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s with mode %v: %v", c.path, c.mode, err)
 		}
-		must(t, os.Chmod(c.path, c.was))
+		must.OK(t, os.Chmod(c.path, c.was))
 		_, err := f.Read()
-		must(t, err)
+		must.OK(t, err)
 	}
-	must(t, os.Remove(f.keyPath()))
-	must(t, os.Symlink(f.path, f.keyPath()))
+	must.OK(t, os.Remove(f.keyPath()))
+	must.OK(t, os.Symlink(f.path, f.keyPath()))
 	if _, err := f.Read(); !errors.Is(err, ErrInvalid) {
 		t.Errorf("a link as the key: %v", err)
 	}
@@ -200,15 +195,15 @@ func TestFileIsBounded(t *testing.T) {
 		t.Errorf("%d bytes", len(b))
 	}
 	got, err := decode(body, ours, "1")
-	must(t, err)
+	must.OK(t, err)
 	for id, p := range got.Known {
 		if p.Length == 1 {
 			t.Fatalf("log %d of one record is there, and longer ones are not", id)
 		}
 	}
 	f := file(t, nil)
-	must(t, f.Write(c))
-	must(t, os.WriteFile(f.path, make([]byte, maxSize+1), 0o600))
+	must.OK(t, f.Write(c))
+	must.OK(t, os.WriteFile(f.path, make([]byte, maxSize+1), 0o600))
 	if _, err := f.Read(); !errors.Is(err, ErrInvalid) {
 		t.Errorf("too many bytes: %v", err)
 	}

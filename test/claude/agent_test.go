@@ -19,6 +19,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/harness"
 )
 
@@ -51,13 +53,13 @@ func newDesk(t *testing.T, settings string, flags ...string) *desk {
 	t.Helper()
 	d := bareDesk(t)
 	// which init asks for its version
-	must(t, os.Symlink(program(), filepath.Join(d.bin, "claude")))
-	must(t, os.Mkdir(filepath.Dir(d.settings()), 0o755))
-	must(t, os.WriteFile(d.settings(), []byte(settings), 0o600))
+	must.OK(t, os.Symlink(program(), filepath.Join(d.bin, "claude")))
+	must.OK(t, os.Mkdir(filepath.Dir(d.settings()), 0o755))
+	must.OK(t, os.WriteFile(d.settings(), []byte(settings), 0o600))
 	trusted, err := json.Marshal(map[string]any{"projects": map[string]any{d.project: map[string]bool{"hasTrustDialogAccepted": true}}})
-	must(t, err)
+	must.OK(t, err)
 	// or the user's rules would not count
-	must(t, os.WriteFile(filepath.Join(d.home, ".claude.json"), trusted, 0o600))
+	must.OK(t, os.WriteFile(filepath.Join(d.home, ".claude.json"), trusted, 0o600))
 	d.admin = adminKey(t, d.attestd("", append([]string{"init", "claude-code", "--unsigned", "--write"}, flags...)...))
 	return d
 }
@@ -69,7 +71,7 @@ func bareDesk(t *testing.T) *desk {
 	dir := t.TempDir()
 	d := &desk{t: t, home: filepath.Join(dir, "home"), project: filepath.Join(dir, "project"), bin: filepath.Join(dir, "bin"), db: filepath.Join(dir, "attestd.db")}
 	for _, folder := range []string{d.home, d.project, d.bin} {
-		must(t, os.Mkdir(folder, 0o700))
+		must.OK(t, os.Mkdir(folder, 0o700))
 	}
 	d.serve()
 	return d
@@ -99,12 +101,12 @@ func (d *desk) settings() string { return filepath.Join(d.project, ".claude", "s
 func (d *desk) serve() {
 	d.t.Helper()
 	path, err := binary()
-	must(d.t, err)
+	must.OK(d.t, err)
 	d.server = exec.Command(path, "serve", "--db", d.db)
 	d.server.Env = d.environment()
 	log, err := d.server.StderrPipe()
-	must(d.t, err)
-	must(d.t, d.server.Start())
+	must.OK(d.t, err)
+	must.OK(d.t, d.server.Start())
 	listens := make(chan bool, 1)
 	go func() {
 		for lines := bufio.NewScanner(log); lines.Scan(); {
@@ -139,7 +141,7 @@ const secret = "correct-horse-battery-staple"
 func (d *desk) attestd(input string, args ...string) string {
 	d.t.Helper()
 	path, err := binary()
-	must(d.t, err)
+	must.OK(d.t, err)
 	cmd := exec.CommandContext(d.t.Context(), path, args...)
 	cmd.Dir, cmd.Env, cmd.Stdin = d.project, d.environment(), strings.NewReader(input)
 	var log bytes.Buffer
@@ -185,13 +187,13 @@ func quiet(m *model) []string {
 func (d *desk) ask(method, path, body string) []byte {
 	d.t.Helper()
 	request, err := http.NewRequestWithContext(d.t.Context(), method, "http://127.0.0.1:8080"+path, strings.NewReader(body))
-	must(d.t, err)
+	must.OK(d.t, err)
 	request.Header.Set("Authorization", "Bearer "+d.admin)
 	answer, err := (&http.Client{Timeout: patience}).Do(request)
-	must(d.t, err)
+	must.OK(d.t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	must(d.t, err)
+	must.OK(d.t, err)
 	if answer.StatusCode >= 300 {
 		d.t.Fatalf("%s %s: %d %s", method, path, answer.StatusCode, text)
 	}
@@ -210,7 +212,7 @@ func (d *desk) records() (names []string, whole map[string]string) {
 		}
 	}
 	text := d.ask("GET", "/v1/chain", "")
-	must(d.t, json.Unmarshal(text, &chain))
+	must.OK(d.t, json.Unmarshal(text, &chain))
 	for _, hidden := range []string{secret, "svc_", d.home} {
 		if strings.Contains(string(text), hidden) {
 			d.t.Errorf("the chain shows %s", hidden)
@@ -222,7 +224,7 @@ func (d *desk) records() (names []string, whole map[string]string) {
 	whole = map[string]string{}
 	for _, r := range chain.Records {
 		var call struct{ CallID string }
-		must(d.t, json.Unmarshal(r.Payload.Payload, &call))
+		must.OK(d.t, json.Unmarshal(r.Payload.Payload, &call))
 		if strings.HasPrefix(call.CallID, "attestd-check-") { // and what is random
 			call.CallID = "attestd-check"
 		}
@@ -243,11 +245,4 @@ func (d *desk) recorded(want ...string) map[string]string {
 		d.t.Errorf("recorded\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	return whole
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"attestd/internal/must"
 )
 
 // codexModel is a mock of the API that Codex asks: it calls a command, then a tool of an MCP server
@@ -95,7 +97,7 @@ func TestCodex(t *testing.T) {
 	}
 	config := filepath.Join(d.home, ".codex", "config.toml")
 	plain := strings.Replace(codexConfig, "MODEL", model, 1)
-	must(t, os.WriteFile(config, []byte(plain), 0o600))
+	must.OK(t, os.WriteFile(config, []byte(plain), 0o600))
 	mark := filepath.Join(d.project, "mark")
 	ready := []string{"agent.watched", "tool.requested attestd-check", "tool.ended attestd-check"}
 
@@ -104,11 +106,11 @@ func TestCodex(t *testing.T) {
 	d.recorded(ready...)
 
 	path, err := binary()
-	must(t, err)
+	must.OK(t, err)
 	d.start("codex mcp add log -- " + path + " mcp --agent codex --server log -- " + path + " mcp-server --agent codex")
 	written, err := os.ReadFile(config)
-	must(t, err)
-	must(t, os.WriteFile(config, append(written, documented(t, "[otel]")...), 0o600))
+	must.OK(t, err)
+	must.OK(t, os.WriteFile(config, append(written, documented(t, "[otel]")...), 0o600))
 	d.start("export ATTESTD_KEY=" + d.writerKey() + "\n" + documented(t, "export OTEL_EXPORTER_OTLP_HEADERS=\"Authorization=Bearer $ATTESTD_KEY\"\ncodex") + " exec --skip-git-repo-check --dangerously-bypass-hook-trust go </dev/null")
 	d.ran(mark)
 	by := d.actions()
@@ -129,7 +131,7 @@ func TestCodex(t *testing.T) {
 	before, _ := d.records()
 
 	d.attestd("", "init", "codex", "--remove")
-	must(t, os.WriteFile(config, []byte(plain), 0o600))
+	must.OK(t, os.WriteFile(config, []byte(plain), 0o600))
 	d.start("codex exec --skip-git-repo-check --dangerously-bypass-hook-trust go </dev/null")
 	d.ran(mark)
 	after, _ := d.records()

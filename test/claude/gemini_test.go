@@ -14,6 +14,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"attestd/internal/must"
 )
 
 // geminiModel is a mock of the API that Gemini CLI asks: it calls a command, then a tool of an MCP
@@ -60,12 +62,12 @@ const geminiSettings = `{
 func (d *desk) serveMCP(listen string) {
 	d.t.Helper()
 	path, err := binary()
-	must(d.t, err)
+	must.OK(d.t, err)
 	cmd := exec.Command(path, "mcp-server", "--listen", listen)
 	cmd.Env = d.environment()
 	log, err := cmd.StderrPipe()
-	must(d.t, err)
-	must(d.t, cmd.Start())
+	must.OK(d.t, err)
+	must.OK(d.t, cmd.Start())
 	d.t.Cleanup(func() { end(cmd) })
 	if line, err := bufio.NewReader(log).ReadString('\n'); err != nil || !strings.Contains(line, "serves MCP on") {
 		d.t.Fatal(line, err)
@@ -81,10 +83,10 @@ func TestGeminiCLI(t *testing.T) {
 	d.serveMCP("127.0.0.1:8081")
 	settings := filepath.Join(d.home, ".gemini", "settings.json")
 	before := strings.Replace(geminiSettings, "KEY", key, 1)
-	must(t, os.MkdirAll(filepath.Dir(settings), 0o700))
-	must(t, os.WriteFile(settings, []byte(before), 0o600))
+	must.OK(t, os.MkdirAll(filepath.Dir(settings), 0o700))
+	must.OK(t, os.WriteFile(settings, []byte(before), 0o600))
 	path, err := binary()
-	must(t, err)
+	must.OK(t, err)
 
 	if said := d.start(path+" init gemini --write", "ATTESTD_KEY="+d.admin); !strings.Contains(said, "Gemini CLI 0.61.0") {
 		t.Error(said)
@@ -119,10 +121,10 @@ func TestGeminiCLI(t *testing.T) {
 	d.attestd("", "init", "mcp", "--settings", settings, "--remove")
 	d.attestd("", "init", "gemini", "--remove")
 	after, err := os.ReadFile(settings)
-	must(t, err)
+	must.OK(t, err)
 	var was, is any
-	must(t, json.Unmarshal([]byte(before), &was))
-	must(t, json.Unmarshal(after, &is))
+	must.OK(t, json.Unmarshal([]byte(before), &was))
+	must.OK(t, json.Unmarshal(after, &is))
 	if !reflect.DeepEqual(was, is) {
 		t.Errorf("the settings were %s and are %s", before, after)
 	}

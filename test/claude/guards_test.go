@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -19,11 +21,11 @@ import (
 func (d *desk) install() string {
 	d.t.Helper()
 	built, err := binary()
-	must(d.t, err)
+	must.OK(d.t, err)
 	text, err := os.ReadFile(built)
-	must(d.t, err)
+	must.OK(d.t, err)
 	path := filepath.Join(d.bin, "attestd")
-	must(d.t, os.WriteFile(path, text, 0o700))
+	must.OK(d.t, os.WriteFile(path, text, 0o700))
 	return path
 }
 
@@ -31,25 +33,25 @@ func (d *desk) install() string {
 func (d *desk) faults() map[string]func() (repair func()) {
 	program, env := filepath.Join(d.bin, "attestd"), filepath.Join(d.home, ".config", "attestd", "env")
 	moved := func(path string, put func()) func() {
-		must(d.t, os.Rename(path, path+".away"))
+		must.OK(d.t, os.Rename(path, path+".away"))
 		put()
-		return func() { must(d.t, os.Rename(path+".away", path)) }
+		return func() { must.OK(d.t, os.Rename(path+".away", path)) }
 	}
 	return map[string]func() func(){
 		"gone": func() func() { return moved(program, func() {}) },
 		"not executable": func() func() {
-			must(d.t, os.Chmod(program, 0o600))
-			return func() { must(d.t, os.Chmod(program, 0o700)) }
+			must.OK(d.t, os.Chmod(program, 0o600))
+			return func() { must.OK(d.t, os.Chmod(program, 0o700)) }
 		},
 		"killed": func() func() {
-			return moved(program, func() { must(d.t, os.WriteFile(program, []byte("#!/bin/sh\nkill -9 $$\n"), 0o700)) })
+			return moved(program, func() { must.OK(d.t, os.WriteFile(program, []byte("#!/bin/sh\nkill -9 $$\n"), 0o700)) })
 		},
 		// its program has no part in this, so nothing but the agent can end it
 		"hangs": func() func() {
-			return moved(program, func() { must(d.t, os.WriteFile(program, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700)) })
+			return moved(program, func() { must.OK(d.t, os.WriteFile(program, []byte("#!/bin/sh\nexec sleep 60\n"), 0o700)) })
 		},
 		// attestd itself waits for a file
-		"waits": func() func() { return moved(env, func() { must(d.t, syscall.Mkfifo(env, 0o600)) }) },
+		"waits": func() func() { return moved(env, func() { must.OK(d.t, syscall.Mkfifo(env, 0o600)) }) },
 	}
 }
 
@@ -94,7 +96,7 @@ func TestGuardOfClaudeCode(t *testing.T) {
 	d.refuses(run)
 
 	local := filepath.Join(d.project, ".claude", "settings.json")
-	must(t, os.WriteFile(local, []byte(`{"disableAllHooks":true}`), 0o600))
+	must.OK(t, os.WriteFile(local, []byte(`{"disableAllHooks":true}`), 0o600))
 	said = d.start("attestd init claude-code --check || echo status $?")
 	if !strings.Contains(said, "disableAllHooks") || !strings.Contains(said, "status 1") {
 		t.Error(said)
@@ -116,9 +118,9 @@ func TestGuardsOfOtherAgents(t *testing.T) {
 		d.register()
 		d.install()
 		settings := filepath.Join(d.home, ".gemini", "settings.json")
-		must(t, os.MkdirAll(filepath.Dir(settings), 0o700))
+		must.OK(t, os.MkdirAll(filepath.Dir(settings), 0o700))
 		const bare = `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false},"general":{"enableAutoUpdate":false}}`
-		must(t, os.WriteFile(settings, []byte(bare), 0o600))
+		must.OK(t, os.WriteFile(settings, []byte(bare), 0o600))
 		if said := d.start("attestd init gemini --write --fail closed", "ATTESTD_KEY="+d.admin); !strings.Contains(said, "lacks      Gemini CLI has no setting") {
 			t.Error(said)
 		}
@@ -129,8 +131,8 @@ func TestGuardsOfOtherAgents(t *testing.T) {
 		d.refuses(run, "hangs")
 
 		text, err := os.ReadFile(settings)
-		must(t, err)
-		must(t, os.WriteFile(settings, []byte(strings.Replace(string(text), "{", `{"hooksConfig":{"enabled":false},`, 1)), 0o600))
+		must.OK(t, err)
+		must.OK(t, os.WriteFile(settings, []byte(strings.Replace(string(text), "{", `{"hooksConfig":{"enabled":false},`, 1)), 0o600))
 		if said := d.start("attestd init gemini --check || echo status $?"); !strings.Contains(said, "under hooksConfig") || !strings.Contains(said, "status 1") {
 			t.Error(said)
 		}
@@ -146,13 +148,13 @@ func TestGuardsOfOtherAgents(t *testing.T) {
 		}
 		config := filepath.Join(d.home, ".codex", "config.toml")
 		plain := strings.Replace(codexConfig, "MODEL", model, 1)
-		must(t, os.WriteFile(config, []byte(plain), 0o600))
+		must.OK(t, os.WriteFile(config, []byte(plain), 0o600))
 		run := func() { d.start("codex exec --skip-git-repo-check --dangerously-bypass-hook-trust go </dev/null") }
 		run()
 		d.ran(filepath.Join(d.project, "mark"))
 		d.refuses(run, "hangs")
 
-		must(t, os.WriteFile(config, []byte(strings.Replace(plain, "[features]", "[features]\nhooks = false", 1)), 0o600))
+		must.OK(t, os.WriteFile(config, []byte(strings.Replace(plain, "[features]", "[features]\nhooks = false", 1)), 0o600))
 		if said := d.start("attestd init codex --check || echo status $?"); !strings.Contains(said, "hooks = false under [features]") || !strings.Contains(said, "status 1") {
 			t.Error(said)
 		}

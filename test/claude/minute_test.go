@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -32,9 +34,9 @@ func TestReadmeMinute(t *testing.T) {
 	d := &desk{t: t, home: home, project: filepath.Join(home, "attestd"), bin: filepath.Join(home, "bin")}
 	m := newModel(t, []call{bash("echo a")})
 	environment := append(d.environment(quiet(m)...), goEnvironment(t)...)
-	must(t, os.Mkdir(d.bin, 0o755))
+	must.OK(t, os.Mkdir(d.bin, 0o755))
 	// A person would type a prompt.
-	must(t, os.WriteFile(filepath.Join(d.bin, "claude"), []byte("#!/bin/sh\n[ \"$1\" = --version ] && exec '"+program()+"' --version\nexec '"+program()+"' -p go --output-format json\n"), 0o755))
+	must.OK(t, os.WriteFile(filepath.Join(d.bin, "claude"), []byte("#!/bin/sh\n[ \"$1\" = --version ] && exec '"+program()+"' --version\nexec '"+program()+"' -p go --output-format json\n"), 0o755))
 	typed := func(line string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), "bash", "-c", line)
 		cmd.Dir, cmd.Env, cmd.WaitDelay = d.project, environment, patience
@@ -50,8 +52,8 @@ func TestReadmeMinute(t *testing.T) {
 	start, session := d.readme()
 	server := typed(start)
 	log, err := server.StderrPipe()
-	must(t, err)
-	must(t, server.Start())
+	must.OK(t, err)
+	must.OK(t, server.Start())
 	defer func() {
 		_ = syscall.Kill(-server.Process.Pid, syscall.SIGKILL)
 		_ = server.Wait()
@@ -75,13 +77,13 @@ func TestReadmeMinute(t *testing.T) {
 	want = append(want, slices.Repeat([]string{"git.commit"}, 10)...)
 
 	key, err := os.ReadFile(filepath.Join(d.project, "acme.key"))
-	must(t, err)
+	must.OK(t, err)
 	d.admin = strings.TrimSpace(string(key))
 	d.recorded(want...)
 	var chain struct {
 		Records []struct{ Timestamp time.Time }
 	}
-	must(t, json.Unmarshal(d.ask("GET", "/v1/chain", ""), &chain))
+	must.OK(t, json.Unmarshal(d.ask("GET", "/v1/chain", ""), &chain))
 	took := chain.Records[1].Timestamp.Sub(began)
 	t.Logf("from the clone to a server: %.1f s; to the first attested call: %.1f s", serves.Seconds(), took.Seconds())
 	if took > 10*time.Minute { // a machine with a cold cache and much else to do may take several
@@ -94,7 +96,7 @@ func TestReadmeMinute(t *testing.T) {
 func (d *desk) readme() (start, session string) {
 	d.t.Helper()
 	text, err := os.ReadFile(filepath.Join(d.project, "README.md"))
-	must(d.t, err)
+	must.OK(d.t, err)
 	text = regexp.MustCompile(`(?ms)^## Again, .*?^## `).ReplaceAll(text, []byte("## "))
 	blocks := regexp.MustCompile("(?ms)^```sh\n(.*?)^```$").FindAllSubmatch(text, -1)
 	if len(blocks) < 3 || string(blocks[0][1]) != "go run . serve\n" {
@@ -111,9 +113,9 @@ func (d *desk) readme() (start, session string) {
 func goEnvironment(t *testing.T) (list []string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "env", "-json", "GOCACHE", "GOMODCACHE", "GOFLAGS", "GOPROXY", "GOSUMDB", "GOTOOLCHAIN").Output()
-	must(t, err)
+	must.OK(t, err)
 	var values map[string]string
-	must(t, json.Unmarshal(out, &values))
+	must.OK(t, json.Unmarshal(out, &values))
 	for name, value := range values {
 		list = append(list, name+"="+value)
 	}

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -19,7 +21,7 @@ import (
 func other(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("others", "node_modules", ".bin", name))
-	must(t, err)
+	must.OK(t, err)
 	if _, err := os.Stat(path); err != nil {
 		testenv.Missing(t, "there is no "+name+": npm ci --ignore-scripts --prefix test/claude/others")
 	}
@@ -32,7 +34,7 @@ func newOtherDesk(t *testing.T, name string, answer http.HandlerFunc) (d *desk, 
 	t.Helper()
 	program := other(t, name)
 	d = bareDesk(t)
-	must(t, os.Symlink(program, filepath.Join(d.bin, name)))
+	must.OK(t, os.Symlink(program, filepath.Join(d.bin, name)))
 	server := httptest.NewServer(answer)
 	t.Cleanup(server.Close)
 	return d, server.URL
@@ -54,7 +56,7 @@ func (d *desk) start(lines string, environment ...string) string {
 func documented(t *testing.T, begin string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/agents/telemetry.md")
-	must(t, err)
+	must.OK(t, err)
 	block := regexp.MustCompile("(?s)```[a-z]*\n(" + regexp.QuoteMeta(begin) + ".*?)\n```").FindSubmatch(text)
 	if block == nil {
 		t.Fatalf("docs/agents/telemetry.md has no block that begins with %s", begin)
@@ -80,7 +82,7 @@ func (d *desk) actions() map[string][]action {
 			}
 		}
 	}
-	must(d.t, json.Unmarshal(d.ask("GET", "/v1/chain", ""), &chain))
+	must.OK(d.t, json.Unmarshal(d.ask("GET", "/v1/chain", ""), &chain))
 	by := map[string][]action{}
 	for _, r := range chain.Records {
 		a := r.Payload.Payload

@@ -19,6 +19,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
 	"google.golang.org/protobuf/proto"
 
@@ -30,7 +32,7 @@ import (
 func documentedTelemetry(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/agents/telemetry.md")
-	must(t, err)
+	must.OK(t, err)
 	lines := regexp.MustCompile("(?s)```\n(export CLAUDE_CODE_ENABLE_TELEMETRY=1.*?\nclaude)\n```").FindSubmatch(text)
 	if lines == nil {
 		t.Fatal("docs/agents/telemetry.md does not say how Claude Code's telemetry is put on record")
@@ -67,7 +69,7 @@ func TestClaudeCodeTelemetrySurvivesKills(t *testing.T) {
 	var mu sync.Mutex
 	var acknowledged []string
 	target, err := url.Parse("http://127.0.0.1:8080")
-	must(t, err)
+	must.OK(t, err)
 	forward := httputil.NewSingleHostReverseProxy(target)
 	forward.ErrorLog = log.New(io.Discard, "", 0)
 	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -138,11 +140,11 @@ func sequences(export *logspb.LogsData) (list []string) {
 // deskWithoutHooks is a desk of a user who has a writer's key and no hook.
 func deskWithoutHooks(t *testing.T) (d *desk, key string) {
 	d = bareDesk(t)
-	must(t, os.Mkdir(filepath.Dir(d.settings()), 0o755))
-	must(t, os.WriteFile(d.settings(), []byte(rules), 0o600))
+	must.OK(t, os.Mkdir(filepath.Dir(d.settings()), 0o755))
+	must.OK(t, os.WriteFile(d.settings(), []byte(rules), 0o600))
 	trusted, err := json.Marshal(map[string]any{"projects": map[string]any{d.project: map[string]bool{"hasTrustDialogAccepted": true}}})
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(d.home, ".claude.json"), trusted, 0o600))
+	must.OK(t, err)
+	must.OK(t, os.WriteFile(filepath.Join(d.home, ".claude.json"), trusted, 0o600))
 	d.register()
 	return d, d.writerKey()
 }
@@ -151,7 +153,7 @@ func deskWithoutHooks(t *testing.T) (d *desk, key string) {
 func (d *desk) register() {
 	d.t.Helper()
 	var made struct{ APIKey string }
-	must(d.t, json.Unmarshal(d.ask("POST", "/v1/companies", `{"companyId":"local"}`), &made))
+	must.OK(d.t, json.Unmarshal(d.ask("POST", "/v1/companies", `{"companyId":"local"}`), &made))
 	d.admin = made.APIKey
 }
 
@@ -159,7 +161,7 @@ func (d *desk) register() {
 func (d *desk) writerKey() string {
 	d.t.Helper()
 	var made struct{ Key string }
-	must(d.t, json.Unmarshal(d.ask("POST", "/v1/keys", `{"role":"writer"}`), &made))
+	must.OK(d.t, json.Unmarshal(d.ask("POST", "/v1/keys", `{"role":"writer"}`), &made))
 	return made.Key
 }
 
@@ -181,7 +183,7 @@ func (d *desk) telemetry(content ...string) (events []event) {
 		}
 	}
 	text := d.ask("GET", "/v1/chain", "")
-	must(d.t, json.Unmarshal(text, &chain))
+	must.OK(d.t, json.Unmarshal(text, &chain))
 	for _, r := range chain.Records {
 		p := r.Payload.Payload
 		if r.Payload.AgentID != "claude-code" || p.Source != "otlp" || p.SessionID == "" {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/harness"
 	"attestd/internal/testenv"
 	"attestd/sdk/attestd"
@@ -64,7 +66,7 @@ func languages(t *testing.T) []language {
 	}
 	all = append(all, language{"commonjs", []string{"node", clients + "typescript/conformance.mjs", "require"}, clients + "typescript/dist/cjs/index.js"})
 	others, err := harness.Pythons(t.Context())
-	must(t, err)
+	must.OK(t, err)
 	for _, p := range others {
 		all = append(all, python(p.Name, p.Program))
 	}
@@ -80,14 +82,14 @@ func python(name, program string) language {
 // with faults in between: every record that they report is in the chain once.
 func TestConformance(t *testing.T) {
 	text, err := os.ReadFile("../../sdk/conformance.json")
-	must(t, err)
+	must.OK(t, err)
 	var file struct{ Cases []testCase }
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	must(t, d.Decode(&file))
+	must.OK(t, d.Decode(&file))
 	lab, err := harness.NewLab(t.Context())
-	must(t, err)
-	t.Cleanup(func() { must(t, lab.Close()) })
+	must.OK(t, err)
+	t.Cleanup(func() { must.OK(t, lab.Close()) })
 	for _, language := range languages(t) {
 		t.Run(language.name, func(all *testing.T) {
 			all.Parallel()
@@ -96,8 +98,8 @@ func TestConformance(t *testing.T) {
 			}
 			front := newFront(all)
 			server, _, err := lab.ServeNew(t.Context(), "--rate-limits", "off", "--base-url", front.URL)
-			must(all, err)
-			all.Cleanup(func() { must(all, server.Stop()) })
+			must.OK(all, err)
+			all.Cleanup(func() { must.OK(all, server.Stop()) })
 			var own *runner // it serves all cases, until one fails
 			for i, c := range file.Cases {
 				all.Run(c.Name, func(t *testing.T) {
@@ -164,10 +166,10 @@ func (r *running) run(c testCase, company string) {
 			continue
 		case "edit":
 			answer.Result, err = edit(args)
-			must(t, err)
+			must.OK(t, err)
 		case "claims":
 			answer.Result, err = claimsOf(args)
-			must(t, err)
+			must.OK(t, err)
 		default:
 			answer = r.call(s, args, where)
 		}
@@ -184,8 +186,8 @@ func (r *running) prepare(company string) {
 	t := r.t
 	var err error
 	r.key, err = r.server.Register(company)
-	must(t, err)
-	must(t, r.server.RegisterBot(r.key))
+	must.OK(t, err)
+	must.OK(t, r.server.RegisterBot(r.key))
 	var public struct {
 		PEM, Fingerprint string
 		JWK              struct{ X string }
@@ -193,17 +195,17 @@ func (r *running) prepare(company string) {
 	r.ask(200, "GET", "/v1/ca/public-key?companyId="+company, "", &public)
 	for name, value := range map[string]string{"url": r.proxy.URL, "company": company, "key": r.key, "dir": t.TempDir() + "/spool", "pem": public.PEM, "jwk": public.JWK.X, "fingerprint": public.Fingerprint,
 		"medium": strings.Repeat("m", 300<<10), "large": strings.Repeat("l", 16<<20)} {
-		must(t, r.vars.set(name, value))
+		must.OK(t, r.vars.set(name, value))
 	}
 	for _, role := range []string{"writer", "reader"} {
 		var made struct{ Key string }
 		r.ask(201, "POST", "/v1/keys", fmt.Sprintf(`{"role":%q}`, role), &made)
-		must(t, r.vars.set(role, made.Key))
+		must.OK(t, r.vars.set(role, made.Key))
 	}
 	var oauth struct{ ClientID, ClientSecret string }
 	r.ask(201, "POST", "/v1/oauth/clients", "", &oauth)
-	must(t, r.vars.set("clientId", oauth.ClientID))
-	must(t, r.vars.set("clientSecret", oauth.ClientSecret))
+	must.OK(t, r.vars.set("clientId", oauth.ClientID))
+	must.OK(t, r.vars.set("clientSecret", oauth.ClientSecret))
 }
 
 // enrol makes a key of the agent bot, in files as attestd agent-key enrol writes them, and as it
@@ -211,26 +213,26 @@ func (r *running) prepare(company string) {
 func (r *running) enrol(company string) {
 	t := r.t
 	key, err := attestd.NewAgentKey(attestd.EdDSA)
-	must(t, err)
+	must.OK(t, err)
 	admin, err := attestd.New(attestd.Config{URL: r.proxy.URL, Credential: attestd.Key(r.key)})
-	must(t, err)
+	must.OK(t, err)
 	defer admin.Close()
 	_, err = admin.EnrolKey(t.Context(), "bot", key, attestd.NewEnrolledKey{})
-	must(t, err)
+	must.OK(t, err)
 	var keys struct{ Log string }
 	r.ask(200, "GET", "/v1/agents/bot/keys", "", &keys)
 	private, err := key.PrivateJWK()
-	must(t, err)
+	must.OK(t, err)
 	var file map[string]any
-	must(t, json.Unmarshal(private, &file))
+	must.OK(t, json.Unmarshal(private, &file))
 	file["agent"], file["url"] = "spiffe://attestd.local/company/"+company+"/agent/bot", r.proxy.URL
 	folder := t.TempDir()
 	for _, name := range []string{"agentFileOfBefore", "agentFile"} {
 		text, err := json.Marshal(file)
-		must(t, err)
+		must.OK(t, err)
 		path := filepath.Join(folder, name)
-		must(t, os.WriteFile(path, text, 0o600))
-		must(t, r.vars.set(name, path))
+		must.OK(t, os.WriteFile(path, text, 0o600))
+		must.OK(t, r.vars.set(name, path))
 		file["log"] = keys.Log
 	}
 	var first, svid, exchanged struct {
@@ -238,22 +240,22 @@ func (r *running) enrol(company string) {
 		AccessToken string `json:"access_token"`
 	}
 	r.ask(201, "POST", "/v1/token-exchange", `{"agentId":"bot","actingOn":"globex","scope":"a"}`, &first)
-	must(t, r.vars.set("delegation", first.Token))
+	must.OK(t, r.vars.set("delegation", first.Token))
 	r.ask(201, "POST", "/v1/agents/register", `{"agentId":"planner"}`, nil)
 	r.ask(201, "POST", "/v1/token-exchange", `{"agentId":"planner","actingOn":"globex","scope":"a"}`, &first)
 	r.ask(200, "GET", "/v1/agents/bot/svid", "", &svid)
 	r.ask(200, "POST", "/v1/token/exchange", fmt.Sprintf(`{"grant_type":"urn:ietf:params:oauth:grant-type:token-exchange","subject_token":%q,`+
 		`"subject_token_type":"urn:ietf:params:oauth:token-type:jwt","actor_token":%q,"actor_token_type":"urn:ietf:params:oauth:token-type:jwt"}`,
 		first.Token, svid.SVID), &exchanged)
-	must(t, r.vars.set("exchanged", exchanged.AccessToken))
-	must(t, r.vars.set("log", keys.Log))
-	must(t, r.vars.set("thumbprint", key.Thumbprint()))
+	must.OK(t, r.vars.set("exchanged", exchanged.AccessToken))
+	must.OK(t, r.vars.set("log", keys.Log))
+	must.OK(t, r.vars.set("thumbprint", key.Thumbprint()))
 }
 
 // ask calls the server itself, as the company.
 func (r *running) ask(status int, method, path, body string, dest any) {
 	r.t.Helper()
-	must(r.t, r.server.Call(status, harness.Request{Method: method, Path: path, Key: r.key, Body: body}, dest))
+	must.OK(r.t, r.server.Call(status, harness.Request{Method: method, Path: path, Key: r.key, Body: body}, dest))
 }
 
 // new makes the client of a case.
@@ -269,9 +271,9 @@ func (r *running) new(c testCase) {
 		args[name] = value
 	}
 	text, err := json.Marshal(args)
-	must(r.t, err)
+	must.OK(r.t, err)
 	text, err = r.vars.fill(text)
-	must(r.t, err)
+	must.OK(r.t, err)
 	a := r.runner.call(r.t, "new", text)
 	if strings.Contains(string(a.Error), `"unsupported"`) {
 		r.t.Skip("the client has no such credential here")
@@ -311,18 +313,18 @@ func (r *running) check(s step, a answer, where string) {
 		t.Fatalf("%s: answers %s%s, want %s", where, a.Error, a.Result, expected)
 	}
 	filled, err := r.vars.fill(expected)
-	must(t, err)
+	must.OK(t, err)
 	wanted, err := decode(filled)
-	must(t, err)
+	must.OK(t, err)
 	has, err := decode(got)
-	must(t, err)
+	must.OK(t, err)
 	if wrong := differs("", wanted, has); wrong != "" {
 		t.Fatalf("%s: %s\nin %s", where, wrong, got)
 	}
 	for name, pointer := range s.Save {
 		value, err := part(has, pointer)
-		must(t, err)
-		must(t, r.vars.set(name, value))
+		must.OK(t, err)
+		must.OK(t, r.vars.set(name, value))
 	}
 }
 
@@ -336,11 +338,11 @@ func (r *running) checkChain(c testCase) {
 	}
 	for i, want := range c.Chain {
 		filled, err := r.vars.fill(want)
-		must(t, err)
+		must.OK(t, err)
 		wanted, err := decode(filled)
-		must(t, err)
+		must.OK(t, err)
 		has, err := decode(chain.Records[i])
-		must(t, err)
+		must.OK(t, err)
 		if wrong := differs("", wanted, has); wrong != "" {
 			t.Errorf("record %d: %s\nin %s", i, wrong, chain.Records[i])
 		}
@@ -393,8 +395,8 @@ func (r *running) start() {
 		cmd.Env = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1")
 		var err error
 		out, err = cmd.StdoutPipe()
-		must(t, err)
-		must(t, cmd.Start())
+		must.OK(t, err)
+		must.OK(t, cmd.Start())
 		r.all.Cleanup(func() { _ = cmd.Process.Kill() }) // mostly it has ended
 		wait = func() error {
 			err := cmd.Wait()
@@ -425,16 +427,16 @@ func (r *runner) call(t *testing.T, call string, args []byte) (a answer) {
 	}
 	var line bytes.Buffer
 	line.WriteString(`{"call":"` + call + `","args":`)
-	must(t, json.Compact(&line, args)) // keeps escapes as they are
+	must.OK(t, json.Compact(&line, args)) // keeps escapes as they are
 	line.WriteString("}\n")
 	_, err := r.in.Write(line.Bytes())
-	must(t, err)
+	must.OK(t, err)
 	select {
 	case text, ok := <-r.lines:
 		if !ok {
 			t.Fatal("the runner has ended")
 		}
-		must(t, json.Unmarshal(text, &a))
+		must.OK(t, json.Unmarshal(text, &a))
 		return a
 	case <-time.After(patience):
 		t.Fatal("the runner does not answer")
@@ -443,16 +445,9 @@ func (r *runner) call(t *testing.T, call string, args []byte) (a answer) {
 }
 
 func (r *runner) end(t *testing.T) {
-	must(t, r.in.Close())
+	must.OK(t, r.in.Close())
 	for range r.lines {
 		t.Error("the runner has written more than it was asked for")
 	}
-	must(t, r.wait())
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.OK(t, r.wait())
 }

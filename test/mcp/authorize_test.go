@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/go-jose/go-jose/v4"
 
 	"attestd/internal/testenv"
@@ -48,7 +50,7 @@ func TestTypeScriptClientAuthorizes(t *testing.T) {
 		"with key": object{"clientId": signing, "privateKey": private},
 		"bound":    object{"clientId": signing, "privateKey": private, "dpop": true},
 	}})
-	must(t, err)
+	must.OK(t, err)
 	run := exec.CommandContext(t.Context(), node, "authorize.mjs", string(plan))
 	run.Dir, run.Env = "testdata", append(os.Environ(), "NODE_EXTRA_CA_CERTS="+p.roots)
 	run.Stderr = testLog{t}
@@ -57,7 +59,7 @@ func TestTypeScriptClientAuthorizes(t *testing.T) {
 		t.Fatal(err)
 	}
 	var done map[string]struct{ Verify, Attest string }
-	must(t, json.Unmarshal(out, &done))
+	must.OK(t, json.Unmarshal(out, &done))
 	for name, c := range done {
 		attests := c.Attest == "ok"
 		if strings.HasPrefix(name, "reader") {
@@ -78,19 +80,19 @@ type object = map[string]any
 func (s *service) signingClient() (id string, private json.RawMessage) {
 	s.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(s.t, err)
+	must.OK(s.t, err)
 	private, err = json.Marshal(jose.JSONWebKey{Key: key, Algorithm: "ES256"})
-	must(s.t, err)
+	must.OK(s.t, err)
 	body, err := json.Marshal(object{"role": "writer", "jwks": jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: key.Public(), Algorithm: "ES256"}}}})
-	must(s.t, err)
+	must.OK(s.t, err)
 	r, err := http.NewRequestWithContext(s.t.Context(), "POST", "http://"+s.addr+"/v1/oauth/clients", bytes.NewReader(body))
-	must(s.t, err)
+	must.OK(s.t, err)
 	r.Header.Set("Authorization", "Bearer "+s.key)
 	answer, err := http.DefaultClient.Do(r)
-	must(s.t, err)
+	must.OK(s.t, err)
 	defer answer.Body.Close()
 	var made attestd.OAuthClient
-	must(s.t, json.NewDecoder(answer.Body).Decode(&made))
+	must.OK(s.t, json.NewDecoder(answer.Body).Decode(&made))
 	return made.ClientID, private
 }
 
@@ -103,9 +105,9 @@ func TestConformanceOfIssuerMetadata(t *testing.T) {
 	s := serve(t)
 	folder := t.TempDir()
 	suite, err := filepath.Abs(filepath.Join("testdata", "node_modules", "@modelcontextprotocol", "conformance", "dist", "index.js"))
-	must(t, err)
+	must.OK(t, err)
 	shim, err := filepath.Abs(filepath.Join("testdata", "glob.mjs"))
-	must(t, err)
+	must.OK(t, err)
 	run := exec.CommandContext(t.Context(), node, "--import", shim, suite,
 		"authorization", "--url", s.issuer(), "--scenario", "authorization-server-metadata-endpoint", "--output-dir", folder)
 	out, err := run.CombinedOutput()
@@ -114,9 +116,9 @@ func TestConformanceOfIssuerMetadata(t *testing.T) {
 		t.Fatalf("%v: no result\n%s", err, out)
 	}
 	text, err := os.ReadFile(found[0])
-	must(t, err)
+	must.OK(t, err)
 	var checks []struct{ ID, Status, ErrorMessage string }
-	must(t, json.Unmarshal(text, &checks))
+	must.OK(t, json.Unmarshal(text, &checks))
 	want := map[string]string{
 		"authorization-server-metadata":      `FAILURE Response body does not include valid "response_types_supported" claim`,
 		"authorization-server-metadata-cimd": `WARNING Authorization server metadata does not include "client_id_metadata_document_supported"`,

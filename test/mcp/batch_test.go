@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"attestd/internal/must"
 )
 
 // In revision 2025-03-26 a line may be an array of messages. The calls in it are recorded one by
@@ -15,19 +17,19 @@ func TestBatch(t *testing.T) {
 	folder := t.TempDir()
 	cmd := s.proxy(folder, filepath.Join(folder, "state"), tools(t), "--server", "tools")
 	in, err := cmd.StdinPipe()
-	must(t, err)
+	must.OK(t, err)
 	out, err := cmd.StdoutPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	must.OK(t, err)
+	must.OK(t, cmd.Start())
 	answers := bufio.NewReader(out)
 	send := func(line string) {
 		_, err := in.Write([]byte(line + "\n"))
-		must(t, err)
+		must.OK(t, err)
 	}
 	receive := func(texts ...string) {
 		t.Helper()
 		line, err := answers.ReadString('\n')
-		must(t, err)
+		must.OK(t, err)
 		for _, text := range texts {
 			if !strings.Contains(line, text) {
 				t.Errorf("no %s in %s", text, line)
@@ -40,8 +42,8 @@ func TestBatch(t *testing.T) {
 	send(`[ {"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"text":"one"}}},` +
 		`{"jsonrpc":"2.0","id":"1","method":"tools/call","params":{"name":"fail","arguments":{"text":"two"}}},{"jsonrpc":"2.0","id":3,"method":"ping"}]`)
 	receive(`[{`, `"one"`, `"two"`, `"id":3`)
-	must(t, in.Close())
-	must(t, cmd.Wait())
+	must.OK(t, in.Close())
+	must.OK(t, cmd.Wait())
 	unchanged(t, folder)
 	if n := counts(s.verified()); n["requested"] != 2 || n["completed"] != 1 || n["failed"] != 1 {
 		t.Errorf("%v", n)

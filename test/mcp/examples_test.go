@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"attestd/crypto/assertion"
@@ -38,14 +40,14 @@ func TestExampleServerTypeScript(t *testing.T) {
 	t.Parallel()
 	node := testenv.Path(t, "node")
 	folder, err := filepath.Abs(filepath.Join("..", "..", "examples", "mcp-server-typescript"))
-	must(t, err)
+	must.OK(t, err)
 	modules := filepath.Join(folder, "node_modules")
 	if _, err := os.Stat(filepath.Join(modules, "typescript")); err != nil {
 		testenv.Missing(t, "there are no packages: npm ci --prefix examples/mcp-server-typescript")
 	}
 	built := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(built, "package.json"), []byte(`{"type":"module"}`), 0o600))
-	must(t, os.Symlink(modules, filepath.Join(built, "node_modules")))
+	must.OK(t, os.WriteFile(filepath.Join(built, "package.json"), []byte(`{"type":"module"}`), 0o600))
+	must.OK(t, os.Symlink(modules, filepath.Join(built, "node_modules")))
 	compile := exec.Command(node, filepath.Join(modules, "typescript", "bin", "tsc"), "--project", folder, "--outDir", built)
 	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -68,7 +70,7 @@ func exampleServer(t *testing.T, command func() *exec.Cmd) {
 	})
 	writer := s.oauthClient(attestd.Writer)
 	session, err := p.with(t, p.handler(t, writer, p.asking()), "2025-11-25")
-	must(t, err)
+	must.OK(t, err)
 	call := func(session *mcp.ClientSession, tool string, args map[string]any) (text string, failed bool) {
 		r, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
 		if err != nil {
@@ -79,9 +81,9 @@ func exampleServer(t *testing.T, command func() *exec.Cmd) {
 	if got, failed := call(session, "add_note", map[string]any{"text": "hello"}); failed || got != `{"notes":1}` {
 		t.Errorf("a writer adds a note: %s", got)
 	}
-	must(t, session.Close())
+	must.OK(t, session.Close())
 	session, err = p.with(t, p.handler(t, s.oauthClient(attestd.Reader), p.asking()), "2026-07-28")
-	must(t, err)
+	must.OK(t, err)
 	if got, failed := call(session, "list_notes", map[string]any{}); failed || got != `{"notes":["`+writer.ClientID+`: hello"]}` {
 		t.Errorf("a reader lists the notes: %s", got)
 	}
@@ -99,7 +101,7 @@ func exampleServer(t *testing.T, command func() *exec.Cmd) {
 	})
 	q.client = &http.Client{Transport: sends{s.exchanged(q.url), q.client.Transport}}
 	session, err = q.with(t, nil, "2025-11-25")
-	must(t, err)
+	must.OK(t, err)
 	if got, failed := call(session, "add_note", map[string]any{"text": "hello"}); failed || got != `{"notes":1}` {
 		t.Errorf("runner adds a note for planner: %s", got)
 	}
@@ -107,7 +109,7 @@ func exampleServer(t *testing.T, command func() *exec.Cmd) {
 	if got, failed := call(session, "list_notes", map[string]any{}); failed || got != `{"notes":["`+agent+"runner for "+agent+`planner: hello"]}` {
 		t.Errorf("the notes are %s", got)
 	}
-	must(t, session.Close())
+	must.OK(t, session.Close())
 }
 
 // sends sends an access token with each request, by a client that trusts the proxy.
@@ -127,40 +129,40 @@ func (b sends) RoundTrip(r *http.Request) (*http.Response, error) {
 func (s *service) exchanged(resource string) string {
 	s.t.Helper()
 	t, ctx := s.t, s.t.Context()
-	must(t, s.client.SetExchangeAudiences(ctx, []string{resource}))
+	must.OK(t, s.client.SetExchangeAudiences(ctx, []string{resource}))
 	var tokens []string
 	for _, agent := range []string{"planner", "runner"} {
 		registered, err := s.client.RegisterAgent(ctx, attestd.NewAgent{AgentID: agent})
-		must(t, err)
+		must.OK(t, err)
 		key, err := attestd.NewAgentKey(attestd.ES256)
-		must(t, err)
+		must.OK(t, err)
 		_, err = s.client.EnrolKey(ctx, agent, key, attestd.NewEnrolledKey{})
-		must(t, err)
+		must.OK(t, err)
 		private, err := key.PrivateJWK()
-		must(t, err)
+		must.OK(t, err)
 		signer, err := jose.ParsePrivateKey(private)
-		must(t, err)
+		must.OK(t, err)
 		text, err := assertion.Make(ctx, signer, registered.SPIFFEID, "http://"+s.addr+"/v1/oauth/token", time.Now())
-		must(t, err)
+		must.OK(t, err)
 		signedIn, err := s.client.AgentToken(ctx, text, "")
-		must(t, err)
+		must.OK(t, err)
 		tokens = append(tokens, signedIn.AccessToken)
 	}
 	r, err := http.NewRequestWithContext(ctx, "POST", s.issuer()+"/token", strings.NewReader(url.Values{
 		"grant_type": {"urn:ietf:params:oauth:grant-type:token-exchange"}, "resource": {resource},
 		"subject_token": tokens[:1], "subject_token_type": {"urn:ietf:params:oauth:token-type:access_token"},
 	}.Encode()))
-	must(t, err)
+	must.OK(t, err)
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Authorization", "Bearer "+tokens[1])
 	answer, err := http.DefaultClient.Do(r)
-	must(t, err)
+	must.OK(t, err)
 	defer answer.Body.Close()
 	var got struct {
 		Token string `json:"access_token"`
 		Error string `json:"error_description"`
 	}
-	must(t, json.NewDecoder(answer.Body).Decode(&got))
+	must.OK(t, json.NewDecoder(answer.Body).Decode(&got))
 	if got.Token == "" {
 		t.Fatalf("nothing is exchanged: %s", got.Error)
 	}
@@ -172,20 +174,20 @@ func (s *service) refusals(p *protected) {
 	t := s.t
 	t.Helper()
 	public, err := attestd.New(attestd.Config{URL: "http://" + s.addr})
-	must(t, err)
+	must.OK(t, err)
 	zoo, err := public.CreateCompany(t.Context(), attestd.NewCompany{CompanyID: "zoo"})
-	must(t, err)
+	must.OK(t, err)
 	other := *s
 	other.client, other.company = s.with(zoo.APIKey), "zoo"
 	_, err = s.client.RegisterAgent(t.Context(), attestd.NewAgent{AgentID: "bot"})
-	must(t, err)
+	must.OK(t, err)
 	ofAgent := func(algorithm string) string {
 		made, err := s.client.CreateAgentToken(t.Context(), attestd.TokenRequest{AgentID: "bot", Audience: []string{p.url}, Algorithm: algorithm})
-		must(t, err)
+		must.OK(t, err)
 		return made.Token
 	}
 	svid, err := s.client.AgentSVID(t.Context(), "bot")
-	must(t, err)
+	must.OK(t, err)
 	writer := s.oauthClient(attestd.Writer)
 	sound := s.token(writer, url.Values{"resource": {p.url}})
 	for name, c := range map[string]struct {
@@ -210,13 +212,13 @@ func (s *service) refusals(p *protected) {
 			t.Fatalf("%s: there is no token", name)
 		}
 		r, err := http.NewRequestWithContext(t.Context(), "POST", p.url, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ping"}`))
-		must(t, err)
+		must.OK(t, err)
 		r.Header.Set("Authorization", "Bearer "+c.token)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Accept", "application/json, text/event-stream")
 		answer, err := p.client.Do(r)
-		must(t, err)
-		must(t, answer.Body.Close())
+		must.OK(t, err)
+		must.OK(t, answer.Body.Close())
 		if answer.StatusCode != c.want {
 			t.Errorf("%s: %d, want %d", name, answer.StatusCode, c.want)
 		}
@@ -225,13 +227,13 @@ func (s *service) refusals(p *protected) {
 		}
 	}
 	answer, err := p.client.Get(p.metadata())
-	must(t, err)
+	must.OK(t, err)
 	defer answer.Body.Close()
 	var metadata struct {
 		Resource string
 		Servers  []string `json:"authorization_servers"`
 	}
-	must(t, json.NewDecoder(answer.Body).Decode(&metadata))
+	must.OK(t, json.NewDecoder(answer.Body).Decode(&metadata))
 	if metadata.Resource != p.url || len(metadata.Servers) != 1 || metadata.Servers[0] != s.issuer() {
 		t.Errorf("metadata: %+v", metadata)
 	}

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"attestd/internal/testenv"
@@ -27,7 +29,7 @@ import (
 func (p *proxied) refusal(t *testing.T, tool string) string {
 	t.Helper()
 	r, err := p.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"text": "x"}})
-	must(t, err)
+	must.OK(t, err)
 	answer := r.Content[0].(*mcp.TextContent).Text
 	if why, refused := strings.CutPrefix(answer, "attestd refused this call: "); refused && r.IsError {
 		return why
@@ -51,9 +53,9 @@ func TestFailClosed(t *testing.T) {
 			}
 			s.back()
 			p.says(t, "echo", "three", "three")
-			must(t, p.Close())
+			must.OK(t, p.Close())
 			log, err := os.ReadFile(filepath.Join(p.folder, "server.in"))
-			must(t, err)
+			must.OK(t, err)
 			if n := count(log, `"method":"tools/call"`); n != 2 {
 				t.Errorf("the server saw %d calls", n)
 			}
@@ -82,7 +84,7 @@ func TestProxyKilled(t *testing.T) {
 	p.says(t, "echo", "two", "two")
 	arrived := func() int {
 		log, err := os.ReadFile(filepath.Join(p.folder, "server.in"))
-		must(t, err)
+		must.OK(t, err)
 		return count(log, `"name":"hang"`)
 	}
 	for arrived() < 50 { // it ends with the test's own time
@@ -92,12 +94,12 @@ func TestProxyKilled(t *testing.T) {
 	calls.Wait()
 	_ = p.Close()
 	sent, err := os.ReadFile(filepath.Join(p.folder, "client.in"))
-	must(t, err)
+	must.OK(t, err)
 
 	s.back()
 	next := s.connect(new(events).client(), "2025-11-25", state)
 	next.says(t, "echo", "four", "four")
-	must(t, next.Close())
+	must.OK(t, next.Close())
 	list := s.verified()
 	if n := counts(list); n["requested"] != count(sent, `"method":"tools/call"`)+1 || n["failed"] != 0 {
 		t.Errorf("%d calls made %v", count(sent, `"method":"tools/call"`), n)
@@ -126,15 +128,15 @@ func TestProxyKilledAtAnyPoint(t *testing.T) {
 		folder := t.TempDir()
 		cmd := s.proxy(folder, state, tools(t), "--fail", []string{"open", "closed"}[n%2])
 		in, err := cmd.StdinPipe()
-		must(t, err)
+		must.OK(t, err)
 		out, err := cmd.StdoutPipe()
-		must(t, err)
-		must(t, cmd.Start())
+		must.OK(t, err)
+		must.OK(t, cmd.Start())
 		answers := bufio.NewReader(out)
 		_, err = io.WriteString(in, `{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}`+"\n")
-		must(t, err)
+		must.OK(t, err)
 		_, err = answers.ReadString('\n')
-		must(t, err)
+		must.OK(t, err)
 		// After so many answers, with more calls than that on their way.
 		last := rand.IntN(150)
 		go func() {
@@ -152,11 +154,11 @@ func TestProxyKilledAtAnyPoint(t *testing.T) {
 		}
 		_ = cmd.Wait()
 		log, err := os.ReadFile(filepath.Join(folder, "server.in"))
-		must(t, err)
+		must.OK(t, err)
 		seen = append(seen, log...)
 	}
 	next := s.connect(new(events).client(), "2025-11-25", state) // sends what is left
-	must(t, next.Close())
+	must.OK(t, next.Close())
 	times := map[string]int{}
 	for _, c := range s.verified() {
 		times[c.Action+" "+c.Input.Text+c.SessionID+c.CallID]++
@@ -200,13 +202,13 @@ func TestPassport(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	_, err := s.client.RegisterAgent(t.Context(), attestd.NewAgent{AgentID: "bot"})
-	must(t, err)
+	must.OK(t, err)
 	issued, err := s.client.IssuePassport(t.Context(), "bot", attestd.NewPassport{Scopes: []string{"tool:echo"}})
-	must(t, err)
+	must.OK(t, err)
 	key, err := s.client.PublicKey(t.Context(), "acme")
-	must(t, err)
+	must.OK(t, err)
 	file := filepath.Join(t.TempDir(), "passport")
-	must(t, os.WriteFile(file, []byte(issued.Passport+"\n"), 0o600))
+	must.OK(t, os.WriteFile(file, []byte(issued.Passport+"\n"), 0o600))
 
 	state := filepath.Join(t.TempDir(), "state")
 	p := s.connect(new(events).client(), "2026-07-28", state, "--passport", file, "--pinned-key", key.Fingerprint)
@@ -214,7 +216,7 @@ func TestPassport(t *testing.T) {
 	if got := p.refusal(t, "fail"); got != "no scope of the passport covers the tool" {
 		t.Errorf("%q", got)
 	}
-	must(t, p.Close())
+	must.OK(t, p.Close())
 
 	// While attestd is away, a session begins with the keys of the one before.
 	s.kill()
@@ -223,21 +225,21 @@ func TestPassport(t *testing.T) {
 	if got := p.refusal(t, "fail"); got != "no scope of the passport covers the tool" {
 		t.Errorf("%q", got)
 	}
-	must(t, p.Close())
+	must.OK(t, p.Close())
 	s.back()
 
 	jti := ""
 	for summary, err := range s.client.Passports(t.Context(), attestd.PassportFilter{}) {
-		must(t, err)
+		must.OK(t, err)
 		jti = summary.JTI
 	}
 	_, err = s.client.RevokePassport(t.Context(), jti, "")
-	must(t, err)
+	must.OK(t, err)
 	p = s.connect(new(events).client(), "2026-07-28", state, "--passport", file)
 	if got := p.refusal(t, "echo"); got != "the passport is revoked" {
 		t.Errorf("%q", got)
 	}
-	must(t, p.Close())
+	must.OK(t, p.Close())
 	list := s.verified()
 	if n := counts(list); n["requested"] != 5 || n["completed"] != 2 || n["denied"] != 3 {
 		t.Errorf("%v", n)

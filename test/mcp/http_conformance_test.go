@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -27,7 +29,7 @@ func TestHTTPConformance(t *testing.T) {
 		testenv.Missing(t, "there is no conformance suite: npm ci --prefix test/mcp/testdata")
 	}
 	suite, err := filepath.Abs(suite)
-	must(t, err)
+	must.OK(t, err)
 	everything := filepath.Join(t.TempDir(), "everything-server")
 	build := exec.Command("go", "build", "-o", everything, "github.com/modelcontextprotocol/go-sdk/conformance/everything-server")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -65,8 +67,8 @@ func TestHTTPConformance(t *testing.T) {
 	if through := run(proxy.addr); through != direct {
 		t.Errorf("through the proxy:\n%s\ndirectly:\n%s", through, direct)
 	}
-	must(t, proxy.Process.Signal(os.Interrupt))
-	must(t, proxy.Wait())
+	must.OK(t, proxy.Process.Signal(os.Interrupt))
+	must.OK(t, proxy.Wait())
 	n := counts(s.verified())
 	if asked := int(calls.Load()); asked == 0 || n["requested"] != asked || n["completed"]+n["failed"] != asked {
 		t.Errorf("%d calls made %v", asked, n)

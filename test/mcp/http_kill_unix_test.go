@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -88,16 +90,16 @@ func TestHTTPKilledAtAnyPoint(t *testing.T) {
 		breakOff()
 		transport.CloseIdleConnections()
 		if n%3 != 0 {
-			must(t, proxy.Process.Signal(os.Interrupt))
-			must(t, proxy.Wait())
+			must.OK(t, proxy.Process.Signal(os.Interrupt))
+			must.OK(t, proxy.Wait())
 		}
 		server.kill()
 		seen = append(seen, received(t, log)...)
 	}
 	// the next start sends what is left
 	after := s.listening("127.0.0.1:0", state, "http://127.0.0.1:1/mcp")
-	must(t, after.Process.Signal(os.Interrupt))
-	must(t, after.Wait())
+	must.OK(t, after.Process.Signal(os.Interrupt))
+	must.OK(t, after.Wait())
 	times, outcomes := map[string]int{}, map[string]int{}
 	for _, c := range s.verified() {
 		if c.Action == "tool.requested" {

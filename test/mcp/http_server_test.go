@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -61,9 +63,9 @@ type program struct {
 func startProgram(t *testing.T, cmd *exec.Cmd, prefix string, said io.Writer) *program {
 	t.Helper()
 	read, write, err := os.Pipe()
-	must(t, err)
+	must.OK(t, err)
 	cmd.Stdout, cmd.Stderr = write, write
-	must(t, cmd.Start())
+	must.OK(t, cmd.Start())
 	write.Close()
 	lines := bufio.NewReader(read)
 	for {
@@ -95,7 +97,7 @@ func (p *program) kill() {
 func httpTools(t *testing.T, log string, stateless bool) *program {
 	t.Helper()
 	self, err := os.Executable()
-	must(t, err)
+	must.OK(t, err)
 	kind := "stateful"
 	if stateless {
 		kind = "stateless"
@@ -133,7 +135,7 @@ func dialHTTP(t *testing.T, c *mcp.Client, address, revision string) *mcp.Client
 	t.Helper()
 	session, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: address},
 		&mcp.ClientSessionOptions{ProtocolVersion: revision})
-	must(t, err)
+	must.OK(t, err)
 	return session
 }
 
@@ -141,7 +143,7 @@ func dialHTTP(t *testing.T, c *mcp.Client, address, revision string) *mcp.Client
 func received(t *testing.T, log string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(log)
-	must(t, err)
+	must.OK(t, err)
 	return text
 }
 
@@ -151,9 +153,9 @@ func logFile(t *testing.T) string { return filepath.Join(t.TempDir(), "received"
 func freePort(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.OK(t, err)
 	defer listener.Close()
 	_, port, err := net.SplitHostPort(listener.Addr().String())
-	must(t, err)
+	must.OK(t, err)
 	return port
 }

@@ -16,6 +16,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -181,14 +183,14 @@ func (s *service) signIn(folder string, upstream *authServer, calls int, flags .
 	cmd.Stderr = b
 	session, err := new(events).client().Connect(s.t.Context(), &mcp.CommandTransport{Command: cmd},
 		&mcp.ClientSessionOptions{ProtocolVersion: "2026-07-28"})
-	must(s.t, err)
+	must.OK(s.t, err)
 	p := &proxied{ClientSession: session}
 	var all sync.WaitGroup
 	for range calls {
 		all.Go(func() { p.says(s.t, "echo", "one", "one") })
 	}
 	all.Wait()
-	must(s.t, p.Close())
+	must.OK(s.t, p.Close())
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if strings.Contains(b.said.String(), "hush") {
@@ -212,7 +214,7 @@ func TestHTTPSignIn(t *testing.T) {
 		t.Fatal(files, err)
 	}
 	info, err := os.Stat(files[0])
-	must(t, err)
+	must.OK(t, err)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %v", info.Mode())
 	}
@@ -221,9 +223,9 @@ func TestHTTPSignIn(t *testing.T) {
 		t.Errorf("the user signed in %d times", n)
 	}
 	text, err := os.ReadFile(files[0])
-	must(t, err)
+	must.OK(t, err)
 	expired := regexp.MustCompile(`"expiry":"[^"]+"`).ReplaceAllString(string(text), `"expiry":"2020-01-01T00:00:00Z"`)
-	must(t, os.WriteFile(files[0], []byte(expired), 0o600))
+	must.OK(t, os.WriteFile(files[0], []byte(expired), 0o600))
 	run(1)
 	if n, r := upstream.signedIn.Load(), upstream.refreshed.Load(); n != 1 || r != 1 {
 		t.Errorf("the user signed in %d times, %d tokens were renewed", n, r)
@@ -268,7 +270,7 @@ func TestHTTPSignInAsRegisteredClient(t *testing.T) {
 			flags := []string{"--client-id", c.client}
 			file := filepath.Join(folder, "secret")
 			if c.secret != "" {
-				must(t, os.WriteFile(file, []byte(c.secret+"\n"), 0o600))
+				must.OK(t, os.WriteFile(file, []byte(c.secret+"\n"), 0o600))
 				flags = append(flags, "--client-secret-file", file, "--issuer", upstream.URL)
 			}
 			s.signIn(folder, upstream, 3, flags...)
@@ -277,12 +279,12 @@ func TestHTTPSignInAsRegisteredClient(t *testing.T) {
 				t.Fatal(files, err)
 			}
 			text, err := os.ReadFile(files[0])
-			must(t, err)
+			must.OK(t, err)
 			if strings.Contains(string(text), "hush-secret") {
 				t.Errorf("the secret is stored: %s", text)
 			}
 			expired := regexp.MustCompile(`"expiry":"[^"]+"`).ReplaceAllString(string(text), `"expiry":"2020-01-01T00:00:00Z"`)
-			must(t, os.WriteFile(files[0], []byte(expired), 0o600))
+			must.OK(t, os.WriteFile(files[0], []byte(expired), 0o600))
 			s.signIn(folder, upstream, 1, flags...)
 			if n, r := upstream.signedIn.Load(), upstream.refreshed.Load(); n != 1 || r == 0 {
 				t.Errorf("the user signed in %d times, %d tokens were renewed", n, r)
@@ -298,7 +300,7 @@ func TestHTTPSignInRefusesOtherIssuers(t *testing.T) {
 	s, upstream, folder := serve(t), newAuthServer(t), t.TempDir()
 	upstream.client, upstream.secret = "client-7", "hush-secret"
 	file := filepath.Join(folder, "secret")
-	must(t, os.WriteFile(file, []byte(upstream.secret), 0o600))
+	must.OK(t, os.WriteFile(file, []byte(upstream.secret), 0o600))
 	try := func(flags ...string) string {
 		t.Helper()
 		cmd := s.bridging(filepath.Join(folder, "state"), upstream.URL+"/mcp", append(flags, "--sign-in")...)

@@ -21,6 +21,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"attestd/internal/testenv"
@@ -75,13 +77,13 @@ func TestHTTPRevisions(t *testing.T) {
 			clients[1].says(t, "echo", "last", "last")
 			e.await(t, 5, false)
 			for _, c := range clients {
-				must(t, c.Close())
+				must.OK(t, c.Close())
 			}
 			if e.progress.Load() != 5 {
 				t.Errorf("progress %d", e.progress.Load())
 			}
-			must(t, proxy.Process.Signal(os.Interrupt))
-			must(t, proxy.Wait())
+			must.OK(t, proxy.Process.Signal(os.Interrupt))
+			must.OK(t, proxy.Wait())
 			asked := count(received(t, log), `"method":"tools/call"`)
 			list := s.verified()
 			n := counts(list)
@@ -126,7 +128,7 @@ func TestHTTPTypeScript(t *testing.T) {
 			}
 			proxy := s.listening("127.0.0.1:0", filepath.Join(t.TempDir(), "state"), upstream.addr)
 			plan, err := json.Marshal(map[string]any{"url": proxy.addr, "revision": c.revision, "server": c.server})
-			must(t, err)
+			must.OK(t, err)
 			run := exec.Command(node, "typescript.mjs", string(plan))
 			run.Dir = "testdata"
 			out, err := run.CombinedOutput()
@@ -134,9 +136,9 @@ func TestHTTPTypeScript(t *testing.T) {
 				t.Fatalf("%v\n%.2000s", err, out)
 			}
 			calls, err := strconv.Atoi(strings.TrimSpace(string(out)))
-			must(t, err)
-			must(t, proxy.Process.Signal(os.Interrupt))
-			must(t, proxy.Wait())
+			must.OK(t, err)
+			must.OK(t, proxy.Process.Signal(os.Interrupt))
+			must.OK(t, proxy.Wait())
 			n := counts(s.verified())
 			if n["requested"] != calls+n["pending"] || n["completed"]+n["failed"] != calls {
 				t.Errorf("%d calls made %v", calls, n)
@@ -163,7 +165,7 @@ func TestHTTPByStdio(t *testing.T) {
 			var e events
 			session, err := e.client().Connect(t.Context(), &mcp.CommandTransport{Command: cmd},
 				&mcp.ClientSessionOptions{ProtocolVersion: revision})
-			must(t, err)
+			must.OK(t, err)
 			p := &proxied{ClientSession: session}
 			if got := p.InitializeResult().ProtocolVersion; got != revision {
 				t.Fatal("the session speaks", got)
@@ -185,7 +187,7 @@ func TestHTTPByStdio(t *testing.T) {
 			p.givesUp(t, log)
 			p.says(t, "echo", "last", "last")
 			e.await(t, 5, revision < "2026")
-			must(t, p.Close())
+			must.OK(t, p.Close())
 			if e.progress.Load() != 5 || e.asked.Load() != 1 || e.sampled.Load() != 1 || revision < "2026" && e.changed.Load() == 0 {
 				t.Errorf("progress %d, elicitation %d, sampling %d, changes %d", e.progress.Load(), e.asked.Load(),
 					e.sampled.Load(), e.changed.Load())
@@ -204,7 +206,7 @@ func TestHTTPByStdio(t *testing.T) {
 		plan, err := json.Marshal(map[string]any{
 			"command": s.bridging(filepath.Join(t.TempDir(), "state"), everythingHTTP(t, node).addr).Args, "revision": "2025-11-25", "server": "everything", "small": true,
 		})
-		must(t, err)
+		must.OK(t, err)
 		run := exec.Command(node, "typescript.mjs", string(plan))
 		run.Dir, run.Env = "testdata", append(os.Environ(), "ATTESTD_URL=http://"+s.addr, "ATTESTD_KEY="+s.key)
 		out, err := run.CombinedOutput()
@@ -212,7 +214,7 @@ func TestHTTPByStdio(t *testing.T) {
 			t.Fatalf("%v\n%.2000s", err, out)
 		}
 		calls, err := strconv.Atoi(strings.TrimSpace(string(out)))
-		must(t, err)
+		must.OK(t, err)
 		if n := counts(s.verified()); n["requested"] != calls || n["completed"]+n["failed"] != calls {
 			t.Errorf("%d calls made %v", calls, n)
 		}
@@ -227,7 +229,7 @@ func TestHTTPInit(t *testing.T) {
 	log, folder := logFile(t), t.TempDir()
 	tools := httpTools(t, log, false)
 	behind, err := url.Parse(tools.addr)
-	must(t, err)
+	must.OK(t, err)
 	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: behind.Host})
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer hush" {
@@ -240,7 +242,7 @@ func TestHTTPInit(t *testing.T) {
 	file := filepath.Join(folder, ".mcp.json")
 	before := "{ \"mcpServers\":\n  {\"tools\" : {\"type\":\"http\", \"url\":\"" + upstream.URL +
 		"/mcp\", \"headers\": {\"Authorization\": \"Bearer hush\"}}}}"
-	must(t, os.WriteFile(file, []byte(before), 0o644))
+	must.OK(t, os.WriteFile(file, []byte(before), 0o644))
 	environment := append(os.Environ(), "XDG_CONFIG_HOME="+folder, "HOME="+folder, "XDG_STATE_HOME="+folder, "ATTESTD_URL=http://"+s.addr, "ATTESTD_KEY="+s.key)
 	initMCP := func(flag string) {
 		t.Helper()
@@ -252,7 +254,7 @@ func TestHTTPInit(t *testing.T) {
 	}
 	initMCP("--write")
 	text, err := os.ReadFile(file)
-	must(t, err)
+	must.OK(t, err)
 	var settings struct {
 		MCPServers map[string]struct {
 			Command string
@@ -260,7 +262,7 @@ func TestHTTPInit(t *testing.T) {
 			Env     map[string]string
 		}
 	}
-	must(t, json.Unmarshal(text, &settings))
+	must.OK(t, json.Unmarshal(text, &settings))
 	entry := settings.MCPServers["tools"]
 	cmd := exec.Command(entry.Command, entry.Args...)
 	cmd.Env, cmd.Stderr = environment, testLog{t}
@@ -269,10 +271,10 @@ func TestHTTPInit(t *testing.T) {
 	}
 	session, err := new(events).client().Connect(t.Context(), &mcp.CommandTransport{Command: cmd},
 		&mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
-	must(t, err)
+	must.OK(t, err)
 	p := &proxied{ClientSession: session}
 	p.says(t, "echo", "one", "one")
-	must(t, p.Close())
+	must.OK(t, p.Close())
 	// the first one is that of the set-up, which has read it back
 	if list := s.verified(); len(list) != 3 || list[0].Action != "agent.watched" || list[1].Agent != "bot" || list[1].Server != "tools" {
 		t.Errorf("%+v", list)
@@ -304,16 +306,16 @@ func TestHTTPSessionsAreSigned(t *testing.T) {
 	for range 2 {
 		p := &proxied{ClientSession: dialHTTP(t, new(events).client(), proxy.addr, "2025-11-25")}
 		p.says(t, "echo", "one", "one")
-		must(t, p.Close())
+		must.OK(t, p.Close())
 	}
-	must(t, proxy.Process.Signal(os.Interrupt))
-	must(t, proxy.Wait())
+	must.OK(t, proxy.Process.Signal(os.Interrupt))
+	must.OK(t, proxy.Wait())
 	s.verified()
 	actions := map[string][]string{}
 	for r, err := range s.client.Records(t.Context(), attestd.Range{}) {
-		must(t, err)
+		must.OK(t, err)
 		var of struct{ SessionID string }
-		must(t, json.Unmarshal(r.Payload.Payload, &of))
+		must.OK(t, json.Unmarshal(r.Payload.Payload, &of))
 		if of.SessionID != "" {
 			actions[of.SessionID] = append(actions[of.SessionID], r.Payload.ActionType)
 		}
@@ -374,18 +376,18 @@ func TestHTTPCredentials(t *testing.T) {
 		proxy := s.listeningWith(said, []string{"UPSTREAM_TOKEN=hush-1", "UPSTREAM_KEY=hush-2"}, upstream.URL+"/mcp?key=hush-3", c.flags...)
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.TrimSuffix(proxy.addr, "?key=hush-3"),
 			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`))
-		must(t, err)
+		must.OK(t, err)
 		req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer theirs"},
 			"X-Api-Key": {"theirs"}, "Cookie": {"a=b"}}
 		resp, err := http.DefaultClient.Do(req)
-		must(t, err)
+		must.OK(t, err)
 		resp.Body.Close()
 		h := <-seen
 		if h.Get("Authorization") != c.bearer || h.Get("X-Api-Key") != c.other || h.Get("Cookie") != "" {
 			t.Errorf("%v: %v", c.flags, h)
 		}
-		must(t, proxy.Process.Signal(os.Interrupt))
-		must(t, proxy.Wait())
+		must.OK(t, proxy.Process.Signal(os.Interrupt))
+		must.OK(t, proxy.Wait())
 		<-proxy.read
 		if strings.Contains(said.String(), "hush") {
 			t.Errorf("the proxy printed %s", said)
@@ -393,7 +395,7 @@ func TestHTTPCredentials(t *testing.T) {
 	}
 	s.verified()
 	for r, err := range s.client.Records(t.Context(), attestd.Range{}) {
-		must(t, err)
+		must.OK(t, err)
 		if strings.Contains(string(r.Payload.Payload), "hush") {
 			t.Errorf("a record has %s", r.Payload.Payload)
 		}
@@ -410,7 +412,7 @@ func TestHTTPCredentials(t *testing.T) {
 func TestHTTPAsDocumented(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/agents/mcp.md")
-	must(t, err)
+	must.OK(t, err)
 	_, section, _ := strings.Cut(string(page), "\n## MCP servers over HTTP\n")
 	_, rest, _ := strings.Cut(section, "```\nattestd ")
 	line, rest, ok := strings.Cut(rest, "\n```")
@@ -430,9 +432,9 @@ func TestHTTPAsDocumented(t *testing.T) {
 	}
 	p := &proxied{ClientSession: dialHTTP(t, new(events).client(), proxy.addr, "2026-07-28")}
 	p.says(t, "echo", "one", "one")
-	must(t, p.Close())
-	must(t, proxy.Process.Signal(os.Interrupt))
-	must(t, proxy.Wait())
+	must.OK(t, p.Close())
+	must.OK(t, proxy.Process.Signal(os.Interrupt))
+	must.OK(t, proxy.Wait())
 	if list := s.verified(); len(list) != 2 || list[0].Agent != "claude" || list[0].Server != "127.0.0.1" {
 		t.Errorf("%+v", list)
 	}
@@ -449,11 +451,11 @@ func TestHTTPOrigin(t *testing.T) {
 		func(r *http.Request) { r.Host = "evil.example" },
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, proxy.addr, strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`))
-		must(t, err)
+		must.OK(t, err)
 		req.Header.Set("Content-Type", "application/json")
 		change(req)
 		resp, err := http.DefaultClient.Do(req)
-		must(t, err)
+		must.OK(t, err)
 		if resp.Body.Close(); resp.StatusCode != http.StatusForbidden {
 			t.Errorf("HTTP %d", resp.StatusCode)
 		}

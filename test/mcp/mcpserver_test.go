@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"attestd/internal/testenv"
@@ -25,12 +27,12 @@ func reply(t *testing.T, session *mcp.ClientSession, tool string, args map[strin
 		args = map[string]any{}
 	}
 	r, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
-	must(t, err)
+	must.OK(t, err)
 	text := r.Content[0].(*mcp.TextContent).Text
 	if r.IsError {
 		return nil, text
 	}
-	must(t, json.Unmarshal([]byte(text), &answer))
+	must.OK(t, json.Unmarshal([]byte(text), &answer))
 	return answer, ""
 }
 
@@ -42,7 +44,7 @@ func (s *service) stdio(revision string, flags ...string) *mcp.ClientSession {
 	cmd.Stderr = testLog{s.t}
 	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).
 		Connect(s.t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
-	must(s.t, err)
+	must.OK(s.t, err)
 	s.t.Cleanup(func() { _ = session.Close() })
 	return session
 }
@@ -52,15 +54,15 @@ func TestServerTools(t *testing.T) {
 	t.Parallel()
 	s := serve(t)
 	key, err := s.client.PublicKey(t.Context(), "acme")
-	must(t, err)
+	must.OK(t, err)
 	_, err = s.client.RegisterAgent(t.Context(), attestd.NewAgent{AgentID: "peer"})
-	must(t, err)
+	must.OK(t, err)
 	passport, err := s.client.IssuePassport(t.Context(), "peer", attestd.NewPassport{Scopes: []string{"tool:echo"}})
-	must(t, err)
+	must.OK(t, err)
 	for n, revision := range []string{"2025-11-25", "2026-07-28"} {
 		session := s.stdio(revision, "--agent", "bot", "--pinned-key", key.Fingerprint)
 		list, err := session.ListTools(t.Context(), nil)
-		must(t, err)
+		must.OK(t, err)
 		var names []string
 		for _, tool := range list.Tools {
 			names = append(names, tool.Name)
@@ -110,7 +112,7 @@ func TestSearch(t *testing.T) {
 	}
 	for part := range slices.Chunk(all, 100) {
 		_, err := s.client.AttestBatch(t.Context(), part)
-		must(t, err)
+		must.OK(t, err)
 	}
 	session := s.stdio("2025-11-25", "--agent", "bot")
 	var got []int
@@ -160,23 +162,23 @@ func TestServerHTTP(t *testing.T) {
 	cmd := exec.Command(lab.Binary(), "mcp-server", "--listen", "127.0.0.1:0")
 	cmd.Env = append(cmd.Environ(), "ATTESTD_URL=http://"+s.addr, "ATTESTD_KEY="+s.key)
 	stderr, err := cmd.StderrPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	must.OK(t, err)
+	must.OK(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	line, err := bufio.NewReader(stderr).ReadString('\n')
-	must(t, err)
+	must.OK(t, err)
 	url := regexp.MustCompile(`http://127\.0\.0\.1:\d+/mcp`).FindString(line)
 
 	made := func(role attestd.Role) string {
 		k, err := s.client.CreateKey(t.Context(), attestd.NewCredential{Role: role})
-		must(t, err)
+		must.OK(t, err)
 		return k.Key
 	}
 	connect := func(key, revision string) *mcp.ClientSession {
 		session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
 			&mcp.StreamableClientTransport{Endpoint: url, HTTPClient: &http.Client{Transport: bearer(key)}, DisableStandaloneSSE: true},
 			&mcp.ClientSessionOptions{ProtocolVersion: revision})
-		must(t, err)
+		must.OK(t, err)
 		t.Cleanup(func() { _ = session.Close() })
 		return session
 	}
@@ -197,14 +199,14 @@ func TestServerHTTP(t *testing.T) {
 	ping := `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	status := func(change func(*http.Request)) int {
 		r, err := http.NewRequestWithContext(t.Context(), "POST", url, strings.NewReader(ping))
-		must(t, err)
+		must.OK(t, err)
 		r.Header.Set("Authorization", "Bearer "+s.key)
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Accept", "application/json, text/event-stream")
 		change(r)
 		answer, err := http.DefaultClient.Do(r)
-		must(t, err)
-		must(t, answer.Body.Close())
+		must.OK(t, err)
+		must.OK(t, answer.Body.Close())
 		if answer.StatusCode == http.StatusUnauthorized && answer.Header.Get("WWW-Authenticate") != "Bearer" {
 			t.Error("a 401 without WWW-Authenticate")
 		}
@@ -246,10 +248,10 @@ func TestToolsRefuseUnknownArguments(t *testing.T) {
 	s := serve(t)
 	session := s.stdio("2025-11-25", "--agent", "bot")
 	list, err := session.ListTools(t.Context(), nil)
-	must(t, err)
+	must.OK(t, err)
 	for _, tool := range list.Tools {
 		schema, err := json.Marshal(tool.InputSchema)
-		must(t, err)
+		must.OK(t, err)
 		if !strings.Contains(string(schema), `"additionalProperties":false`) {
 			t.Errorf("%s takes any argument: %s", tool.Name, schema)
 		}

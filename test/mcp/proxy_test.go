@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"attestd/internal/testenv"
@@ -128,7 +130,7 @@ func TestRevisions(t *testing.T) {
 				t.Errorf("%v tools, %v", list, err)
 			}
 			e.await(t, 5, revision < "2026")
-			must(t, p.Close())
+			must.OK(t, p.Close())
 			if e.progress.Load() != 5 || e.asked.Load() != 1 || e.sampled.Load() != 1 {
 				t.Errorf("progress %d, elicitation %d, sampling %d", e.progress.Load(), e.asked.Load(), e.sampled.Load())
 			}

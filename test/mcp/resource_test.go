@@ -17,6 +17,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/modelcontextprotocol/go-sdk/auth"
 	"github.com/modelcontextprotocol/go-sdk/auth/extauth"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -46,7 +48,7 @@ func behindTLS(t *testing.T, path string, start func(url string) (address string
 		r.Out.Host = r.In.Host
 	}
 	roots := filepath.Join(t.TempDir(), "roots.pem")
-	must(t, os.WriteFile(roots, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}), 0o600))
+	must.OK(t, os.WriteFile(roots, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw}), 0o600))
 	return &protected{resource, front.Client(), roots}
 }
 
@@ -67,8 +69,8 @@ func (s *service) issuer() string { return "http://" + s.addr + "/o/" + s.compan
 func started(t *testing.T, cmd *exec.Cmd, pattern string) (address string) {
 	t.Helper()
 	stderr, err := cmd.StderrPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	must.OK(t, err)
+	must.OK(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	lines := bufio.NewReader(stderr)
 	for {
@@ -94,7 +96,7 @@ func (p *protected) with(t *testing.T, handler auth.OAuthHandler, revision strin
 func (s *service) oauthClient(role attestd.Role) attestd.OAuthClient {
 	s.t.Helper()
 	made, err := s.client.CreateOAuthClient(s.t.Context(), attestd.NewCredential{Role: role})
-	must(s.t, err)
+	must.OK(s.t, err)
 	return made
 }
 
@@ -105,12 +107,12 @@ func (s *service) token(made attestd.OAuthClient, form url.Values) string {
 	form.Set("client_id", made.ClientID)
 	form.Set("client_secret", made.ClientSecret)
 	answer, err := http.PostForm(s.issuer()+"/token", form)
-	must(s.t, err)
+	must.OK(s.t, err)
 	defer answer.Body.Close()
 	var got struct {
 		Token string `json:"access_token"`
 	}
-	must(s.t, json.NewDecoder(answer.Body).Decode(&got))
+	must.OK(s.t, json.NewDecoder(answer.Body).Decode(&got))
 	return got.Token
 }
 
@@ -146,7 +148,7 @@ func (p *protected) handler(t *testing.T, made attestd.OAuthClient, client *http
 	h, err := extauth.NewClientCredentialsHandler(&extauth.ClientCredentialsHandlerConfig{HTTPClient: client, Credentials: &oauthex.ClientCredentials{
 		ClientID: made.ClientID, ClientSecretAuth: &oauthex.ClientSecretAuth{ClientSecret: made.ClientSecret},
 	}})
-	must(t, err)
+	must.OK(t, err)
 	return h
 }
 
@@ -160,16 +162,16 @@ func TestGoClientAuthorizes(t *testing.T) {
 	deed := map[string]any{"agentId": "bot", "actionType": "x", "payload": 1}
 	for _, revision := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
 		session, err := p.with(t, p.handler(t, s.oauthClient(attestd.Writer), p.asking()), revision)
-		must(t, err)
+		must.OK(t, err)
 		if r, refused := reply(t, session, "attest", deed); refused != "" || r["hash"] == nil {
 			t.Errorf("%s: a writer attests: %v %s", revision, r, refused)
 		}
 		if v, _ := reply(t, session, "verify", nil); v["valid"] != true {
 			t.Errorf("%s: a writer verifies: %v", revision, v)
 		}
-		must(t, session.Close())
+		must.OK(t, session.Close())
 		session, err = p.with(t, p.handler(t, s.oauthClient(attestd.Reader), p.asking()), revision)
-		must(t, err)
+		must.OK(t, err)
 		if v, _ := reply(t, session, "verify", nil); v["valid"] != true {
 			t.Errorf("%s: a reader verifies: %v", revision, v)
 		}
@@ -184,7 +186,7 @@ func TestGoClientAuthorizes(t *testing.T) {
 	}
 	records := 0
 	for _, err := range s.client.Records(t.Context(), attestd.Range{}) {
-		must(t, err)
+		must.OK(t, err)
 		records++
 	}
 	if records != 3 {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"attestd/internal/harness"
@@ -30,17 +32,17 @@ type service struct {
 func serve(t *testing.T) *service {
 	t.Helper()
 	proc, db, err := lab.ServeNew(t.Context(), "--rate-limits", "off", "--base-url", "")
-	must(t, err)
+	must.OK(t, err)
 	s := &service{t: t, proc: proc, db: db, addr: proc.Addr, company: "acme"}
 	t.Cleanup(func() {
 		if s.proc.Running() == nil {
-			must(t, s.proc.Stop())
+			must.OK(t, s.proc.Stop())
 		}
 	})
 	public, err := attestd.New(attestd.Config{URL: "http://" + s.addr})
-	must(t, err)
+	must.OK(t, err)
 	made, err := public.CreateCompany(t.Context(), attestd.NewCompany{CompanyID: s.company})
-	must(t, err)
+	must.OK(t, err)
 	s.key = made.APIKey
 	s.client = s.with(s.key)
 	return s
@@ -49,18 +51,18 @@ func serve(t *testing.T) *service {
 // with is a client with another credential.
 func (s *service) with(key string) *attestd.Client {
 	c, err := attestd.New(attestd.Config{URL: "http://" + s.addr, Credential: attestd.Key(key)})
-	must(s.t, err)
+	must.OK(s.t, err)
 	return c
 }
 
-func (s *service) kill() { must(s.t, s.proc.Kill()) }
+func (s *service) kill() { must.OK(s.t, s.proc.Kill()) }
 
 // back starts it again where it was.
 func (s *service) back() {
 	s.t.Helper()
 	var err error
 	s.proc, err = lab.Serve(context.WithoutCancel(s.t.Context()), s.db, "--rate-limits", "off", "--base-url", "", "--listen", s.addr)
-	must(s.t, err)
+	must.OK(s.t, err)
 }
 
 // verified is what the chain has of tool calls, after all of it was verified.
@@ -70,9 +72,9 @@ func (s *service) verified() (list []call) {
 		s.t.Fatalf("the chain: %+v, %v", v, err)
 	}
 	for r, err := range s.client.Records(s.t.Context(), attestd.Range{}) {
-		must(s.t, err)
+		must.OK(s.t, err)
 		c := call{Action: r.Payload.ActionType, Agent: r.Payload.AgentID}
-		must(s.t, json.Unmarshal(r.Payload.Payload, &c))
+		must.OK(s.t, json.Unmarshal(r.Payload.Payload, &c))
 		if c.Action != "mcp.message" {
 			list = append(list, c)
 		}
@@ -86,12 +88,12 @@ func (s *service) besideCalls() map[string]int {
 	s.t.Helper()
 	n := map[string]int{}
 	for r, err := range s.client.Records(s.t.Context(), attestd.Range{}) {
-		must(s.t, err)
+		must.OK(s.t, err)
 		var m struct {
 			From, Method string
 			Messages     int
 		}
-		must(s.t, json.Unmarshal(r.Payload.Payload, &m))
+		must.OK(s.t, json.Unmarshal(r.Payload.Payload, &m))
 		if r.Payload.ActionType == "mcp.message" {
 			n[m.From+" "+m.Method] += max(1, m.Messages)
 		}
@@ -127,7 +129,7 @@ type proxied struct {
 // are in flags.
 func (s *service) proxy(folder, state string, server []string, flags ...string) *exec.Cmd {
 	self, err := os.Executable()
-	must(s.t, err)
+	must.OK(s.t, err)
 	args := []string{filepath.Join(folder, "client"), lab.Binary(), "mcp", "--state", state}
 	args = append(append(args, flags...), "--", self, filepath.Join(folder, "server"))
 	cmd := exec.Command(self, append(args, server...)...)
@@ -139,7 +141,7 @@ func (s *service) proxy(folder, state string, server []string, flags ...string) 
 // tools is the command of the test's own server.
 func tools(t *testing.T) []string {
 	self, err := os.Executable()
-	must(t, err)
+	must.OK(t, err)
 	return []string{self, "-"}
 }
 
@@ -152,7 +154,7 @@ func (s *service) connect(c *mcp.Client, revision, state string, flags ...string
 	}
 	cmd := s.proxy(folder, state, tools(s.t), flags...)
 	session, err := c.Connect(s.t.Context(), &mcp.CommandTransport{Command: cmd}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
-	must(s.t, err)
+	must.OK(s.t, err)
 	return &proxied{session, folder, state, cmd}
 }
 
@@ -165,7 +167,7 @@ func unchanged(t *testing.T, folder string) (sent, got []byte) {
 	t.Helper()
 	read := func(name string) []byte {
 		text, err := os.ReadFile(filepath.Join(folder, name))
-		must(t, err)
+		must.OK(t, err)
 		return text
 	}
 	sent, got = read("client.in"), read("client.out")
@@ -180,13 +182,6 @@ func unchanged(t *testing.T, folder string) (sent, got []byte) {
 
 // count counts the lines of a log with a text.
 func count(log []byte, text string) int { return bytes.Count(log, []byte(text)) }
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // testLog writes standard error of the processes to the test's log.
 type testLog struct{ t *testing.T }

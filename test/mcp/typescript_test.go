@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -22,7 +24,7 @@ func TestTypeScript(t *testing.T) {
 		testenv.Missing(t, "there is no server-everything: npm ci --prefix test/mcp/testdata")
 	}
 	everything, err := filepath.Abs(everything)
-	must(t, err)
+	must.OK(t, err)
 	for _, c := range []struct {
 		revision, server string
 		command          []string
@@ -41,7 +43,7 @@ func TestTypeScript(t *testing.T) {
 			folder := t.TempDir()
 			proxy := s.proxy(folder, filepath.Join(folder, "state"), c.command, "--server", c.server)
 			plan, err := json.Marshal(map[string]any{"command": proxy.Args, "revision": c.revision, "server": c.server})
-			must(t, err)
+			must.OK(t, err)
 			run := exec.Command(node, "typescript.mjs", string(plan))
 			run.Dir, run.Env = "testdata", proxy.Env
 			out, err := run.CombinedOutput()
@@ -49,7 +51,7 @@ func TestTypeScript(t *testing.T) {
 				t.Fatalf("%v\n%.2000s", err, out)
 			}
 			calls, err := strconv.Atoi(strings.TrimSpace(string(out)))
-			must(t, err)
+			must.OK(t, err)
 			sent, got := unchanged(t, folder)
 			input := count(got, `"resultType":"input_required"`)
 			if asked := count(sent, `"method":"tools/call"`); asked != calls+input {

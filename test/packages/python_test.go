@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -26,15 +28,15 @@ func TestPythonPackageIsTyped(t *testing.T) {
 	source, site := t.TempDir(), t.TempDir()
 	for _, name := range []string{"pyproject.toml", "README.md"} {
 		text, err := os.ReadFile(filepath.Join(python, name))
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(source, name), text, 0o600))
+		must.OK(t, err)
+		must.OK(t, os.WriteFile(filepath.Join(source, name), text, 0o600))
 	}
-	must(t, os.CopyFS(filepath.Join(source, "attestd"), os.DirFS(filepath.Join(python, "attestd"))))
+	must.OK(t, os.CopyFS(filepath.Join(source, "attestd"), os.DirFS(filepath.Join(python, "attestd"))))
 	build := exec.CommandContext(t.Context(), interpreter, "-c", "from setuptools import build_meta; build_meta.build_wheel('.')")
 	build.Dir = source
 	run(t, build)
 	wheels, err := filepath.Glob(source + "/attestd-*-py3-none-any.whl")
-	must(t, err)
+	must.OK(t, err)
 	if len(wheels) != 1 {
 		t.Fatal("built is ", wheels)
 	}
@@ -45,7 +47,7 @@ func TestPythonPackageIsTyped(t *testing.T) {
 		}
 	}
 	files, err := os.ReadDir(filepath.Join(python, "attestd"))
-	must(t, err)
+	must.OK(t, err)
 	for _, file := range files {
 		if _, err := os.Stat(filepath.Join(site, "attestd", file.Name())); err != nil && file.Name() != "__pycache__" {
 			t.Error(err)
@@ -62,26 +64,19 @@ func TestPythonPackageIsTyped(t *testing.T) {
 func unzip(t *testing.T, wheel, to string) (metadata string) {
 	t.Helper()
 	files, err := zip.OpenReader(wheel)
-	must(t, err)
+	must.OK(t, err)
 	defer files.Close()
 	for _, file := range files.File {
 		in, err := file.Open()
-		must(t, err)
+		must.OK(t, err)
 		text, err := io.ReadAll(in)
-		must(t, err)
+		must.OK(t, err)
 		if path := filepath.Join(to, filepath.FromSlash(file.Name)); filepath.Base(path) == "METADATA" {
 			metadata = string(text)
 		} else {
-			must(t, os.MkdirAll(filepath.Dir(path), 0o700))
-			must(t, os.WriteFile(path, text, 0o600))
+			must.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			must.OK(t, os.WriteFile(path, text, 0o600))
 		}
 	}
 	return metadata
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"filippo.io/torchwood"
 	"golang.org/x/mod/sumdb/note"
 
@@ -67,8 +69,8 @@ func start(t *testing.T, marker, name string, args ...string) (said string, stop
 	t.Helper()
 	cmd := exec.Command(filepath.Join(bin, name), args...)
 	stderr, err := cmd.StderrPipe()
-	must(t, err)
-	must(t, cmd.Start())
+	must.OK(t, err)
+	must.OK(t, cmd.Start())
 	found := make(chan string, 1)
 	ended := make(chan struct{})
 	go func() {
@@ -157,8 +159,8 @@ func (c *company) do(method, path, body string) ([]byte, error) {
 func (c *company) ask(t *testing.T, method, path, body string, dest any) {
 	t.Helper()
 	text, err := c.do(method, path, body)
-	must(t, err)
-	must(t, json.Unmarshal(text, dest))
+	must.OK(t, err)
+	must.OK(t, json.Unmarshal(text, dest))
 }
 
 // look reads the current state of the log.
@@ -168,7 +170,7 @@ func (c *company) look(t *testing.T) {
 		Logs []json.RawMessage
 	}
 	c.ask(t, "GET", "/v1/logs", "", &list)
-	must(t, json.Unmarshal(list.Logs[0], &c.log))
+	must.OK(t, json.Unmarshal(list.Logs[0], &c.log))
 }
 
 // rotate gives the company a new key, which signs the log from then on. Former keys remain listed,
@@ -196,7 +198,7 @@ func (c *company) checkpoint(t *testing.T) string {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; {
 		text, err := c.do("GET", "/v1/log/"+c.log.LogID+"/checkpoint", "")
-		must(t, err)
+		must.OK(t, err)
 		lines := strings.Split(string(text), "\n")
 		if lines[1] == fmt.Sprint(c.log.Size) {
 			return string(text)
@@ -239,7 +241,7 @@ func (c *company) signed(t *testing.T) torchwood.Policy {
 	var keys []torchwood.Policy
 	for _, vkey := range c.log.VKeys {
 		v, err := note.NewVerifier(vkey)
-		must(t, err)
+		must.OK(t, err)
 		keys = append(keys, torchwood.SingleVerifierPolicy(v))
 	}
 	return torchwood.ThresholdPolicy(1, keys...)
@@ -253,11 +255,4 @@ func (c *company) policy(t *testing.T, witnesses ...note.Verifier) torchwood.Pol
 		all = append(all, torchwood.SingleVerifierPolicy(w))
 	}
 	return torchwood.ThresholdPolicy(len(all), all...)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"filippo.io/torchwood"
 	"golang.org/x/mod/sumdb/note"
 )
@@ -21,7 +23,7 @@ func cosigner(t *testing.T, log string) (prefix, vkey string) {
 	t.Helper()
 	dir := t.TempDir()
 	policy := filepath.Join(dir, "logs.txt")
-	must(t, os.WriteFile(policy, []byte("log "+log+"\n"), 0o600))
+	must.OK(t, os.WriteFile(policy, []byte("log "+log+"\n"), 0o600))
 	c := company{client: &http.Client{Timeout: patience}}
 	c.base, _ = serve(t, filepath.Join(dir, "witness.db"), "--cosign-for", policy, "--witness-name", "witness.example/attestd")
 	var who struct{ VKey string }
@@ -35,18 +37,18 @@ func TestCosignerAcceptsTessera(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	skey, vkey, err := note.GenerateKey(rand.Reader, "tessera.example/log")
-	must(t, err)
+	must.OK(t, err)
 	prefix, witness := cosigner(t, vkey)
 	policy := "log " + vkey + "\nwitness attestd " + witness + " " + prefix + "\nquorum attestd\n"
 	for name, text := range map[string]string{"key": skey, "policy": policy} {
-		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	theirs, err := torchwood.ParsePolicy([]byte(policy))
-	must(t, err)
+	must.OK(t, err)
 	size := int64(0)
 	for round, more := range []int64{1, 2, 300} {
 		for i := range more {
-			must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("entry-%d-%d", round, i)), fmt.Appendf(nil, "entry %d of %d", i, round), 0o600))
+			must.OK(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("entry-%d-%d", round, i)), fmt.Appendf(nil, "entry %d of %d", i, round), 0o600))
 		}
 		size += more
 		out, err := exec.Command(filepath.Join(bin, "posix-oneshot"), "-storage_dir", filepath.Join(dir, "log"), "-private_key", filepath.Join(dir, "key"),
@@ -55,7 +57,7 @@ func TestCosignerAcceptsTessera(t *testing.T) {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		signed, err := os.ReadFile(filepath.Join(dir, "log", "checkpoint"))
-		must(t, err)
+		must.OK(t, err)
 		if seen, _, err := torchwood.VerifyCheckpoint(signed, theirs); err != nil || seen.N != size {
 			t.Errorf("size %d: %+v, %v\n%s", size, seen, err, signed)
 		}
@@ -72,7 +74,7 @@ func TestWitnessesCosignOurLog(t *testing.T) {
 	c.stop()
 	c.base, c.stop = serve(t, c.path, "--witness", prefix+"="+vkey+",http://"+lite.address+"="+lite.verifier.(fmt.Stringer).String())
 	policy, err := torchwood.ParsePolicy(fmt.Appendf(nil, "log %s\nwitness a %s\nwitness b %s\ngroup both all a b\nquorum both\n", c.log.VKeys[0], vkey, lite.verifier))
-	must(t, err)
+	must.OK(t, err)
 	for _, size := range []int64{0, 1, 2, 257, 300} {
 		c.grow(t, size)
 		for deadline := time.Now().Add(patience); ; {
@@ -87,7 +89,7 @@ func TestWitnessesCosignOurLog(t *testing.T) {
 		}
 	}
 	proof, err := c.do("GET", fmt.Sprintf("/v1/log/%s/proof/7", c.log.LogID), "")
-	must(t, err)
+	must.OK(t, err)
 	if _, signed, _ := bytes.Cut(proof, []byte("\n\n")); err != nil {
 		t.Error(err)
 	} else if _, _, err := torchwood.VerifyCheckpoint(signed, policy); err != nil {

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 )
 
@@ -23,7 +25,7 @@ import (
 func (c *company) fsck(t *testing.T, at, key string) string {
 	t.Helper()
 	vkey := filepath.Join(t.TempDir(), "log.vkey")
-	must(t, os.WriteFile(vkey, []byte(key), 0o600))
+	must.OK(t, os.WriteFile(vkey, []byte(key), 0o600))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	// A worker that has found a fault ends, and with a single one fsck 1.0.4 would wait forever for
@@ -74,7 +76,7 @@ func TestFsckFindsOneFlippedByte(t *testing.T) {
 	c.grow(t, 600)
 	c.checkpoint(t)
 	server, err := url.Parse(c.url())
-	must(t, err)
+	must.OK(t, err)
 	for _, path := range []string{"/checkpoint", "/tile/0/000", "/tile/0/002.p/88", "/tile/1/000.p/2", "/tile/entries/000", "/tile/entries/002.p/88"} {
 		seen := false
 		proxy := httputil.NewSingleHostReverseProxy(server)

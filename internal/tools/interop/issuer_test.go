@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/spiffe/go-spiffe/v2/bundle/jwtbundle"
 	"github.com/spiffe/go-spiffe/v2/bundle/spiffebundle"
@@ -45,14 +47,14 @@ func TestOIDCVerifiesTokens(t *testing.T) {
 	t.Parallel()
 	c := issuing(t)
 	provider, err := oidc.NewProvider(t.Context(), c.base+"/o/acme")
-	must(t, err)
+	must.OK(t, err)
 	verifier := provider.Verifier(&oidc.Config{ClientID: "https://mcp.example", SupportedSigningAlgs: []string{oidc.ES256, oidc.RS256, oidc.EdDSA}})
 	var before string
 	for range 2 {
 		for _, algorithm := range []string{oidc.ES256, oidc.RS256, oidc.EdDSA} {
 			before = c.token(t, "https://mcp.example", algorithm)
 			token, err := verifier.Verify(t.Context(), before)
-			must(t, err)
+			must.OK(t, err)
 			if token.Subject != "spiffe://attestd.local/company/acme/agent/bot" || token.Issuer != c.base+"/o/acme" {
 				t.Errorf("%s: %+v", algorithm, token)
 			}
@@ -77,13 +79,13 @@ func TestOAuth2GetsTokens(t *testing.T) {
 	t.Parallel()
 	c := issuing(t)
 	provider, err := oidc.NewProvider(t.Context(), c.base+"/o/acme")
-	must(t, err)
+	must.OK(t, err)
 	var client struct{ ClientID, ClientSecret string }
 	c.ask(t, "POST", "/v1/oauth/clients", `{"role":"reader"}`, &client)
 	for _, style := range []oauth2.AuthStyle{oauth2.AuthStyleInHeader, oauth2.AuthStyleInParams} {
 		config := clientcredentials.Config{ClientID: client.ClientID, ClientSecret: client.ClientSecret, TokenURL: provider.Endpoint().TokenURL, AuthStyle: style}
 		answer, err := config.Client(t.Context()).Get(c.base + "/v1/company")
-		must(t, err)
+		must.OK(t, err)
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusOK {
 			t.Errorf("style %v: %s", style, answer.Status)
@@ -102,14 +104,14 @@ func TestOAuth2FollowsResourceMetadata(t *testing.T) {
 	}
 	c.ask(t, "GET", "/.well-known/oauth-protected-resource/o/acme", "", &metadata)
 	provider, err := oidc.NewProvider(t.Context(), metadata.Servers[0])
-	must(t, err)
+	must.OK(t, err)
 	var client struct{ ClientID, ClientSecret string }
 	c.ask(t, "POST", "/v1/oauth/clients", `{"role":"reader"}`, &client)
 	for resource, want := range map[string]int{metadata.Resource: http.StatusOK, "https://mcp.example": http.StatusUnauthorized} {
 		config := clientcredentials.Config{ClientID: client.ClientID, ClientSecret: client.ClientSecret, TokenURL: provider.Endpoint().TokenURL,
 			EndpointParams: url.Values{"resource": {resource}}}
 		answer, err := config.Client(t.Context()).Get(c.base + "/v1/company")
-		must(t, err)
+		must.OK(t, err)
 		answer.Body.Close()
 		if answer.StatusCode != want {
 			t.Errorf("a token for %s: %s", resource, answer.Status)
@@ -127,9 +129,9 @@ func TestSPIFFEVerifiesSVIDs(t *testing.T) {
 		var made struct{ SVID string }
 		c.ask(t, "GET", "/v1/agents/bot/svid?alg="+algorithm+"&audience="+url.QueryEscape("spiffe://mesh.example/pay"), "", &made)
 		text, err := c.do("GET", "/o/acme/spiffe-bundle", "")
-		must(t, err)
+		must.OK(t, err)
 		bundle, err := spiffebundle.Read(domain, bytes.NewReader(text))
-		must(t, err)
+		must.OK(t, err)
 		now, is := bundle.SequenceNumber()
 		hint, has := bundle.RefreshHint()
 		if !is || now <= sequence || !has || hint != 5*time.Minute {
@@ -137,7 +139,7 @@ func TestSPIFFEVerifiesSVIDs(t *testing.T) {
 		}
 		sequence = now
 		svid, err := jwtsvid.ParseAndValidate(made.SVID, jwtbundle.NewSet(bundle.JWTBundle()), []string{"spiffe://mesh.example/pay"})
-		must(t, err)
+		must.OK(t, err)
 		if svid.ID.String() != "spiffe://attestd.local/company/acme/agent/bot" || !svid.Expiry.After(time.Now()) {
 			t.Errorf("%+v", svid)
 		}

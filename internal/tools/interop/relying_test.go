@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/coreos/go-oidc/v3/oidc"
 	capjwt "github.com/hashicorp/cap/jwt"
 	"github.com/spiffe/go-spiffe/v2/bundle/jwtbundle"
@@ -33,7 +35,7 @@ func relying(t *testing.T) (audiences []string) {
 	t.Helper()
 	const pageOfTable = "../../../docs/identity/tokens-for-others.md"
 	page, err := os.ReadFile(pageOfTable)
-	must(t, err)
+	must.OK(t, err)
 	_, table, begins := strings.Cut(string(page), "<!-- relying parties -->")
 	table, _, ends := strings.Cut(table, "<!-- /relying parties -->")
 	if !begins || !ends {
@@ -43,11 +45,11 @@ func relying(t *testing.T) (audiences []string) {
 		audiences = append(audiences, row[1])
 	}
 	pages, err := filepath.Glob("../../../docs/identity/*.md")
-	must(t, err)
+	must.OK(t, err)
 	used := 0
 	for _, name := range append(pages, "../../../docs/identity.md") {
 		text, err := os.ReadFile(name)
-		must(t, err)
+		must.OK(t, err)
 		used += usesOf(t, name, string(text), audiences)
 	}
 	if used < 10 {
@@ -93,10 +95,10 @@ func (c *company) member(t *testing.T, name string) member {
 	c.ask(t, "POST", "/v1/agents/register", `{"agentId":"`+name+`"}`, new(any))
 	var err error
 	m.key, err = jose.GenerateKey(jose.ES256)
-	must(t, err)
+	must.OK(t, err)
 	path := "/v1/agents/" + name + "/keys"
 	proof, err := dpop.Make(t.Context(), m.key, dpop.Request{Method: "POST", URL: c.base + path}, time.Now())
-	must(t, err)
+	must.OK(t, err)
 	if status, answer := c.send(t, "POST", path, `{"jwk":`+m.key.Key().JWK()+`}`, c.key, "DPoP", proof); status != http.StatusCreated {
 		t.Fatalf("enrol: %d %s", status, answer)
 	}
@@ -109,7 +111,7 @@ func (c *company) member(t *testing.T, name string) member {
 func (c *company) send(t *testing.T, method, path, body, credential string, headers ...string) (status int, answer []byte) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, c.base+path, strings.NewReader(body))
-	must(t, err)
+	must.OK(t, err)
 	r.Header.Set("Content-Type", "application/json")
 	if !strings.HasPrefix(body, "{") {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -121,11 +123,11 @@ func (c *company) send(t *testing.T, method, path, body, credential string, head
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	res, err := c.client.Do(r)
-	must(t, err)
+	must.OK(t, err)
 	defer res.Body.Close()
 	var text bytes.Buffer
 	_, err = text.ReadFrom(res.Body)
-	must(t, err)
+	must.OK(t, err)
 	return res.StatusCode, text.Bytes()
 }
 
@@ -133,7 +135,7 @@ func (c *company) send(t *testing.T, method, path, body, credential string, head
 func (m member) signIn(t *testing.T, more url.Values) string {
 	t.Helper()
 	text, err := assertion.Make(t.Context(), m.key, m.id, m.base+"/o/acme", time.Now())
-	must(t, err)
+	must.OK(t, err)
 	form := url.Values{"grant_type": {"client_credentials"}, "client_assertion_type": {assertion.Type}, "client_assertion": {text}}
 	for name, values := range more {
 		form[name] = values
@@ -145,7 +147,7 @@ func (m member) signIn(t *testing.T, more url.Values) string {
 func (m member) issued(t *testing.T, answer []byte) (tokens []string) {
 	t.Helper()
 	var members map[string]any
-	must(t, json.Unmarshal(answer, &members))
+	must.OK(t, json.Unmarshal(answer, &members))
 	for _, name := range []string{"token", "svid", "access_token"} {
 		if text, is := members[name].(string); is {
 			tokens = append(tokens, text)
@@ -231,16 +233,16 @@ func verifiers(t *testing.T, c *company) []verifier {
 	t.Helper()
 	issuer := c.base + "/o/acme"
 	provider, err := oidc.NewProvider(t.Context(), issuer)
-	must(t, err)
+	must.OK(t, err)
 	keys, err := capjwt.NewOIDCDiscoveryKeySet(t.Context(), issuer, "")
-	must(t, err)
+	must.OK(t, err)
 	validator, err := capjwt.NewValidator(keys)
-	must(t, err)
+	must.OK(t, err)
 	domain := spiffeid.RequireTrustDomainFromString("attestd.local")
 	text, err := c.do("GET", "/o/acme/spiffe-bundle", "")
-	must(t, err)
+	must.OK(t, err)
 	bundle, err := spiffebundle.Read(domain, bytes.NewReader(text))
-	must(t, err)
+	must.OK(t, err)
 	return []verifier{
 		{"go-oidc", func(token, audience string) (string, error) {
 			read, err := provider.Verifier(&oidc.Config{ClientID: audience, SupportedSigningAlgs: []string{oidc.ES256, oidc.RS256, oidc.EdDSA}}).Verify(t.Context(), token)
@@ -273,8 +275,8 @@ func claimsOf(t *testing.T, token string, part int) (claims struct {
 }) {
 	t.Helper()
 	text, err := base64.RawURLEncoding.DecodeString(strings.Split(token, ".")[part])
-	must(t, err)
-	must(t, json.Unmarshal(text, &claims))
+	must.OK(t, err)
+	must.OK(t, json.Unmarshal(text, &claims))
 	return claims
 }
 
@@ -330,9 +332,9 @@ func TestVerifiersTakeAgentsForThemselves(t *testing.T) {
 	}
 
 	named, err := json.Marshal(map[string][]string{"exchangeAudiences": audiences})
-	must(t, err)
+	must.OK(t, err)
 	_, err = c.do("PUT", "/v1/company/policy", string(named))
-	must(t, err)
+	must.OK(t, err)
 	mistaken := map[string]int{}
 	take(func(v verifier, audience, token, subject string) {
 		mistaken[audience]++

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 
+	"attestd/internal/must"
+
 	"filippo.io/torchwood"
 	"golang.org/x/mod/sumdb/tlog"
 )
@@ -56,13 +58,13 @@ func TestWitnessAcrossRotations(t *testing.T) {
 		line := "log " + vkey + "\n"
 		file += line
 		policy, err := torchwood.ParsePolicy([]byte(line + "quorum none\n"))
-		must(t, err)
+		must.OK(t, err)
 		policies[i] = policy
 	}
 	// torchwood 0.9 requires a signature by the key of every log line in a policy, so two keys of
 	// one log need two policies.
 	both, err := torchwood.ParsePolicy([]byte(file + "quorum none\n"))
-	must(t, err)
+	must.OK(t, err)
 	for i, checkpoint := range []string{first, second, third} {
 		if _, _, err := torchwood.VerifyCheckpoint([]byte(checkpoint), torchwood.ThresholdPolicy(1, policies...)); err != nil {
 			t.Errorf("checkpoint %d by the policies of all vkeys: %v", i, err)

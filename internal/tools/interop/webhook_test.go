@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
@@ -33,12 +35,12 @@ func TestStandardWebhooks(t *testing.T) {
 	post := func(key, path, body string, into any) {
 		t.Helper()
 		request, err := http.NewRequest("POST", base+path, bytes.NewReader([]byte(body)))
-		must(t, err)
+		must.OK(t, err)
 		request.Header.Set("Authorization", "Bearer "+key)
 		answer, err := http.DefaultClient.Do(request)
-		must(t, err)
+		must.OK(t, err)
 		defer answer.Body.Close()
-		must(t, json.NewDecoder(answer.Body).Decode(into))
+		must.OK(t, json.NewDecoder(answer.Body).Decode(into))
 	}
 	var company struct{ APIKey string }
 	post("", "/v1/companies", `{"companyId":"acme"}`, &company)
@@ -65,7 +67,7 @@ func TestStandardWebhooks(t *testing.T) {
 		seen[m.header.Get("Webhook-Id")] = true
 		for _, secret := range secrets {
 			hook, err := standardwebhooks.NewWebhook(secret)
-			must(t, err)
+			must.OK(t, err)
 			if err := hook.Verify(m.body, m.header); err != nil {
 				t.Errorf("a message does not verify: %v", err)
 			}
@@ -74,7 +76,7 @@ func TestStandardWebhooks(t *testing.T) {
 			}
 		}
 		var said struct{ Data struct{ Hash string } }
-		must(t, json.Unmarshal(m.body, &said))
+		must.OK(t, json.Unmarshal(m.body, &said))
 		if said.Data.Hash != record.Hash || record.Hash == "" {
 			t.Errorf("a message about %s, and the record is %s", said.Data.Hash, record.Hash)
 		}

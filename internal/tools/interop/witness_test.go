@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"filippo.io/torchwood"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
@@ -33,14 +35,14 @@ func TestTorchwoodAcceptsEveryProof(t *testing.T) {
 	reader := c.tiles(t)
 	tree := c.tree(t, policy)
 	client, err := torchwood.NewClient(reader)
-	must(t, err)
+	must.OK(t, err)
 	var previous tlog.Hash
 	for i := range c.log.Size {
 		// it checks the entry against the tree with the tiles
 		entry, _, err := client.Entry(t.Context(), tree, i)
-		must(t, err)
+		must.OK(t, err)
 		proof, err := c.do("GET", fmt.Sprintf("/v1/log/%s/proof/%d", c.log.LogID, i), "")
-		must(t, err)
+		must.OK(t, err)
 		leaf := tlog.RecordHash(entry)
 		if err := torchwood.VerifyProof(policy, leaf, proof); err != nil {
 			t.Errorf("the proof of %d: %v", i, err)
@@ -100,15 +102,15 @@ type witness struct {
 func newWitness(t *testing.T, c *company) witness {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "") // the path of a socket must be short
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	public, private, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
+	must.OK(t, err)
 	keys := agent.NewKeyring()
-	must(t, keys.Add(agent.AddedKey{PrivateKey: private}))
+	must.OK(t, keys.Add(agent.AddedKey{PrivateKey: private}))
 	socket := filepath.Join(dir, "s")
 	listener, err := net.Listen("unix", socket)
-	must(t, err)
+	must.OK(t, err)
 	t.Cleanup(func() { listener.Close() })
 	go func() {
 		for {
@@ -124,23 +126,23 @@ func newWitness(t *testing.T, c *company) witness {
 	}()
 
 	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.OK(t, err)
 	w := witness{address: free.Addr().String()}
-	must(t, free.Close())
+	must.OK(t, free.Close())
 	key, err := ssh.NewPublicKey(public)
-	must(t, err)
+	must.OK(t, err)
 	const name = "witness.example/interop"
 	w.db = filepath.Join(dir, "witness.db")
 	run(t, "msg=listening", "litewitness", "-ssh-agent", socket, "-name", name, "-db", w.db, "-listen", w.address, "-key", ssh.FingerprintSHA256(key))
 	w.addLog(t, c.log.Origin)
 	w.addKey(t, c.log.Origin, c.log.VKeys[0])
 	signer, err := torchwood.NewCosignatureSigner(name, private)
-	must(t, err)
+	must.OK(t, err)
 	w.verifier = signer.Verifier()
 	for deadline := time.Now().Add(patience); ; { // it logs that it listens a moment before it does
 		conn, err := net.Dial("tcp", w.address)
 		if err == nil {
-			must(t, conn.Close())
+			must.OK(t, conn.Close())
 			return w
 		}
 		if time.Now().After(deadline) {
@@ -154,15 +156,15 @@ func newWitness(t *testing.T, c *company) witness {
 func (w witness) operate(t *testing.T, statement string, args ...any) {
 	t.Helper()
 	db, err := sqlite.OpenConn(w.db, sqlite.OpenReadWrite|sqlite.OpenWAL)
-	must(t, err)
-	must(t, sqlitex.Execute(db, statement, &sqlitex.ExecOptions{Args: args}))
-	must(t, db.Close())
+	must.OK(t, err)
+	must.OK(t, sqlitex.Execute(db, statement, &sqlitex.ExecOptions{Args: args}))
+	must.OK(t, db.Close())
 }
 
 func (w witness) addLog(t *testing.T, origin string) {
 	t.Helper()
 	empty, err := tlog.TreeHash(0, nil)
-	must(t, err)
+	must.OK(t, err)
 	w.operate(t, "INSERT INTO log (origin, tree_size, tree_hash) VALUES (?, 0, ?)", origin, empty.String())
 }
 
@@ -187,10 +189,10 @@ func (w witness) add(t *testing.T, old int64, proof tlog.TreeProof, checkpoint s
 	b.WriteString("\n" + checkpoint)
 	client := http.Client{Timeout: patience}
 	answer, err := client.Post("http://"+w.address+"/add-checkpoint", "text/plain", strings.NewReader(b.String()))
-	must(t, err)
+	must.OK(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	must(t, err)
+	must.OK(t, err)
 	return answer.StatusCode, string(text)
 }
 
@@ -198,7 +200,7 @@ func (w witness) add(t *testing.T, old int64, proof tlog.TreeProof, checkpoint s
 func (c *company) tree(t *testing.T, policy torchwood.Policy) tlog.Tree {
 	t.Helper()
 	checkpoint, _, err := torchwood.VerifyCheckpoint([]byte(c.checkpoint(t)), policy)
-	must(t, err)
+	must.OK(t, err)
 	return checkpoint.Tree
 }
 
@@ -206,7 +208,7 @@ func (c *company) tree(t *testing.T, policy torchwood.Policy) tlog.Tree {
 func (c *company) consistency(t *testing.T, from, to int64) tlog.TreeProof {
 	t.Helper()
 	proof, err := tlog.ProveTree(to, from, torchwood.TileHashReaderWithContext(t.Context(), c.tree(t, c.policy(t)), c.tiles(t)))
-	must(t, err)
+	must.OK(t, err)
 	return proof
 }
 
@@ -214,7 +216,7 @@ func (c *company) consistency(t *testing.T, from, to int64) tlog.TreeProof {
 func (c *company) tiles(t *testing.T) torchwood.TileReader {
 	t.Helper()
 	reader, err := torchwood.NewTileFetcher(c.url(), torchwood.WithHTTPClient(&http.Client{Timeout: patience, Transport: bearer{c.client.Transport, c.key}}))
-	must(t, err)
+	must.OK(t, err)
 	return reader
 }
 

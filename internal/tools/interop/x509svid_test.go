@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"github.com/spiffe/go-spiffe/v2/spiffetls/tlsconfig"
 	"github.com/spiffe/go-spiffe/v2/svid/x509svid"
 
@@ -22,7 +24,7 @@ func TestX509SVIDSignsIn(t *testing.T) {
 	dir, servers, workloads := t.TempDir(), testenv.NewCA(t), testenv.NewCA(t)
 	cert, key := servers.Server(t)
 	for name, text := range map[string][]byte{"tls.crt": cert, "tls.key": key, "clients.pem": workloads.PEM()} {
-		must(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 	base, _ := serve(t, filepath.Join(dir, "attestd.db"), "--trust-domain", "example.org",
 		"--tls-cert", filepath.Join(dir, "tls.crt"), "--tls-key", filepath.Join(dir, "tls.key"), "--tls-client-ca", filepath.Join(dir, "clients.pem"))
@@ -31,14 +33,14 @@ func TestX509SVIDSignsIn(t *testing.T) {
 		transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
 		defer transport.CloseIdleConnections()
 		req, err := http.NewRequest("POST", base+path, strings.NewReader(body))
-		must(t, err)
+		must.OK(t, err)
 		if credential != "" {
 			req.Header.Set("Authorization", "Bearer "+credential)
 		}
 		res, err := (&http.Client{Transport: transport, Timeout: patience}).Do(req)
-		must(t, err)
+		must.OK(t, err)
 		defer res.Body.Close()
-		must(t, json.NewDecoder(res.Body).Decode(&answer))
+		must.OK(t, json.NewDecoder(res.Body).Decode(&answer))
 		return res.StatusCode, answer
 	}
 	plain := &tls.Config{RootCAs: servers.Pool()}
@@ -49,7 +51,7 @@ func TestX509SVIDSignsIn(t *testing.T) {
 	// as the Workload API hands it out: with an intermediate
 	svidPEM, keyPEM := workloads.Intermediate(t).Client(t, "spiffe://example.org/company/acme/agent/bot")
 	svid, err := x509svid.Parse(svidPEM, keyPEM)
-	must(t, err)
+	must.OK(t, err)
 	config := tlsconfig.MTLSWebClientConfig(svid, servers.Pool())
 	for agent, want := range map[string]int{"bot": 201, "other": 403} {
 		if status, _ := post(config, "/v1/attest", "", `{"agentId":"`+agent+`","actionType":"deploy","payload":1}`); status != want {

@@ -10,16 +10,11 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/sdk/attestd/private"
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // A path is refused where somebody else may write to it or to any folder above it, also where a
 // link leads through such a folder; a folder with the sticky bit above it is none.
@@ -28,19 +23,19 @@ func TestFoldersThatOthersMayWriteAreRefused(t *testing.T) {
 	base := t.TempDir()
 	folder := func(name string, mode os.FileMode) string {
 		path := filepath.Join(base, name)
-		must(t, os.MkdirAll(path, 0o700))
-		must(t, os.Chmod(path, mode))
+		must.OK(t, os.MkdirAll(path, 0o700))
+		must.OK(t, os.Chmod(path, mode))
 		return path
 	}
 	own := folder("own", 0o755)
 	group, others, sticky := folder("group", 0o770), folder("others", 0o707), folder("sticky", 0o777|os.ModeSticky)
 	for _, below := range []string{group, others, sticky, own} {
-		must(t, os.MkdirAll(filepath.Join(below, "a", "b"), 0o700))
+		must.OK(t, os.MkdirAll(filepath.Join(below, "a", "b"), 0o700))
 	}
-	must(t, os.Symlink(filepath.Join(group, "a"), filepath.Join(own, "leads-into-group")))
-	must(t, os.Symlink(filepath.Join(own, "a"), filepath.Join(group, "stands-in-group")))
-	must(t, os.Symlink(filepath.Join(own, "a"), filepath.Join(own, "link")))
-	must(t, os.Symlink("loop", filepath.Join(own, "loop")))
+	must.OK(t, os.Symlink(filepath.Join(group, "a"), filepath.Join(own, "leads-into-group")))
+	must.OK(t, os.Symlink(filepath.Join(own, "a"), filepath.Join(group, "stands-in-group")))
+	must.OK(t, os.Symlink(filepath.Join(own, "a"), filepath.Join(own, "link")))
+	must.OK(t, os.Symlink("loop", filepath.Join(own, "loop")))
 	for path, ok := range map[string]bool{
 		own: true, filepath.Join(own, "a", "b"): true, filepath.Join(own, "not", "there"): true, filepath.Join(own, "link", "b"): true,
 		filepath.Join(sticky, "a", "b"): true, filepath.Join(sticky, "new"): true, sticky: false,
@@ -60,8 +55,8 @@ func TestForeignFoldersAreRefused(t *testing.T) {
 	t.Parallel()
 	testenv.Needs(t, testenv.Root)
 	path := filepath.Join(t.TempDir(), "theirs")
-	must(t, os.Mkdir(path, 0o700))
-	must(t, os.Chown(path, 12345, 12345))
+	must.OK(t, os.Mkdir(path, 0o700))
+	must.OK(t, os.Chown(path, 12345, 12345))
 	for _, p := range []string{path, filepath.Join(path, "below")} {
 		if err := private.Check(p); err == nil || !strings.Contains(err.Error(), "another user") {
 			t.Error(p, err)
@@ -96,12 +91,12 @@ func TestSecret(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
 		t.Error(left)
 	}
-	must(t, os.Chmod(path, 0o640))
+	must.OK(t, os.Chmod(path, 0o640))
 	if _, err := private.Secret(path); err == nil {
 		t.Error("a secret that the group may read is taken")
 	}
-	must(t, os.WriteFile(path, []byte("short"), 0o600))
-	must(t, os.Chmod(path, 0o600))
+	must.OK(t, os.WriteFile(path, []byte("short"), 0o600))
+	must.OK(t, os.Chmod(path, 0o600))
 	if _, err := private.Secret(path); err == nil {
 		t.Error("what is no secret is taken")
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/notary"
 	"attestd/sdk/attestd/spool"
 )
@@ -22,16 +24,16 @@ func TestRetryPutsBackWhatWasSetApart(t *testing.T) {
 	_ = s.Flush(t.Context()) // which sets two apart
 	add(t, s, 4, 5)
 	items, err := spool.Contents(dir)
-	must(t, err)
+	must.OK(t, err)
 	if len(items) != 3 || items[0].Apart || !items[1].Apart || items[1].Status != 422 || items[1].RequestID != "r" || items[1].Action != "a1" {
 		t.Fatalf("%+v", items)
 	}
 	text, err := json.Marshal(items)
-	must(t, err)
+	must.OK(t, err)
 	refused, err := s.Refused()
-	must(t, err)
+	must.OK(t, err)
 	var key struct{ IdempotencyKey string }
-	must(t, json.Unmarshal(refused[0].Attestation, &key))
+	must.OK(t, json.Unmarshal(refused[0].Attestation, &key))
 	if key.IdempotencyKey == "" || strings.Contains(string(text), key.IdempotencyKey) {
 		t.Errorf("the key %q is shown: %s", key.IdempotencyKey, text)
 	}
@@ -46,7 +48,7 @@ func TestRetryPutsBackWhatWasSetApart(t *testing.T) {
 	if err != nil || len(back) != 1 || back[0].Action != "a2" {
 		t.Errorf("%+v, %v", back, err)
 	}
-	must(t, s.Flush(t.Context()))
+	must.OK(t, s.Flush(t.Context()))
 	if got := strings.Join(there.order, " "); got != "0 3 4 1 2" || there.known[key.IdempotencyKey] != 1 {
 		t.Errorf("recorded %s", got)
 	}
@@ -63,11 +65,11 @@ func FuzzContents(f *testing.F) {
 	f.Add([]byte("00000000 {\"idempotencyKey\":\"k\"}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		files, lines := t.TempDir(), t.TempDir()
-		must(t, os.Mkdir(filepath.Join(files, "pending"), 0o700))
-		must(t, os.Mkdir(filepath.Join(files, "refused"), 0o700))
-		must(t, os.WriteFile(filepath.Join(files, "refused", "1"), text, 0o600))
-		must(t, os.WriteFile(filepath.Join(lines, "queue"), text, 0o600))
-		must(t, os.WriteFile(filepath.Join(lines, "refused"), text, 0o600))
+		must.OK(t, os.Mkdir(filepath.Join(files, "pending"), 0o700))
+		must.OK(t, os.Mkdir(filepath.Join(files, "refused"), 0o700))
+		must.OK(t, os.WriteFile(filepath.Join(files, "refused", "1"), text, 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(lines, "queue"), text, 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(lines, "refused"), text, 0o600))
 		for _, dir := range []string{files, lines} {
 			if _, err := spool.Contents(dir); err != nil {
 				t.Error(err)

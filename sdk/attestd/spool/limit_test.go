@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/notary"
 	"attestd/internal/testenv"
 	"attestd/sdk/attestd"
@@ -37,7 +39,7 @@ type limited struct {
 
 func newLimited(t *testing.T) *limited {
 	l, err := limit.Parse("attest=100")
-	must(t, err)
+	must.OK(t, err)
 	made := &limited{limiter: limit.NewLimiter(l), sent: map[string]int{}, claimed: map[string]bool{}}
 	made.most = made.limiter.Most(limit.Attest)
 	return made
@@ -100,9 +102,9 @@ func (s *limited) RoundTrip(r *http.Request) (*http.Response, error) {
 func (s *limited) open(t *testing.T, dir string) (*spool.Spool, *attestd.Client) {
 	t.Helper()
 	c, err := attestd.New(attestd.Config{URL: "http://attestd.test", HTTP: &http.Client{Transport: s}, Retry: &attestd.Retry{}})
-	must(t, err)
+	must.OK(t, err)
 	made, err := spool.Open(dir, c)
-	must(t, err)
+	must.OK(t, err)
 	return made, c
 }
 
@@ -121,7 +123,7 @@ func TestBacklogDrainsUnderTheLimit(t *testing.T) {
 		for n := range 50 {
 			wait.Go(func() {
 				for i := range waiting / 50 {
-					must(t, s.Add(t.Context(), attestation(n*waiting/50+i)))
+					must.OK(t, s.Add(t.Context(), attestation(n*waiting/50+i)))
 				}
 			})
 		}
@@ -203,13 +205,13 @@ func TestRefusalsAreStoredOnce(t *testing.T) {
 			if n%60 == 7 {
 				a.ActionType = "bad"
 			}
-			must(t, s.Add(t.Context(), a))
+			must.OK(t, s.Add(t.Context(), a))
 		}
 		flip := filepath.Join(dir, "queue")
 		text, err := os.ReadFile(flip)
-		must(t, err)
+		must.OK(t, err)
 		text[30] ^= 1 // of the first line
-		must(t, os.WriteFile(flip, text, 0o600))
+		must.OK(t, os.WriteFile(flip, text, 0o600))
 		for range 100 {
 			err := s.Flush(t.Context())
 			var limit *spool.LimitedError
@@ -220,9 +222,9 @@ func TestRefusalsAreStoredOnce(t *testing.T) {
 			s, _ = there.open(t, dir)
 		}
 		refused, err := s.Refused()
-		must(t, err)
+		must.OK(t, err)
 		damaged, err := os.ReadFile(filepath.Join(dir, "damaged"))
-		must(t, err)
+		must.OK(t, err)
 		if len(refused) != 5 || strings.Count(string(damaged), "\n") != 1 || len(there.order) != 294 || s.Pending() != 0 {
 			t.Errorf("%d refusals, %d recorded, %d wait, damaged: %q", len(refused), len(there.order), s.Pending(), damaged)
 		}
@@ -243,14 +245,14 @@ func TestProgressOfAnotherQueue(t *testing.T) {
 		}
 		const name = "00000000000000000001.queue"
 		progress, err := os.ReadFile(filepath.Join(dir, name+".sent"))
-		must(t, err)
+		must.OK(t, err)
 		sent := len(there.order)
 		// as if all was sent, and the process killed before it removed the progress
-		must(t, os.Remove(filepath.Join(dir, name)))
+		must.OK(t, os.Remove(filepath.Join(dir, name)))
 		add(t, s, 200, 250)
-		must(t, os.WriteFile(filepath.Join(dir, name+".sent"), progress, 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(dir, name+".sent"), progress, 0o600))
 		time.Sleep(2 * time.Minute)
-		must(t, s.Flush(t.Context()))
+		must.OK(t, s.Flush(t.Context()))
 		if got := len(there.order) - sent; got != 50 {
 			t.Errorf("%d of 50 were sent", got)
 		}
@@ -261,9 +263,9 @@ func TestProgressOfAnotherQueue(t *testing.T) {
 			t.Fatal(err)
 		}
 		progress, err = os.ReadFile(filepath.Join(dir, name+".sent"))
-		must(t, err)
+		must.OK(t, err)
 		progress[len(progress)-2] ^= 1
-		must(t, os.WriteFile(filepath.Join(dir, name+".sent"), progress, 0o600))
+		must.OK(t, os.WriteFile(filepath.Join(dir, name+".sent"), progress, 0o600))
 		for n := 0; s.Pending() > 0 && n < 50; n++ {
 			_ = s.Flush(t.Context())
 			time.Sleep(time.Minute)
@@ -287,7 +289,7 @@ func TestPreemptedKeysAreReplaced(t *testing.T) {
 			a := attestation(n)
 			a.IdempotencyKey = "foretold " + strconv.Itoa(n)
 			there.claimed[a.IdempotencyKey] = n%2 == 0
-			must(t, s.Add(t.Context(), a))
+			must.OK(t, s.Add(t.Context(), a))
 		}
 		err := s.Flush(t.Context())
 		refused, _ := s.Refused()

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/sdk/attestd"
 )
 
@@ -32,7 +34,7 @@ func TestPageOfAGatewayDecidesNothing(t *testing.T) {
 				s := newService()
 				q := s.open(t, t.TempDir())
 				for n := range 4 {
-					must(t, q.Add(t.Context(), attestation(n)))
+					must.OK(t, q.Add(t.Context(), attestation(n)))
 				}
 				s.most = 2
 				requests := 0
@@ -51,7 +53,7 @@ func TestPageOfAGatewayDecidesNothing(t *testing.T) {
 					t.Fatalf("set apart: %v, %v", refused, err)
 				}
 				s.page = nil
-				must(t, q.Flush(t.Context()))
+				must.OK(t, q.Flush(t.Context()))
 				if slices.Sort(s.order); len(s.order) != 4 || q.Pending() != 0 {
 					t.Errorf("recorded %q, %d wait", s.order, q.Pending())
 				}
@@ -66,7 +68,7 @@ func TestOthersAreSentBesideABlockedOne(t *testing.T) {
 	s := newService()
 	q := s.open(t, t.TempDir())
 	for n := range 40 {
-		must(t, q.Add(t.Context(), attestation(n)))
+		must.OK(t, q.Add(t.Context(), attestation(n)))
 	}
 	s.page = func(body string) (int, string) {
 		if strings.Contains(body, `"a7"`) || strings.Contains(body, `"a23"`) {
@@ -87,7 +89,7 @@ func TestOthersAreSentBesideABlockedOne(t *testing.T) {
 		t.Errorf("%d requests", s.requests)
 	}
 	s.page = nil
-	must(t, q.Flush(t.Context()))
+	must.OK(t, q.Flush(t.Context()))
 	if len(s.order) != 40 || q.Pending() != 0 {
 		t.Errorf("%d recorded, %d wait", len(s.order), q.Pending())
 	}

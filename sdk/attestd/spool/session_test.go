@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/crypto/statement"
 	"attestd/internal/notary"
 	"attestd/sdk/attestd"
@@ -42,13 +44,13 @@ func newMachine(t *testing.T) *machine {
 func (m *machine) open(id string) (*spool.Session, *spool.Spool) {
 	m.t.Helper()
 	identity, err := attestd.NewIdentity(m.IdentityConfig)
-	must(m.t, err)
+	must.OK(m.t, err)
 	c, err := attestd.New(attestd.Config{URL: "http://attestd.test", Credential: identity, HTTP: &http.Client{Transport: m.Notary}, Retry: &attestd.Retry{}})
-	must(m.t, err)
+	must.OK(m.t, err)
 	s, err := spool.Open(m.dir, c)
-	must(m.t, err)
+	must.OK(m.t, err)
 	made, err := s.Session(identity, id)
-	must(m.t, err)
+	must.OK(m.t, err)
 	return made, s
 }
 
@@ -61,7 +63,7 @@ func (m *machine) nextKey() {
 func newAgentKey(t *testing.T) *attestd.AgentKey {
 	t.Helper()
 	key, err := attestd.NewAgentKey(attestd.EdDSA)
-	must(t, err)
+	must.OK(t, err)
 	return key
 }
 
@@ -162,11 +164,11 @@ func TestSessionGoesOnAfterKill(t *testing.T) {
 		"the same session": func(*testing.T, *machine) {},
 		"another session": func(t *testing.T, m *machine) {
 			other, _ := m.open("other")
-			must(t, other.Add(t.Context(), attestation(9)))
+			must.OK(t, other.Add(t.Context(), attestation(9)))
 		},
 		"a flush": func(t *testing.T, m *machine) {
 			_, folder := m.open("other")
-			must(t, folder.Flush(t.Context()))
+			must.OK(t, folder.Flush(t.Context()))
 		},
 	} {
 		for where, cut := range map[string]func(before, after int) int{
@@ -177,17 +179,17 @@ func TestSessionGoesOnAfterKill(t *testing.T) {
 			t.Run(name+" "+where, func(t *testing.T) {
 				m := newMachine(t)
 				session, folder := m.open("one")
-				must(t, session.Add(t.Context(), attestation(0)))
+				must.OK(t, session.Add(t.Context(), attestation(0)))
 				before := placesIn(t, m.dir)
-				must(t, session.Add(t.Context(), attestation(1)))
+				must.OK(t, session.Add(t.Context(), attestation(1)))
 				after := placesIn(t, m.dir)
 				for path, text := range after {
-					must(t, os.WriteFile(path, []byte(text[:cut(len(before[path]), len(text))]), 0o600))
+					must.OK(t, os.WriteFile(path, []byte(text[:cut(len(before[path]), len(text))]), 0o600))
 				}
 				next(t, m)
 				again, _ := m.open("one")
-				must(t, again.Add(t.Context(), attestation(2)))
-				must(t, folder.Flush(t.Context()))
+				must.OK(t, again.Add(t.Context(), attestation(2)))
+				must.OK(t, folder.Flush(t.Context()))
 				m.Is("one", "open at 2")
 				for path := range after {
 					if lines := strings.Count(placesIn(t, m.dir)[path], "\n"); lines != 3 {
@@ -203,11 +205,11 @@ func TestSessionGoesOnAfterKill(t *testing.T) {
 func placesIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "sessions", "*"))
-	must(t, err)
+	must.OK(t, err)
 	texts := map[string]string{}
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
-		must(t, err)
+		must.OK(t, err)
 		texts[path] = string(text)
 	}
 	return texts
@@ -240,7 +242,7 @@ func TestRefusedStatementHasItsPlace(t *testing.T) {
 		}
 	}
 	m.With(func() { m.Status = 201 })
-	must(t, folder.Flush(t.Context()))
+	must.OK(t, folder.Flush(t.Context()))
 	m.Is("one", "open at 14, 1 refused")
 	apart, err := folder.Refused()
 	if err != nil || len(apart) != 1 || apart[0].Code != "WHY" || !strings.Contains(string(apart[0].Attestation), `"actionType":"a1"`) {
@@ -326,7 +328,7 @@ func TestFlushFindsRefusals(t *testing.T) {
 	m := newMachine(t)
 	session, folder := m.open("one")
 	for n := range 4 {
-		must(t, session.Add(t.Context(), attestation(n)))
+		must.OK(t, session.Add(t.Context(), attestation(n)))
 	}
 	refused := map[string]bool{"a1": true, "a3": true}
 	m.With(func() {
@@ -339,7 +341,7 @@ func TestFlushFindsRefusals(t *testing.T) {
 		t.Error(err)
 	}
 	refused["a4"] = true
-	must(t, session.Add(t.Context(), attestation(4))) // which names two, and is refused
+	must.OK(t, session.Add(t.Context(), attestation(4))) // which names two, and is refused
 	if err := folder.Flush(t.Context()); !errors.As(err, &apart) {
 		t.Error(err)
 	}
@@ -361,8 +363,8 @@ func TestRefusedEnd(t *testing.T) {
 	attest(t, session, attestation(0))
 	m.Refuse("end", notary.Decision{Refuse: 403, Code: "AGENT_DISABLED"})
 	isRefused(t, session, end)
-	must(t, session.Add(t.Context(), attestation(1)))
-	must(t, session.Add(t.Context(), end)) // the next Flush is told
+	must.OK(t, session.Add(t.Context(), attestation(1)))
+	must.OK(t, session.Add(t.Context(), end)) // the next Flush is told
 	if err := folder.Flush(t.Context()); !errors.As(err, new(*spool.RefusedError)) {
 		t.Error(err)
 	}
@@ -399,7 +401,7 @@ func TestKillsBesideARefusal(t *testing.T) {
 			m := newMachine(t)
 			session, folder := m.open("one")
 			attest(t, session, attestation(0))
-			must(t, session.Add(t.Context(), attestation(1)))
+			must.OK(t, session.Add(t.Context(), attestation(1)))
 			before := read(t, m.dir)
 			m.Refuse("a1", notary.Decision{Refuse: 403, Code: "AGENT_DISABLED"})
 			if err := folder.Flush(t.Context()); !errors.As(err, new(*spool.RefusedError)) {
@@ -411,10 +413,10 @@ func TestKillsBesideARefusal(t *testing.T) {
 				if isPlaces && killed.places {
 					text = after[path]
 				}
-				must(t, os.WriteFile(path, []byte(text), 0o600))
+				must.OK(t, os.WriteFile(path, []byte(text), 0o600))
 			}
 			if !killed.apart {
-				must(t, os.Remove(filepath.Join(m.dir, "refused")))
+				must.OK(t, os.Remove(filepath.Join(m.dir, "refused")))
 			}
 			m.With(func() { m.Decide = nil }) // from now on the service would record it
 			again, folder := m.open("one")
@@ -498,17 +500,17 @@ func TestSessionAfterAnother(t *testing.T) {
 	}
 	attest(t, first, attestation(0), end)
 	last, err := first.Last()
-	must(t, err)
+	must.OK(t, err)
 	m.dir = filepath.Join(t.TempDir(), "another")
 	m.nextKey()
 	_, folder := m.open("-")
 	identity, err := attestd.NewIdentity(m.IdentityConfig)
-	must(t, err)
+	must.OK(t, err)
 	if _, err := folder.SessionAfter(identity, "one", *last); err == nil {
 		t.Error("it goes on under the same ID")
 	}
 	second, err := folder.SessionAfter(identity, "two", *last)
-	must(t, err)
+	must.OK(t, err)
 	attest(t, second, attestation(1), attestation(2))
 	records := m.Records("two")
 	if c := records[0].Continues; c == nil || *c != *last || c.Hash != m.Records("one")[1].Hash() || records[1].Continues != nil {
@@ -573,7 +575,7 @@ func TestSessionOfALostFolder(t *testing.T) {
 			m := newMachine(t)
 			session, _ := m.open("one")
 			attest(t, session, attestation(0), attestation(1))
-			must(t, os.RemoveAll(m.dir))
+			must.OK(t, os.RemoveAll(m.dir))
 			m.Forget()
 			again, folder := m.open("one")
 			a := attestation(2)
@@ -606,7 +608,7 @@ func TestPlacesOfAnOlderVersion(t *testing.T) {
 		var read map[string]any
 		var lines strings.Builder
 		for line := range strings.Lines(text) {
-			must(t, json.Unmarshal([]byte(line[9:]), &read))
+			must.OK(t, json.Unmarshal([]byte(line[9:]), &read))
 			delete(read, "names")
 			lines.WriteString(spool.Checked(read))
 		}
@@ -622,10 +624,10 @@ func TestPlacesOfAnOlderVersion(t *testing.T) {
 			m := newMachine(t)
 			session, folder := m.open("one")
 			attest(t, session, attestation(0), attestation(1))
-			must(t, session.Add(t.Context(), attestation(2)))
-			must(t, folder.Flush(t.Context()))
+			must.OK(t, session.Add(t.Context(), attestation(2)))
+			must.OK(t, folder.Flush(t.Context()))
 			for path, text := range placesIn(t, m.dir) {
-				must(t, os.WriteFile(path, []byte(change(older(text))), 0o600))
+				must.OK(t, os.WriteFile(path, []byte(change(older(text))), 0o600))
 			}
 			again, _ := m.open("one")
 			attest(t, again, attestation(3))
@@ -646,7 +648,7 @@ func TestDamagedPlaces(t *testing.T) {
 	session, _ := m.open("one")
 	attest(t, session, attestation(0), attestation(1))
 	for path, text := range placesIn(t, m.dir) {
-		must(t, os.WriteFile(path, []byte(text[:len(text)-3]+"x\n"), 0o600))
+		must.OK(t, os.WriteFile(path, []byte(text[:len(text)-3]+"x\n"), 0o600))
 	}
 	again, _ := m.open("one")
 	attest(t, again, attestation(2), attestation(3))
@@ -666,7 +668,7 @@ func TestOldPlacesAreRemoved(t *testing.T) {
 	attest(t, session, attestation(0), attestation(1))
 	for path := range placesIn(t, m.dir) {
 		long := time.Now().Add(-61 * 24 * time.Hour)
-		must(t, os.Chtimes(path, long, long))
+		must.OK(t, os.Chtimes(path, long, long))
 	}
 	other, _ := m.open("two")
 	attest(t, other, attestation(2))
@@ -691,7 +693,7 @@ func TestLostAnswerOfStatement(t *testing.T) {
 	}
 	m.With(func() { m.Loses = false })
 	attest(t, session, attestation(1))
-	must(t, folder.Flush(t.Context()))
+	must.OK(t, folder.Flush(t.Context()))
 	m.Is("one", "open at 1")
 	if m.Appends != 2 {
 		t.Errorf("%d records", m.Appends)
@@ -703,7 +705,7 @@ func TestFolderOfAnotherLog(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	session, _ := m.open("one")
-	must(t, session.Add(t.Context(), attestation(0)))
+	must.OK(t, session.Add(t.Context(), attestation(0)))
 	m.With(func() { m.Names = "attestd.test/another" })
 	again, folder := m.open("one")
 	var other *attestd.OtherLogError
@@ -718,7 +720,7 @@ func TestFolderOfAnotherLog(t *testing.T) {
 	}
 	m.With(func() { m.Names = notary.Log })
 	_, folder = m.open("one")
-	must(t, folder.Flush(t.Context()))
+	must.OK(t, folder.Flush(t.Context()))
 	m.Is("one", "open at 0")
 }
 
@@ -730,7 +732,7 @@ func TestSessionLearnsItsLog(t *testing.T) {
 	m.Log = ""
 	session, folder := m.open("one")
 	for n := range 3 {
-		must(t, session.Add(t.Context(), attestation(n)))
+		must.OK(t, session.Add(t.Context(), attestation(n)))
 	}
 	m.Refuse("a1", notary.Decision{Refuse: 400, Code: "STATEMENT_MALFORMED"})
 	if err := folder.Flush(t.Context()); !errors.As(err, new(*spool.RefusedError)) {
@@ -753,7 +755,7 @@ func TestSessionOfManyRefusals(t *testing.T) {
 	session, folder := m.open("one")
 	const many = 120
 	for n := range many {
-		must(t, session.Add(t.Context(), attestation(n)))
+		must.OK(t, session.Add(t.Context(), attestation(n)))
 	}
 	m.With(func() {
 		m.Decide = func(_ string, s *statement.Statement) notary.Decision {

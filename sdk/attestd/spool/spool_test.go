@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/notary"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"
@@ -108,9 +110,9 @@ func newService() *service {
 func (s *service) open(t *testing.T, dir string) *spool.Spool {
 	t.Helper()
 	c, err := attestd.New(attestd.Config{URL: "http://attestd.test", HTTP: &http.Client{Transport: s}, Retry: &attestd.Retry{}})
-	must(t, err)
+	must.OK(t, err)
 	made, err := spool.Open(dir, c)
-	must(t, err)
+	must.OK(t, err)
 	return made
 }
 
@@ -121,7 +123,7 @@ func attestation(n int) attestd.Attestation {
 func add(t *testing.T, s *spool.Spool, from, to int) {
 	t.Helper()
 	for n := from; n < to; n++ {
-		must(t, s.Add(t.Context(), attestation(n)))
+		must.OK(t, s.Add(t.Context(), attestation(n)))
 	}
 }
 
@@ -154,11 +156,11 @@ func TestFlushSendsAllOnce(t *testing.T) {
 	}
 	there.loses = false
 	add(t, s, 1500, 1600)
-	must(t, s.Flush(t.Context()))
+	must.OK(t, s.Flush(t.Context()))
 	if got := strings.Join(there.order, " "); s.Pending() != 0 || got != numbers(0, 1600) {
 		t.Errorf("%d wait, recorded: %.100s", s.Pending(), got)
 	}
-	must(t, s.Flush(t.Context()))
+	must.OK(t, s.Flush(t.Context()))
 	if left, err := filepath.Glob(filepath.Join(dir, "*queue*")); err != nil || len(left) > 0 {
 		t.Error(left, err)
 	}
@@ -177,16 +179,16 @@ func TestRefusedRecordsAreSeparated(t *testing.T) {
 			t.Fatal(err)
 		}
 		refused, err := s.Refused()
-		must(t, err)
+		must.OK(t, err)
 		var item struct{ ActionType, IdempotencyKey string }
-		must(t, json.Unmarshal(refused[1].Attestation, &item))
+		must.OK(t, json.Unmarshal(refused[1].Attestation, &item))
 		if len(refused) != 3 || refused[1].Status != 422 || refused[1].Code != "WHY" || item.ActionType != "a17" || item.IdempotencyKey == "" {
 			t.Errorf("%+v", refused)
 		}
 		if len(there.order) != 17 || s.Pending() != 0 {
 			t.Errorf("%d recorded, %d wait", len(there.order), s.Pending())
 		}
-		must(t, s.Flush(t.Context()))
+		must.OK(t, s.Flush(t.Context()))
 	}
 }
 
@@ -196,7 +198,7 @@ func TestLargeBatchIsSplit(t *testing.T) {
 	there.most = 100
 	s := there.open(t, t.TempDir())
 	add(t, s, 0, 950)
-	must(t, s.Flush(t.Context()))
+	must.OK(t, s.Flush(t.Context()))
 	if got := strings.Join(there.order, " "); got != numbers(0, 950) || there.requests > 25 {
 		t.Errorf("%d requests, recorded: %.100s", there.requests, got)
 	}
@@ -208,10 +210,10 @@ func TestDuplicateKeyIsOneRecord(t *testing.T) {
 	s := there.open(t, t.TempDir())
 	a := attestation(1)
 	a.IdempotencyKey = "k"
-	must(t, s.Add(t.Context(), a))
-	must(t, s.Add(t.Context(), attestation(2)))
-	must(t, s.Add(t.Context(), a))
-	must(t, s.Flush(t.Context()))
+	must.OK(t, s.Add(t.Context(), a))
+	must.OK(t, s.Add(t.Context(), attestation(2)))
+	must.OK(t, s.Add(t.Context(), a))
+	must.OK(t, s.Flush(t.Context()))
 	if got := strings.Join(there.order, " "); got != "1 2" || there.known["k"] != 2 {
 		t.Error(got, there.known)
 	}
@@ -222,18 +224,18 @@ func TestDuplicateKeyIsOneRecord(t *testing.T) {
 func TestTornLastLine(t *testing.T) {
 	dir := t.TempDir()
 	first := newService().open(t, dir)
-	must(t, first.Add(t.Context(), attestd.Attestation{AgentID: "bot", ActionType: "é", Payload: json.RawMessage("{\n\"a\": \"\\n\"\n}")}))
+	must.OK(t, first.Add(t.Context(), attestd.Attestation{AgentID: "bot", ActionType: "é", Payload: json.RawMessage("{\n\"a\": \"\\n\"\n}")}))
 	path := filepath.Join(dir, "queue")
 	one, err := os.ReadFile(path)
-	must(t, err)
+	must.OK(t, err)
 	for cut := range len(one) {
 		there := newService()
 		s := there.open(t, dir)
-		must(t, os.WriteFile(path, append(bytes.Clone(one), one[:cut]...), 0o600))
+		must.OK(t, os.WriteFile(path, append(bytes.Clone(one), one[:cut]...), 0o600))
 		if cut%2 == 0 {
 			add(t, s, 1, 2)
 		}
-		must(t, s.Flush(t.Context()))
+		must.OK(t, s.Flush(t.Context()))
 		if want := 1 + (cut+1)%2; len(there.order) != want || there.order[0] != `{ "a": "\n" }` {
 			t.Errorf("cut at %d: recorded %q", cut, there.order)
 		}
@@ -248,10 +250,10 @@ func TestDamagedLineIsPreserved(t *testing.T) {
 	add(t, s, 0, 3)
 	path := filepath.Join(dir, "queue")
 	text, err := os.ReadFile(path)
-	must(t, err)
+	must.OK(t, err)
 	lines := bytes.SplitAfter(text, []byte("\n"))
 	lines[1][20] ^= 1
-	must(t, os.WriteFile(path, bytes.Join(lines, nil), 0o600))
+	must.OK(t, os.WriteFile(path, bytes.Join(lines, nil), 0o600))
 	var apart *spool.RefusedError
 	if err := s.Flush(t.Context()); !errors.As(err, &apart) || apart.Damaged != 1 || strings.Join(there.order, " ") != "0 2" {
 		t.Fatal(err, there.order)
@@ -275,7 +277,7 @@ func TestFullSpoolRefusesRecords(t *testing.T) {
 			break
 		}
 	}
-	must(t, s.Flush(t.Context()))
+	must.OK(t, s.Flush(t.Context()))
 	if len(there.order) != n || n < 5 {
 		t.Errorf("%d were added, %d recorded", n, len(there.order))
 	}
@@ -312,7 +314,7 @@ func TestSpoolSharedByProcesses(t *testing.T) {
 	adders.Wait()
 	stop()
 	flushers.Wait()
-	must(t, there.open(t, dir).Flush(t.Context()))
+	must.OK(t, there.open(t, dir).Flush(t.Context()))
 	if len(there.order) != 240 || len(there.known) != 240 {
 		t.Errorf("%d recorded under %d keys", len(there.order), len(there.known))
 	}
@@ -342,7 +344,7 @@ func TestAttestQueues(t *testing.T) {
 		t.Fatal(queued, err)
 	}
 	there.status = 201
-	must(t, s.Flush(t.Context()))
+	must.OK(t, s.Flush(t.Context()))
 	if got := strings.Join(there.order, " "); got != "0 1 2" {
 		t.Error(got)
 	}
@@ -353,7 +355,7 @@ func TestAttestQueues(t *testing.T) {
 func TestErrors(t *testing.T) {
 	dir := t.TempDir()
 	s := newService().open(t, dir)
-	must(t, os.Mkdir(filepath.Join(dir, "queue"), 0o700))
+	must.OK(t, os.Mkdir(filepath.Join(dir, "queue"), 0o700))
 	if err := s.Add(t.Context(), attestation(0)); err == nil {
 		t.Error("a folder was written to")
 	}
@@ -361,15 +363,8 @@ func TestErrors(t *testing.T) {
 		t.Error("what can never be sent was added")
 	}
 	open := t.TempDir()
-	must(t, os.Chmod(open, 0o770))
+	must.OK(t, os.Chmod(open, 0o770))
 	if _, err := spool.Open(open, nil); err == nil {
 		t.Error("a folder that the group may write to was opened")
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin/backups"
@@ -145,7 +147,7 @@ func TestLyingListRemovesNoGoodBackup(t *testing.T) {
 	var names []string
 	for step := range 3 {
 		made, err := l.make(t, place, step, 0)
-		must(t, err)
+		must.OK(t, err)
 		names = append(names, made.Name)
 	}
 	f.mu.Lock()
@@ -161,7 +163,7 @@ func TestLyingListRemovesNoGoodBackup(t *testing.T) {
 	}
 	f.mu.Unlock()
 	made, err := l.make(t, place, 40, 3) // days later, so that what has no manifest is left behind
-	must(t, err)
+	must.OK(t, err)
 	f.mu.Lock()
 	f.listed = nil
 	asked := slices.Clone(f.asked)
@@ -183,7 +185,7 @@ func TestInterruptedUploadsAreRemoved(t *testing.T) {
 	l, f := serve(t), newS3(t, false)
 	place := f.place(t)
 	made, err := l.make(t, place, 0, 0)
-	must(t, err)
+	must.OK(t, err)
 	old := at.Add(-48 * time.Hour)
 	f.uploads = map[string]*upload{
 		"left":      {key: "prefix/" + made.Name, began: old},
@@ -192,7 +194,7 @@ func TestInterruptedUploadsAreRemoved(t *testing.T) {
 		"other":     {key: "prefix/attestd-00112233445566778899aabbccddeeff-00000007-20260101T050607Z-0badcafe.db", began: old},
 	}
 	_, err = l.make(t, place, 1, 0)
-	must(t, err)
+	must.OK(t, err)
 	var left []string
 	for id := range f.uploads {
 		left = append(left, id)
@@ -236,33 +238,33 @@ func TestUnsafeFolder(t *testing.T) {
 	if _, err := backups.OpenFolder(filepath.Join(dir, "not-mounted")); err == nil {
 		t.Error("a folder that is missing")
 	}
-	must(t, os.Chmod(dir, 0o777))
+	must.OK(t, os.Chmod(dir, 0o777))
 	if _, err := l.make(t, place, 0, 1); err == nil {
 		t.Error("a folder that others may write")
 	}
-	must(t, os.Chmod(dir, 0o700))
+	must.OK(t, os.Chmod(dir, 0o700))
 	first, err := l.make(t, place, 0, 1)
-	must(t, err)
+	must.OK(t, err)
 	n, _ := backups.ParseName(first.Name)
 	n.Nonce[0] ^= 1
 	secret := filepath.Join(t.TempDir(), "secret")
-	must(t, os.WriteFile(secret, []byte("a file elsewhere"), 0o600))
+	must.OK(t, os.WriteFile(secret, []byte("a file elsewhere"), 0o600))
 	manifest, err := os.ReadFile(place.Address(first.Name + ".json"))
-	must(t, err)
-	must(t, os.Symlink(secret, place.Address(n.String())))
-	must(t, os.WriteFile(place.Address(n.String()+".json"), bytes.ReplaceAll(manifest, []byte(first.Name), []byte(n.String())), 0o600))
-	must(t, os.Symlink(secret, place.Address(n.String()+".partial")))
-	must(t, os.Mkdir(place.Address("attestd-"+strings.Repeat("0", 32)+".db"), 0o700))
-	must(t, os.WriteFile(place.Address("attestd.db"), []byte("a stranger's"), 0o600))
+	must.OK(t, err)
+	must.OK(t, os.Symlink(secret, place.Address(n.String())))
+	must.OK(t, os.WriteFile(place.Address(n.String()+".json"), bytes.ReplaceAll(manifest, []byte(first.Name), []byte(n.String())), 0o600))
+	must.OK(t, os.Symlink(secret, place.Address(n.String()+".partial")))
+	must.OK(t, os.Mkdir(place.Address("attestd-"+strings.Repeat("0", 32)+".db"), 0o700))
+	must.OK(t, os.WriteFile(place.Address("attestd.db"), []byte("a stranger's"), 0o600))
 	for step := 1; step < 3; step++ {
 		_, err := l.make(t, place, step, 1)
-		must(t, err)
+		must.OK(t, err)
 	}
 	if text, err := os.ReadFile(secret); err != nil || string(text) != "a file elsewhere" {
 		t.Errorf("%q, %v", text, err)
 	}
 	entries, err := os.ReadDir(dir)
-	must(t, err)
+	must.OK(t, err)
 	// one backup of two files, and what was laid there
 	if len(entries) != 7 || len(done(t, place)) != 1 {
 		t.Errorf("%v", entries)

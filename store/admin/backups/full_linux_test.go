@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/admin/backups"
 )
@@ -20,7 +22,7 @@ func small(t *testing.T, size string) string {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "mode=700,size="+size); err != nil {
 		testenv.Missing(t, fmt.Sprintf("a small tmpfs cannot be mounted: %v", err))
 	}
-	t.Cleanup(func() { must(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	t.Cleanup(func() { must.OK(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
 	return dir
 }
 
@@ -32,26 +34,26 @@ func TestFullDiskCostsNoBackup(t *testing.T) {
 	l := serve(t)
 	l.attestText(t, 40, strings.Repeat("x", 10_000))
 	place, err := backups.OpenFolder(small(t, "2m"))
-	must(t, err)
+	must.OK(t, err)
 	first, err := l.make(t, place, 0, 1)
-	must(t, err)
+	must.OK(t, err)
 	filler := func(dir string, left int64) {
 		var s syscall.Statfs_t
-		must(t, syscall.Statfs(dir, &s))
-		must(t, os.WriteFile(filepath.Join(dir, "filler"), make([]byte, int64(s.Bavail)*s.Bsize-left), 0o600))
+		must.OK(t, syscall.Statfs(dir, &s))
+		must.OK(t, os.WriteFile(filepath.Join(dir, "filler"), make([]byte, int64(s.Bavail)*s.Bsize-left), 0o600))
 	}
 	filler(place.String(), 100<<10)
 	if _, err := l.make(t, place, 1, 1); err == nil || !strings.Contains(err.Error(), "free") {
 		t.Errorf("a full destination: %v", err)
 	}
-	must(t, os.Remove(place.Address("filler")))
+	must.OK(t, os.Remove(place.Address("filler")))
 	o := l.options(t, 2)
 	o.Keep = 1
 	o.Copied = func() { filler(place.String(), 100<<10) }
 	if _, err := backups.Make(t.Context(), l.path, place, o); err == nil || !strings.Contains(err.Error(), "no space left") {
 		t.Errorf("a destination that becomes full: %v", err)
 	}
-	must(t, os.Remove(place.Address("filler")))
+	must.OK(t, os.Remove(place.Address("filler")))
 	o.Copied, o.Temp = nil, small(t, "256k")
 	if _, err := backups.Make(t.Context(), l.path, place, o); err == nil || !strings.Contains(err.Error(), "--backup-temp") {
 		t.Errorf("a full temporary folder: %v", err)

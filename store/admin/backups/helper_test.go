@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"filippo.io/age"
 
 	"attestd/chain"
@@ -20,17 +22,10 @@ import (
 
 var at = time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func schema(t testing.TB) string {
 	t.Helper()
 	text, err := os.ReadFile("../../../schema.sql")
-	must(t, err)
+	must.OK(t, err)
 	return string(text)
 }
 
@@ -48,14 +43,14 @@ func serve(t testing.TB) *live {
 	l.open(t)
 	var err error
 	l.company, _, err = l.Companies.Create(t.Context(), "acme", nil, time.Now())
-	must(t, err)
+	must.OK(t, err)
 	return l
 }
 
 func (l *live) open(t testing.TB) {
 	t.Helper()
 	s, err := store.Open(t.Context(), l.path, schema(t), store.Options{})
-	must(t, err)
+	must.OK(t, err)
 	l.Store = s
 	go s.Run(context.WithoutCancel(t.Context()), store.RunOptions{})
 	t.Cleanup(func() { s.Close() })
@@ -76,7 +71,7 @@ func (l *live) attestText(t testing.TB, n int, text string) {
 		drafts = append(drafts, chain.Draft{Chain: l.company.Chain, Payload: payload, Canonical: payload})
 	}
 	_, err := l.AppendAll(t.Context(), drafts)
-	must(t, err)
+	must.OK(t, err)
 }
 
 // options are those of a backup in plaintext. Backups of later steps are hours apart.
@@ -95,9 +90,9 @@ func (l *live) make(t testing.TB, to backups.Place, step, keep int) (backups.Mad
 func folder(t testing.TB) *backups.Folder {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, os.Chmod(dir, 0o700))
+	must.OK(t, os.Chmod(dir, 0o700))
 	f, err := backups.OpenFolder(dir)
-	must(t, err)
+	must.OK(t, err)
 	return f
 }
 
@@ -105,7 +100,7 @@ func folder(t testing.TB) *backups.Folder {
 func key(t testing.TB) *age.X25519Identity {
 	t.Helper()
 	k, err := age.GenerateX25519Identity()
-	must(t, err)
+	must.OK(t, err)
 	return k
 }
 
@@ -120,7 +115,7 @@ func encryptTo(o *backups.Options, keys ...*age.X25519Identity) {
 func done(t testing.TB, p backups.Place) (names []string) {
 	t.Helper()
 	list, err := backups.List(t.Context(), p)
-	must(t, err)
+	must.OK(t, err)
 	for _, l := range list {
 		if l.Done() {
 			names = append(names, l.Name.String())
@@ -133,19 +128,19 @@ func done(t testing.TB, p backups.Place) (names []string) {
 func restored(t testing.TB, p backups.Place, name string, identities ...age.Identity) int64 {
 	t.Helper()
 	r, err := p.Read(t.Context(), name, "")
-	must(t, err)
+	must.OK(t, err)
 	defer r.Close()
 	path := filepath.Join(t.TempDir(), "restored.db")
 	_, err = backups.Restore(t.Context(), r, path, schema(t), identities, admin.RestoreOptions{At: at})
-	must(t, err)
+	must.OK(t, err)
 	s, err := store.OpenReadOnly(t.Context(), path)
-	must(t, err)
+	must.OK(t, err)
 	defer s.Close()
-	must(t, s.VerifyAll(t.Context(), "", 1, nil, nil))
+	must.OK(t, s.VerifyAll(t.Context(), "", 1, nil, nil))
 	c, err := s.Companies.Get(t.Context(), "acme")
-	must(t, err)
+	must.OK(t, err)
 	head, _, err := s.Tip(t.Context(), c.Chain)
-	must(t, err)
+	must.OK(t, err)
 	return head.Length
 }
 
@@ -153,7 +148,7 @@ func restored(t testing.TB, p backups.Place, name string, identities ...age.Iden
 func (l *live) nothingLeft(t testing.TB) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(l.path))
-	must(t, err)
+	must.OK(t, err)
 	if i := slices.IndexFunc(entries, func(e os.DirEntry) bool { return strings.Contains(e.Name(), ".tmp-") }); i >= 0 {
 		t.Errorf("left: %s", entries[i].Name())
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"filippo.io/age"
 
 	"attestd/internal/testenv"
@@ -57,8 +59,8 @@ func TestBackupIsReadBackVerifiedAndRestored(t *testing.T) {
 				t.Errorf("%s, encryption %s: %d records, the manifest says %d", name, encryption, got, made.Records)
 			}
 			list, err := backups.List(t.Context(), place)
-			must(t, err)
-			must(t, backups.Verify(t.Context(), place, list[step], t.TempDir(), o))
+			must.OK(t, err)
+			must.OK(t, backups.Verify(t.Context(), place, list[step], t.TempDir(), o))
 		}
 		if names := done(t, place); len(names) != len(kinds) {
 			t.Errorf("%s: done: %v", name, names)
@@ -80,20 +82,20 @@ func TestEncryptedBackupNeedsIdentity(t *testing.T) {
 	}
 	o.Identities = nil
 	made, err := backups.Make(t.Context(), l.path, place, o)
-	must(t, err)
+	must.OK(t, err)
 	text, err := os.ReadFile(place.Address(made.Name))
-	must(t, err)
+	must.OK(t, err)
 	if !backups.IsEncrypted(text) || strings.Contains(string(text), "SQLite format") || strings.Contains(string(text), "acme") {
 		t.Error("the file is not encrypted")
 	}
 	for name, identities := range map[string][]age.Identity{"none": nil, "another": {key(t)}} {
 		r, err := place.Read(t.Context(), made.Name, "")
-		must(t, err)
+		must.OK(t, err)
 		to := filepath.Join(t.TempDir(), "new.db")
 		if _, err := backups.Restore(t.Context(), r, to, schema(t), identities, admin.RestoreOptions{At: at}); !errors.Is(err, store.ErrRefused) {
 			t.Errorf("restored with %s: %v", name, err)
 		}
-		must(t, r.Close())
+		must.OK(t, r.Close())
 		if left, err := os.ReadDir(filepath.Dir(to)); err != nil || len(left) != 0 {
 			t.Errorf("left: %v, %v", left, err)
 		}
@@ -113,17 +115,17 @@ func TestWrongDatabaseBecomesNoBackup(t *testing.T) {
 	l, place := serve(t), folder(t)
 	l.attest(t, 10)
 	first, err := l.make(t, place, 0, 1)
-	must(t, err)
+	must.OK(t, err)
 	heads := filepath.Join(t.TempDir(), "heads")
 	older := storetest.Copy(t, place.Address(first.Name))
-	must(t, l.Close())
+	must.OK(t, l.Close())
 	s, err := store.Open(t.Context(), l.path, schema(t), store.Options{Heads: heads})
-	must(t, err)
+	must.OK(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(context.WithoutCancel(t.Context()), store.RunOptions{}) }()
 	l.Store = s
 	l.attest(t, 5)
-	must(t, s.Close())
+	must.OK(t, s.Close())
 	<-ended
 	o := l.options(t, 1)
 	o.Keep, o.Heads = 1, heads

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/internal/testenv"
 	"attestd/store/admin/backups"
 	"attestd/store/storetest"
@@ -19,11 +21,11 @@ func TestNewestBackupsAreKept(t *testing.T) {
 	t.Parallel()
 	l, other, place := serve(t), serve(t), folder(t)
 	foreign, err := other.make(t, place, 0, 1)
-	must(t, err)
+	must.OK(t, err)
 	var names []string
 	for i, step := range []int{0, 100_000, 1, 2, 3} {
 		made, err := l.make(t, place, step, 2)
-		must(t, err)
+		must.OK(t, err)
 		if want := max(0, i-1); len(made.Removed) != min(want, 1) || len(made.Left) != 0 {
 			t.Errorf("backup %d removed %v and left %v", i, made.Removed, made.Left)
 		}
@@ -43,18 +45,18 @@ func TestBackupWithMoreThanTheDatabaseIsNotRemoved(t *testing.T) {
 	t.Parallel()
 	l, place := serve(t), folder(t)
 	first, err := l.make(t, place, 0, 1)
-	must(t, err)
+	must.OK(t, err)
 	l.attest(t, 10)
 	more, err := l.make(t, place, 1, 2)
-	must(t, err)
-	must(t, l.Close())
+	must.OK(t, err)
+	must.OK(t, l.Close())
 	storetest.Replace(t, l.path, storetest.Copy(t, place.Address(first.Name))) // a rollback
 	l.open(t)
 	var last backups.Made
 	for step := 2; step < 5; step++ {
 		l.attest(t, 4) // longer than before in the end, with another history
 		last, err = l.make(t, place, step, 1)
-		must(t, err)
+		must.OK(t, err)
 		if !slices.ContainsFunc(last.Left, func(why string) bool { return bytes.Contains([]byte(why), []byte(more.Name)) }) {
 			t.Errorf("step %d left %v", step, last.Left)
 		}
@@ -65,9 +67,9 @@ func TestBackupWithMoreThanTheDatabaseIsNotRemoved(t *testing.T) {
 	if restored(t, place, more.Name) != 10 {
 		t.Error("the backup with more is not as it was")
 	}
-	must(t, os.WriteFile(place.Address(last.Name), []byte("cut"), 0o600))
+	must.OK(t, os.WriteFile(place.Address(last.Name), []byte("cut"), 0o600))
 	made, err := l.make(t, place, 6, 1)
-	must(t, err)
+	must.OK(t, err)
 	if len(made.Left) != 2 || len(made.Removed) != 0 {
 		t.Errorf("removed %v, left %v", made.Removed, made.Left)
 	}
@@ -81,17 +83,17 @@ func TestLockedBackupIsRemovedLater(t *testing.T) {
 	now := time.Now()
 	place := f.place(t, func(o *backups.BucketOptions) { o.Now = func() time.Time { return now.Add(-2 * time.Hour) } })
 	expired, err := l.make(t, place, 0, 1)
-	must(t, err)
+	must.OK(t, err)
 	place = f.place(t)
 	o := l.options(t, 0)
 	o.Keep, o.At = 1, now
 	locked, err := backups.Make(t.Context(), l.path, place, o)
-	must(t, err)
+	must.OK(t, err)
 	if !slices.Equal(locked.Removed, []string{expired.Name}) {
 		t.Errorf("removed %v, left %v", locked.Removed, locked.Left)
 	}
 	last, err := backups.Make(t.Context(), l.path, place, o)
-	must(t, err)
+	must.OK(t, err)
 	if len(last.Removed)+len(last.Left) != 0 || len(done(t, place)) != 2 {
 		t.Errorf("removed %v, left %v", last.Removed, last.Left)
 	}
@@ -111,29 +113,29 @@ func TestUnfinishedBackupsAreRemoved(t *testing.T) {
 	t.Parallel()
 	l, place := serve(t), folder(t)
 	made, err := l.make(t, place, 0, 0)
-	must(t, err)
+	must.OK(t, err)
 	n, _ := backups.ParseName(made.Name)
 	unfinished := func(change byte, suffix string) string {
 		n.Nonce[3] = change
 		name := n.String() + suffix
-		must(t, os.WriteFile(place.Address(name), []byte("a part"), 0o600))
+		must.OK(t, os.WriteFile(place.Address(name), []byte("a part"), 0o600))
 		return name
 	}
 	partial, whole := unfinished(1, ".partial"), unfinished(2, "")
 	stranger := "attestd.db.partial"
-	must(t, os.WriteFile(place.Address(stranger), nil, 0o600))
+	must.OK(t, os.WriteFile(place.Address(stranger), nil, 0o600))
 	there := func(name string) bool {
 		names, err := place.List(t.Context())
-		must(t, err)
+		must.OK(t, err)
 		return slices.Contains(names, name)
 	}
 	_, err = l.make(t, place, 1, 0)
-	must(t, err)
+	must.OK(t, err)
 	if there(partial) || !there(whole) || !there(stranger) {
 		t.Error("six hours later")
 	}
 	_, err = l.make(t, place, 5, 0)
-	must(t, err)
+	must.OK(t, err)
 	if there(whole) || !there(stranger) || len(done(t, place)) != 3 {
 		t.Error("a day later")
 	}

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"attestd/internal/must"
+
 	"attestd/store/admin/backups"
 )
 
@@ -125,19 +127,19 @@ func TestTruncatedBackupIsNotTheNewest(t *testing.T) {
 	var names []string
 	for step := range 2 {
 		made, err := l.make(t, place, step, 0)
-		must(t, err)
+		must.OK(t, err)
 		names = append(names, made.Name)
 	}
 	id, err := l.DatabaseID(t.Context())
-	must(t, err)
+	must.OK(t, err)
 	for i := range 3 {
 		newest, err := backups.Newest(t.Context(), place, id)
-		must(t, err)
+		must.OK(t, err)
 		if want := []string{names[1], names[0], ""}[i]; want == "" && newest.Done() || want != "" && newest.Name.String() != want {
 			t.Errorf("the newest is %s, want %q", newest.Name, want)
 		}
 		if i < 2 {
-			must(t, os.Truncate(place.Address(names[1-i]), 512))
+			must.OK(t, os.Truncate(place.Address(names[1-i]), 512))
 		}
 	}
 }

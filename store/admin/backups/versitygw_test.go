@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"attestd/internal/must"
+
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
@@ -31,7 +33,7 @@ func (g *gateway) start(t *testing.T) {
 	t.Helper()
 	g.cmd = exec.Command(testenv.Tool(t, "versitygw"), "--port", g.address, "--access", "root-access", "--secret", "root-secret", "--quiet",
 		"posix", "--versioning-dir", filepath.Join(g.dir, "versions"), filepath.Join(g.dir, "buckets"))
-	must(t, g.cmd.Start())
+	must.OK(t, g.cmd.Start())
 	started := g.cmd
 	t.Cleanup(func() {
 		_ = started.Process.Kill() // it may have been killed in the test
@@ -61,21 +63,21 @@ func TestVersityGateway(t *testing.T) {
 	t.Parallel()
 	g := &gateway{dir: t.TempDir()}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.OK(t, err)
 	g.address = ln.Addr().String()
-	must(t, ln.Close())
+	must.OK(t, ln.Close())
 	for _, dir := range []string{"versions", "buckets"} {
-		must(t, os.Mkdir(filepath.Join(g.dir, dir), 0o700))
+		must.OK(t, os.Mkdir(filepath.Join(g.dir, dir), 0o700))
 	}
 	g.start(t)
 	client, err := minio.New(g.address, &minio.Options{Creds: credentials.NewStaticV4("root-access", "root-secret", ""), Region: "us-east-1"})
-	must(t, err)
-	must(t, client.MakeBucket(t.Context(), "plain", minio.MakeBucketOptions{}))
-	must(t, client.MakeBucket(t.Context(), "locked", minio.MakeBucketOptions{ObjectLocking: true}))
+	must.OK(t, err)
+	must.OK(t, client.MakeBucket(t.Context(), "plain", minio.MakeBucketOptions{}))
+	must.OK(t, client.MakeBucket(t.Context(), "locked", minio.MakeBucketOptions{ObjectLocking: true}))
 	open := func(bucket string) *backups.Bucket {
 		b, err := backups.OpenBucket("s3://"+bucket+"/of/attestd", backups.BucketOptions{Endpoint: "http://" + g.address, Region: "us-east-1", PathStyle: true,
 			AccessKey: "root-access", SecretKey: "root-secret", Lock: backups.LockAuto, LockFor: time.Hour, Now: time.Now})
-		must(t, err)
+		must.OK(t, err)
 		return b
 	}
 	l, k := serve(t), key(t)
@@ -93,7 +95,7 @@ func TestVersityGateway(t *testing.T) {
 				o.Identities = []age.Identity{k}
 			}
 			m, err := backups.Make(t.Context(), l.path, place, o)
-			must(t, err)
+			must.OK(t, err)
 			if m.Size < 20<<20 || m.Records < 3000 || len(m.Left) != 0 || (m.Lock == "governance") != (bucket == "locked") {
 				t.Errorf("%s: %d bytes, lock %q, left %v", bucket, m.Size, m.Lock, m.Left)
 			}
@@ -135,8 +137,8 @@ func TestVersityGateway(t *testing.T) {
 	names := done(t, place)
 	_, err = client.PutObject(t.Context(), "locked", "of/attestd/"+names[0], bytes.NewReader([]byte("exchanged")), 9,
 		minio.PutObjectOptions{SendContentMd5: true})
-	must(t, err)
+	must.OK(t, err)
 	list, err := backups.List(t.Context(), place)
-	must(t, err)
-	must(t, backups.Verify(t.Context(), place, list[0], t.TempDir(), l.options(t, 0)))
+	must.OK(t, err)
+	must.OK(t, backups.Verify(t.Context(), place, list[0], t.TempDir(), l.options(t, 0)))
 }
