@@ -29,7 +29,7 @@ var notices = []notice{
 	{"`verify --heads`", func(ctx context.Context, s *scene, _ time.Duration) (string, error) {
 		return s.run(ctx, "verify", "--db", s.db(), "--heads", s.heads())
 	}},
-	{"start, head file kept", func(ctx context.Context, s *scene, wait time.Duration) (string, error) {
+	{"start, head file there", func(ctx context.Context, s *scene, wait time.Duration) (string, error) {
 		return s.start(ctx, true, true, wait, nil)
 	}},
 	{"start, head file gone", func(ctx context.Context, s *scene, wait time.Duration) (string, error) {
