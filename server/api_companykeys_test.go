@@ -252,7 +252,8 @@ func TestRotateUnderLoad(t *testing.T) {
 			for range each {
 				acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"t","payload":1}`).status(201)
 				r := delegated()
-				for testenv.Raced && r.code == 400 { // a commit may take longer than the old key still signs
+				// With the race detector, a commit may take longer than the old key still signs.
+				for testenv.Raced && r.code == 400 {
 					r = delegated()
 				}
 				r.status(201)
