@@ -51,8 +51,8 @@ var clients = right[storedClient, projection.Credential]{
 			plain("role", &o.grant.Role).as("role"),
 			end("expires_at", &o.grant.Expires).as("expiresAt"),
 			plain("fingerprint", &o.fingerprint).as("fingerprint"),
-			optional("jwks", &o.JWKS).asJSONIfAny("jwks"),
-			optional("jwks_uri", &o.JWKSURI).asIfAny("jwksUri"),
+			optional("jwks", &o.JWKS).asJSON("jwks").ifAny(),
+			optional("jwks_uri", &o.JWKSURI).as("jwksUri").ifAny(),
 		}
 	},
 	row: func(o *storedClient) projection.Credential {

@@ -44,7 +44,7 @@ var passports = right[Passport, projection.Passport]{
 			plain("expires_at", &p.ExpiresAt).as("expiresAt"),
 			optional("revoked_at", &p.RevokedAt),
 			nullable("reason", &p.Reason),
-			optional("jkt", &p.JKT).asIfAny("jkt"),
+			optional("jkt", &p.JKT).as("jkt").ifAny(),
 		}
 	},
 	row: func(p *Passport) projection.Passport {

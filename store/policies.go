@@ -43,7 +43,7 @@ var attestPolicies = right[attestPolicy, projection.Policy]{
 	columns: func(p *attestPolicy) []column {
 		return []column{
 			plain("company", &p.company),
-			plain("agent_id", &p.agentID).asIfNamed("agentId"),
+			plain("agent_id", &p.agentID).as("agentId").ifAny(),
 			plain("attest", &p.attest).as("attest"),
 		}
 	},

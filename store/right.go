@@ -47,20 +47,12 @@ func (c column) as(member string) column {
 	return c
 }
 
-// asIfAny is as for a member that is absent where the column is NULL.
-func (c column) asIfAny(member string) column {
-	if c.value == nil {
-		return c
+// ifAny leaves the member out where the column is NULL or "".
+func (c column) ifAny() column {
+	if c.value == nil || c.value == "" {
+		c.member = ""
 	}
-	return c.as(member)
-}
-
-// asIfNamed is as for a member that is absent where the column is "".
-func (c column) asIfNamed(member string) column {
-	if c.value == "" {
-		return c
-	}
-	return c.as(member)
+	return c
 }
 
 // asJSON is as for text that is JSON.
@@ -69,14 +61,6 @@ func (c column) asJSON(member string) column {
 		c.said = json.RawMessage(text)
 	}
 	return c.as(member)
-}
-
-// asJSONIfAny is asJSON for a member that is absent where the column is NULL.
-func (c column) asJSONIfAny(member string) column {
-	if c.value == nil {
-		return c
-	}
-	return c.asJSON(member)
 }
 
 // asHash is as for what may be long or private: the record has its hash.
@@ -218,8 +202,8 @@ func placeholders(first, n int) string {
 
 // created is the change that a row was created, with further members of its control record.
 func (k *right[R, P]) created(action ControlAction, r *R, further map[string]any) controlEvent {
-	details := map[string]any{}
-	for _, c := range k.columns(r) {
+	columns, details := k.columns(r), map[string]any{}
+	for _, c := range columns {
 		if c.member != "" {
 			details[c.member] = c.said
 		}
@@ -227,20 +211,18 @@ func (k *right[R, P]) created(action ControlAction, r *R, further map[string]any
 	for member, value := range further {
 		details[member] = value
 	}
-	return controlEvent{action, k.about(k.nameOf(r)), details}
+	return controlEvent{action, k.about(k.nameOf(r, columns)), details}
 }
 
 // about is the subject of control records about the row with a name.
 func (k *right[R, P]) about(name string) string { return k.subject + name }
 
-func (k *right[R, P]) nameOf(r *R) string {
-	switch {
-	case k.name != nil:
+// nameOf is the name of a row with these columns.
+func (k *right[R, P]) nameOf(r *R, columns []column) string {
+	if k.name != nil {
 		return k.name(r)
-	case k.title == "":
-		return ""
 	}
-	name, _ := valueOf(k.columns(r), k.title).(string)
+	name, _ := valueOf(columns, k.title).(string) // "" without a title
 	return name
 }
 
@@ -293,6 +275,7 @@ func (k *right[R, P]) knownOne(c *db.Conn, condition string, args ...any) (known
 
 // obeyed is how the rows are compared with the control log.
 func (k *right[R, P]) obeyed() obeyedTable {
+	order := strings.Split(k.order, ", ")
 	return obeyedTable{
 		name: k.table, title: k.title, order: k.order, about: k.about,
 		query: "SELECT " + k.list(k.table) + " FROM " + k.table + " WHERE company = ?1",
@@ -302,10 +285,10 @@ func (k *right[R, P]) obeyed() obeyedTable {
 				return o, err
 			}
 			columns := k.columns(&r)
-			for name := range strings.SplitSeq(k.order, ", ") {
+			for _, name := range order {
 				o.at = append(o.at, valueOf(columns, name))
 			}
-			if o.name, o.row = k.nameOf(&r), k.row(&r); k.wrong != nil {
+			if o.name, o.row = k.nameOf(&r, columns), k.row(&r); k.wrong != nil {
 				o.wrong = k.wrong(s, c, &r)
 			}
 			return o, nil
@@ -321,10 +304,5 @@ func formatEnd(t time.Time) string {
 	return chain.FormatTime(t)
 }
 
-// timeOrNil is how a control record says when something ends: null for never.
-func timeOrNil(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return chain.FormatTime(t)
-}
+// timeOrNil is formatEnd as a member of a control record: null for never.
+func timeOrNil(t time.Time) any { return textOrNil(formatEnd(t)) }

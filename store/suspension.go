@@ -27,7 +27,7 @@ var suspensions = right[storedSuspension, projection.Suspension]{
 	columns: func(s *storedSuspension) []column {
 		return []column{
 			plain("company", &s.company),
-			optional("suspended_at", &s.At).asIfAny("suspendedAt"),
+			optional("suspended_at", &s.At).as("suspendedAt").ifAny(),
 			optional("reason", &s.Reason).as("reason"),
 		}
 	},

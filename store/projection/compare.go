@@ -29,10 +29,13 @@ func (d *Difference) Error() string {
 
 // Comparison compares the rows of a company with its log. Each method compares one row and returns
 // nil where the log says the same. Compared rows are removed, so that Missing knows what is left.
-type Comparison struct{ state *State }
+type Comparison struct {
+	state  *State
+	tables []table
+}
 
 // Compare begins a comparison, which uses the state up.
-func (s *State) Compare() Comparison { return Comparison{s} }
+func (s *State) Compare() Comparison { return Comparison{s, s.tables()} }
 
 // Row compares a row of a table by its name: a value of the type that this package has for the
 // table.
@@ -43,7 +46,7 @@ func (c Comparison) Row(table, name string, has any) *Difference {
 	case Passport:
 		return c.passport(name, has)
 	}
-	for _, t := range c.state.tables() {
+	for _, t := range c.tables {
 		if t.name == table {
 			return t.rows.take(table, name, has)
 		}
@@ -57,7 +60,7 @@ func (c Comparison) Missing(newest time.Time) iter.Seq[*Difference] {
 	gone := PassportsGone(newest)
 	return func(yield func(*Difference) bool) {
 		maps.DeleteFunc(c.state.Passports, func(_ string, p Entry[Passport]) bool { return p.Row.ExpiresAt <= gone })
-		for _, t := range c.state.tables() {
+		for _, t := range c.tables {
 			for name, index := range t.rows.left() {
 				if !yield(&Difference{Table: t.name, Row: name, Index: index, What: fmt.Sprintf("is missing, and control record %d tells of it", index)}) {
 					return
