@@ -1,6 +1,7 @@
 package wake_test
 
 import (
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -50,4 +51,24 @@ func TestSignalLosesNothing(t *testing.T) {
 			mu.Unlock()
 		}
 	})
+}
+
+// Items that are added twice are drained once, in their order, and each addition wakes.
+func TestPending(t *testing.T) {
+	t.Parallel()
+	pending := wake.NewPending[int64]()
+	pending.Add(3, 1)
+	pending.Add(3)
+	<-pending.Signal
+	if n := pending.Len(); n != 2 {
+		t.Errorf("%d items are pending, want 2", n)
+	}
+	if items := pending.Drain(); !slices.Equal(items, []int64{1, 3}) {
+		t.Errorf("drained %v", items)
+	}
+	pending.Add()
+	<-pending.Signal // an addition of nothing wakes too
+	if items := pending.Drain(); len(items) != 0 {
+		t.Errorf("drained %v of nothing", items)
+	}
 }

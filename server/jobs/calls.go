@@ -44,11 +44,8 @@ type CallWatch struct {
 	log    *slog.Logger
 
 	onDuty atomic.Bool
-	wake   wake.Signal  // set when grown may not be empty
-	found  atomic.Int64 // in the last day
-
-	mu    sync.Mutex
-	grown map[int64]bool // companies with new records of calls
+	grown  *wake.Pending[int64] // companies with new records of calls
+	found  atomic.Int64         // in the last day
 
 	// owned by watch
 	next    map[int64]int64 // where to continue, by company
@@ -57,7 +54,7 @@ type CallWatch struct {
 
 func NewCallWatch(s *store.Store, log *slog.Logger) *CallWatch {
 	return &CallWatch{store: s, calls: &service.Calls{Store: s}, keeper: newProgress(s.Calls.SaveNext, log),
-		log: log, wake: wake.NewSignal(), grown: make(map[int64]bool), next: make(map[int64]int64), failing: make(map[int64]string)}
+		log: log, grown: wake.NewPending[int64](), next: make(map[int64]int64), failing: make(map[int64]string)}
 }
 
 // Published records the companies for which this server has appended records of calls. The log
@@ -68,7 +65,7 @@ func (w *CallWatch) Published(batch []chain.Extension) {
 	}
 	for i := range batch {
 		if e := &batch[i]; e.Chain > 0 && hasCall(e.Records) {
-			w.note(e.Chain)
+			w.grown.Add(e.Chain)
 		}
 	}
 }
@@ -113,23 +110,8 @@ func afterText(payload []byte, member string) (rest []byte, ok bool) {
 // Elsewhere records a chain for which another server has appended records.
 func (w *CallWatch) Elsewhere(number int64) {
 	if number > 0 && w.onDuty.Load() {
-		w.note(number)
+		w.grown.Add(number)
 	}
-}
-
-func (w *CallWatch) note(company int64) {
-	w.mu.Lock()
-	w.grown[company] = true
-	w.mu.Unlock()
-	w.wake.Set()
-}
-
-func (w *CallWatch) take() []int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	companies := slices.Sorted(maps.Keys(w.grown))
-	clear(w.grown)
-	return companies
 }
 
 // Run watches while this server has the duty, and counts what was found, until ctx is done.
@@ -168,7 +150,7 @@ func (w *CallWatch) watch(ctx context.Context, held *db.Held) {
 			w.log.Error("companies whose calls were not looked at cannot be listed; retrying", "error", err)
 		}
 		for _, company := range slices.Concat(behind, slices.Collect(maps.Keys(w.failing))) {
-			w.note(company)
+			w.grown.Add(company)
 		}
 		sweep := time.NewTimer(callsSweep)
 		for isDue := false; !isDue && ctx.Err() == nil; {
@@ -176,9 +158,9 @@ func (w *CallWatch) watch(ctx context.Context, held *db.Held) {
 			case <-ctx.Done():
 			case <-sweep.C:
 				isDue = true
-			case <-w.wake:
+			case <-w.grown.Signal:
 				_ = sleep.For(ctx, callsGather) // the loop handles ctx
-				for _, company := range w.take() {
+				for _, company := range w.grown.Drain() {
 					w.examine(ctx, company)
 				}
 			}

@@ -2,9 +2,6 @@ package jobs
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	"attestd/internal/sleep"
@@ -20,41 +17,25 @@ type Changes struct {
 	hub       *stream.Hub
 	deliverer *Deliverer
 
-	wake wake.Signal // set when companies may not be empty
-
-	mu        sync.Mutex
-	companies map[int64]bool
+	companies *wake.Pending[int64]
 }
 
 func NewChanges(hub *stream.Hub, d *Deliverer) *Changes {
-	return &Changes{hub: hub, deliverer: d, wake: wake.NewSignal(), companies: make(map[int64]bool)}
+	return &Changes{hub: hub, deliverer: d, companies: wake.NewPending[int64]()}
 }
 
 // Note adds a company. It never blocks, because the store calls it when it learns of a change.
-func (c *Changes) Note(company int64) {
-	c.mu.Lock()
-	c.companies[company] = true
-	c.mu.Unlock()
-	c.wake.Set()
-}
-
-func (c *Changes) take() []int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	companies := slices.Collect(maps.Keys(c.companies))
-	clear(c.companies)
-	return companies
-}
+func (c *Changes) Note(company int64) { c.companies.Add(company) }
 
 // Run checks changed companies until ctx is done.
 func (c *Changes) Run(ctx context.Context) error {
 	for {
 		select {
-		case <-c.wake:
+		case <-c.companies.Signal:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		for _, company := range c.take() {
+		for _, company := range c.companies.Drain() {
 			if err := c.hub.Recheck(company); err != nil {
 				c.Note(company)
 				_ = sleep.For(ctx, lookAgain) // the loop handles ctx

@@ -39,10 +39,9 @@ type WitnessPublisher struct {
 	every       time.Duration
 	log         *slog.Logger
 
-	wake wake.Signal // set when grown may not be empty
+	grown *wake.Pending[int64] // chains to publish
 
-	mu    sync.Mutex
-	grown map[int64]bool // chains to publish
+	mu sync.Mutex
 	// chains for which the witness knew a larger size that has been reached since
 	overtook map[int64]bool
 
@@ -69,26 +68,11 @@ func NewWitnessPublisher(
 ) *WitnessPublisher {
 	return &WitnessPublisher{client: c, store: s, checkpoints: checkpoints,
 		every: cmp.Or(every, publishInterval), log: log.With("witness", c.Key().Name),
-		wake: wake.NewSignal(), grown: make(map[int64]bool), overtook: make(map[int64]bool), refused: make(map[int64]refusal)}
+		grown: wake.NewPending[int64](), overtook: make(map[int64]bool), refused: make(map[int64]refusal)}
 }
 
 // Enqueue schedules chains for publication. It never blocks: the log calls it after each commit.
-func (p *WitnessPublisher) Enqueue(chains ...int64) {
-	p.mu.Lock()
-	for _, number := range chains {
-		p.grown[number] = true
-	}
-	p.mu.Unlock()
-	p.wake.Set()
-}
-
-func (p *WitnessPublisher) drain() []int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	chains := slices.Collect(maps.Keys(p.grown))
-	clear(p.grown)
-	return chains
-}
+func (p *WitnessPublisher) Enqueue(chains ...int64) { p.grown.Add(chains...) }
 
 // Run publishes until ctx is done or the database is read-only after a rollback.
 func (p *WitnessPublisher) Run(ctx context.Context) error {
@@ -135,7 +119,7 @@ func (p *WitnessPublisher) rest(ctx context.Context, pause time.Duration, again 
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-p.wake:
+	case <-p.grown.Signal:
 	case <-again:
 		p.Enqueue(slices.Collect(maps.Keys(p.refused))...)
 	}
@@ -145,7 +129,7 @@ func (p *WitnessPublisher) rest(ctx context.Context, pause time.Duration, again 
 // round publishes all grown logs. A problem of a single log is no error. An error ends the round,
 // and the remaining logs are left for the next.
 func (p *WitnessPublisher) round(ctx context.Context) error {
-	chains := p.drain()
+	chains := p.grown.Drain()
 	outcomes := make([]error, len(chains))
 	group, limited := errgroup.WithContext(ctx)
 	group.SetLimit(maxConcurrent)
@@ -220,10 +204,7 @@ type WitnessStatus struct {
 
 // Status may be called at any time.
 func (p *WitnessPublisher) Status() WitnessStatus {
-	p.mu.Lock()
-	waiting := len(p.grown)
-	p.mu.Unlock()
-	w := WitnessStatus{Name: p.client.Key().Name, Unreachable: p.unreachable.Load(), Waiting: waiting,
+	w := WitnessStatus{Name: p.client.Key().Name, Unreachable: p.unreachable.Load(), Waiting: p.grown.Len(),
 		Refused: int(p.refusedCount.Load()), Alarms: int(p.alarms.Load())}
 	if at := p.cosignedAt.Load(); at > 0 {
 		w.Asked = time.Unix(at, 0)
