@@ -13,12 +13,11 @@ import (
 	"testing"
 	"unicode"
 
-	"attestd/internal/must"
-
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"attestd/cmd/cli"
+	"attestd/internal/must"
 	"attestd/internal/printable"
 	"attestd/internal/testenv"
 )

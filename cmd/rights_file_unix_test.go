@@ -10,8 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"filippo.io/age"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -19,6 +17,7 @@ import (
 	"attestd/chain/tlog"
 	"attestd/cmd/cli"
 	"attestd/crypto/seal"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

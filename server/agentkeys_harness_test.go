@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/assertion"
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 )
 
 // signer is an agent with a key of its own, on the machine where it runs.

@@ -5,12 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"golang.org/x/sync/errgroup"
 
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

@@ -5,11 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"golang.org/x/sync/errgroup"
 
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/server"
 )

@@ -9,12 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain/evidence"
 	"attestd/chain/lines"
 	"attestd/chain/tlog"
 	"attestd/crypto/cred"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/export"

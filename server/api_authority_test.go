@@ -8,13 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/golang-jwt/jwt/v5"
 
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/crypto/keys"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

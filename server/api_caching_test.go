@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"golang.org/x/sync/errgroup"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 )

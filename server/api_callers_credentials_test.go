@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/assertion"
 	"attestd/crypto/jose"
 	"attestd/crypto/keys"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/store"

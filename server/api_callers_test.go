@@ -17,13 +17,12 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"attestd/crypto/assertion"
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

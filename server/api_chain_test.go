@@ -5,11 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	_ "modernc.org/sqlite" // for changes of the file without the service
 
 	"attestd/crypto/cred"
+	"attestd/internal/must"
 	"attestd/store/storetest"
 )
 

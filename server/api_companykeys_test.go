@@ -10,10 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain/tlog"
 	"attestd/crypto/keyring"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/limit"

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/cred"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

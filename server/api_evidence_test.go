@@ -11,10 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/gowebpki/jcs"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

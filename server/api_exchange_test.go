@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 )
 
 const accessType = "urn:ietf:params:oauth:token-type:access_token"

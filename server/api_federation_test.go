@@ -14,13 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	josev4 "github.com/go-jose/go-jose/v4"
 	josejwt "github.com/go-jose/go-jose/v4/jwt"
 
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 	"attestd/server"
 )
 

@@ -7,12 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/assertion"
 	"attestd/crypto/cred"
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
+	"attestd/internal/must"
 	"attestd/server"
 	"attestd/store/storetest"
 )

@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 	"attestd/server"
 	"attestd/store/names"
 	"attestd/store/storetest"

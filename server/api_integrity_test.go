@@ -11,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/crypto/cred"
+	"attestd/internal/must"
 	"attestd/server"
 	"attestd/store"
 	"attestd/store/storetest"

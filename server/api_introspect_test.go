@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/assertion"
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 )
 
 // basic is the client by HTTP Basic.

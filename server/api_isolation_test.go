@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/server"
 )

@@ -8,12 +8,11 @@ import (
 	"sync"
 	"testing"
 
-	"attestd/internal/must"
-
 	josev4 "github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/server"
 )

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"attestd/internal/must"
-
 	"attestd/store"
 )
 

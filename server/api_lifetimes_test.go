@@ -9,14 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"attestd/chain"
 	"attestd/crypto/assertion"
 	"attestd/crypto/cred"
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/internal/pipes"

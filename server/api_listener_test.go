@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/gorilla/websocket"
+
+	"attestd/internal/must"
 )
 
 var handshake = []string{"Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: AQIDBAUGBwgJCgsMDQ4PEA=="}

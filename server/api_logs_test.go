@@ -12,13 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"filippo.io/torchwood"
 
 	"attestd/chain"
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/store/storetest"

@@ -11,14 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	josev4 "github.com/go-jose/go-jose/v4"
 	josejwt "github.com/go-jose/go-jose/v4/jwt"
 
 	"attestd/crypto/assertion"
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
+	"attestd/internal/must"
 )
 
 func jwksOf(keys ...string) string { return `{"jwks":{"keys":[` + strings.Join(keys, ",") + `]}}` }

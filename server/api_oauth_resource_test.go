@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/assertion"
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 	"attestd/server"
 )
 

@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/cred"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/store"

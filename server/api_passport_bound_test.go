@@ -5,10 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 )
 
 // A passport that is bound to a key is worth nothing without a new proof of that key for the call

@@ -9,13 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	josev4 "github.com/go-jose/go-jose/v4"
 	josejwt "github.com/go-jose/go-jose/v4/jwt"
 
 	"attestd/crypto/assertion"
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 )
 
 // asserts signs an identity assertion of the person alice for a client, in which some claims are

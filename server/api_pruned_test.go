@@ -11,14 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
 	"attestd/crypto/cred"
 	"attestd/crypto/jcs"
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/export"

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"attestd/internal/must"
-
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/store/storetest"

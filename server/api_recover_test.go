@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/cred"
 	"attestd/crypto/keys"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/api"

@@ -7,10 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/cred"
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/internal/pipes"

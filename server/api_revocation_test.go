@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/google/uuid"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 )

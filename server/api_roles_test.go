@@ -10,12 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/gorilla/websocket"
 
 	"attestd/chain"
 	"attestd/crypto/cred"
+	"attestd/internal/must"
 	"attestd/server/internal/pipes"
 	"attestd/store/storetest"
 )

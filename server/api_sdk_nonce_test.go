@@ -3,9 +3,8 @@ package server_test
 import (
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 	"attestd/sdk/attestd"
 )
 

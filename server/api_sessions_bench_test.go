@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 	"attestd/server"
 	"attestd/server/limit"
 )

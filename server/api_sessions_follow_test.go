@@ -9,11 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain/evidence"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 )
 
 // listed is a session in the list.

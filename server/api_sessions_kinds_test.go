@@ -7,10 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain/evidence"
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 	"attestd/sdk/attestd"
 	"attestd/store"
 )

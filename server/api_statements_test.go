@@ -5,13 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"golang.org/x/sync/errgroup"
 
 	"attestd/crypto/cred"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

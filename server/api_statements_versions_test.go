@@ -8,14 +8,13 @@ import (
 	"slices"
 	"testing"
 
-	"attestd/internal/must"
-
 	"golang.org/x/sync/errgroup"
 
 	"attestd/chain/evidence"
 	"attestd/crypto/cred"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )

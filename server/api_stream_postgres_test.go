@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/gorilla/websocket"
 	"github.com/jackc/pgx/v5"
 
 	"attestd/crypto/cred"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )

@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"attestd/crypto/cred"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/local"

@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/google/uuid"
 
+	"attestd/internal/must"
 	"attestd/store/storetest"
 )
 

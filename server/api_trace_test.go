@@ -12,11 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/trace"

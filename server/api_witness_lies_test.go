@@ -15,11 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
 	"attestd/crypto/cred"
+	"attestd/internal/must"
 	"attestd/internal/rewrite"
 	"attestd/internal/testenv"
 	"attestd/server"

@@ -19,8 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"filippo.io/torchwood"
 	"golang.org/x/mod/sumdb/note"
 	modtlog "golang.org/x/mod/sumdb/tlog"
@@ -28,6 +26,7 @@ import (
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
 	"attestd/crypto/cred"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/store"

@@ -17,10 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/cred"
 	"attestd/crypto/seal"
+	"attestd/internal/must"
 	"attestd/server"
 	"attestd/server/limit"
 	"attestd/store"

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"attestd/internal/must"
-
 	"attestd/internal/testenv"
 	"attestd/server"
 	"attestd/server/local"

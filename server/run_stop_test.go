@@ -8,11 +8,10 @@ import (
 	"sync"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/gorilla/websocket"
 
 	"attestd/crypto/cred"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

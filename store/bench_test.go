@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/crypto/keys"
+	"attestd/internal/must"
 	"attestd/store"
 )
 

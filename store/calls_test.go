@@ -5,10 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/chain/action"
+	"attestd/internal/must"
 	"attestd/store"
 	"attestd/store/names"
 )

@@ -10,12 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/jackc/pgx/v5"
 
 	"attestd/chain"
 	"attestd/crypto/keys"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"

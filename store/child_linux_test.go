@@ -12,11 +12,10 @@ import (
 	"testing"
 	"unsafe"
 
-	"attestd/internal/must"
-
 	"golang.org/x/sys/unix"
 
 	"attestd/chain"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"

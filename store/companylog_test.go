@@ -8,9 +8,8 @@ import (
 	"sync"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
+	"attestd/internal/must"
 	"attestd/internal/rewrite"
 	"attestd/internal/testenv"
 	"attestd/store"

@@ -3,9 +3,8 @@ package store_test
 import (
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
+	"attestd/internal/must"
 	"attestd/store"
 )
 

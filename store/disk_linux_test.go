@@ -9,10 +9,9 @@ import (
 	"syscall"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/crypto/keys"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"

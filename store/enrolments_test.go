@@ -6,11 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/crypto/jose"
 	"attestd/crypto/keys"
+	"attestd/internal/must"
 	"attestd/store"
 	"attestd/store/storetest"
 )

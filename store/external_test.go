@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/crypto/keys"
+	"attestd/internal/must"
 	"attestd/store"
 	"attestd/store/storetest"
 )

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"attestd/internal/must"
-
 	"attestd/store"
 	"attestd/store/storetest"
 )

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/chain/tlog"
+	"attestd/internal/must"
 	"attestd/internal/rewrite"
 	"attestd/internal/testenv"
 	"attestd/store"

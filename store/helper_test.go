@@ -17,13 +17,12 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/chain/tlog"
 	"attestd/crypto/jose"
 	"attestd/crypto/seal"
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 	"attestd/store"
 	"attestd/store/admin"
 	"attestd/store/names"

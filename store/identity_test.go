@@ -6,9 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/keys"
+	"attestd/internal/must"
 	"attestd/store"
 	"attestd/store/storetest"
 )

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"attestd/internal/must"
-
 	"attestd/store"
 	"attestd/store/storetest"
 )

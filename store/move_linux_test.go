@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"attestd/internal/must"
-
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"

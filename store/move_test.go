@@ -11,12 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/chain/action"
 	"attestd/crypto/seal"
 	"attestd/crypto/tokenkey"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"

@@ -6,12 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/internal/testenv"
 
 	"attestd/crypto/keyring"
+	"attestd/internal/must"
 	"attestd/store"
 	"attestd/store/names"
 	"attestd/store/storetest"

@@ -3,11 +3,10 @@ package store_test
 import (
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"

@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/anishathalye/porcupine"
 
 	"attestd/chain"
+	"attestd/internal/must"
 	"attestd/store"
 )
 

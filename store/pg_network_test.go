@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/Shopify/toxiproxy/v2"
 	"github.com/Shopify/toxiproxy/v2/toxics"
 	"github.com/rs/zerolog"
+
+	"attestd/internal/must"
 )
 
 // network is a proxy between one of our servers and PostgreSQL that fails on demand.

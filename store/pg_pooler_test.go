@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/jackc/pgx/v5"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres"

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"attestd/internal/must"
-
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"

@@ -6,10 +6,9 @@ import (
 	"sync"
 	"testing"
 
-	"attestd/internal/must"
-
 	_ "github.com/jackc/pgx/v5/stdlib"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/postgres/pgtest"

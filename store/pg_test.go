@@ -7,9 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"

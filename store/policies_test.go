@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"attestd/internal/must"
-
 	"attestd/store"
 	"attestd/store/admin"
 	"attestd/store/storetest"

@@ -6,9 +6,8 @@ import (
 	"sync"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/keys"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 )

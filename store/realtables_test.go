@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"attestd/internal/must"
-
 	"attestd/store"
 	"attestd/store/admin"
 	"attestd/store/db"

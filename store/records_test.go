@@ -8,10 +8,9 @@ import (
 	"reflect"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/chain/tlog"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"

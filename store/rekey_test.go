@@ -14,11 +14,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/keys"
 	"attestd/crypto/seal"
 	"attestd/crypto/tokenkey"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"

@@ -3,9 +3,8 @@ package store_test
 import (
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain/tlog"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"

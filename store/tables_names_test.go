@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"

@@ -12,12 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/crypto/jose"
 	"attestd/crypto/keys"
 	"attestd/crypto/tokenkey"
+	"attestd/internal/must"
 	"attestd/internal/rewrite"
 	"attestd/internal/testenv"
 	"attestd/store"

@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/crypto/keys"
+	"attestd/internal/must"
 	"attestd/store"
 	"attestd/store/storetest"
 )

@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/keys"
 	"attestd/crypto/seal"
+	"attestd/internal/must"
 	"attestd/store"
 	"attestd/store/atrest"
 	"attestd/store/storetest"

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"attestd/internal/must"
-
 	"attestd/store/storetest"
 )
 

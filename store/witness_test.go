@@ -14,12 +14,11 @@ import (
 	"sync"
 	"testing"
 
-	"attestd/internal/must"
-
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/storetest"

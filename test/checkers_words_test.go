@@ -13,11 +13,10 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain/evidence/evidencetest"
 	"attestd/chain/filekind"
 	"attestd/chain/filekind/kindtest"
+	"attestd/internal/must"
 	"attestd/internal/printable"
 	"attestd/internal/testenv"
 )

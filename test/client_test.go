@@ -13,13 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	bundle "attestd/chain/evidence"
 	api "attestd/sdk/attestd"
 
 	"attestd/chain"
 	"attestd/chain/tlog"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )

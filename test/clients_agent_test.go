@@ -11,11 +11,10 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	api "attestd/sdk/attestd"
 
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	api "attestd/sdk/attestd"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )

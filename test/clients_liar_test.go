@@ -12,10 +12,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"attestd/internal/must"
-
 	api "attestd/sdk/attestd"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/sdk/attestd/spool"
 	"attestd/store/storetest"

@@ -9,9 +9,8 @@ import (
 	"slices"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/cred"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"attestd/internal/must"
-
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )

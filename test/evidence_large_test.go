@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	bundle "attestd/chain/evidence"
 
 	"attestd/chain"
@@ -20,6 +18,7 @@ import (
 	"attestd/crypto/jcs"
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 
 	modtlog "golang.org/x/mod/sumdb/tlog"

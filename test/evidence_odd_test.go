@@ -10,14 +10,13 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	bundle "attestd/chain/evidence"
 
 	"attestd/chain"
 	"attestd/chain/tlog"
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
+	"attestd/internal/must"
 )
 
 // oddSignatures are the sample with one signature, of each kind in turn, in which S is larger by

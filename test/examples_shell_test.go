@@ -11,10 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	yaml "github.com/oasdiff/yaml3"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )

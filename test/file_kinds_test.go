@@ -14,10 +14,9 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain/filekind"
 	"attestd/chain/filekind/kindtest"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

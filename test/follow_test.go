@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	api "attestd/sdk/attestd"
 
+	"attestd/internal/must"
 	"attestd/store/storetest"
 )
 

@@ -22,9 +22,8 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain/lines"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )

@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/gofrs/flock"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )

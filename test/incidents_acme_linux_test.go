@@ -7,10 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/crypto/seal"
+	"attestd/internal/must"
 	"attestd/store"
 )
 

@@ -13,12 +13,11 @@ import (
 	"strings"
 	"time"
 
-	"attestd/internal/must"
-
 	"filippo.io/age"
 
 	api "attestd/sdk/attestd"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"attestd/internal/must"
-
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )

@@ -17,11 +17,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	api "attestd/sdk/attestd"
 
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/sdk/attestd/spool"
 	"attestd/store/storetest"

@@ -15,12 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )

@@ -13,7 +13,6 @@ import (
 	"unicode"
 
 	"attestd/internal/must"
-
 	"attestd/internal/testenv"
 )
 

@@ -10,10 +10,9 @@ import (
 	"testing"
 	"unsafe"
 
-	"attestd/internal/must"
-
 	"golang.org/x/sys/unix"
 
+	"attestd/internal/must"
 	"attestd/store/storetest"
 )
 

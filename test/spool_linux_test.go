@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	api "attestd/sdk/attestd"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/sdk/attestd/spool"
 	"attestd/store/storetest"

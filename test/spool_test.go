@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	api "attestd/sdk/attestd"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/sdk/attestd/spool"
 	"attestd/store/storetest"

@@ -11,10 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"golang.org/x/sys/unix"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
 )

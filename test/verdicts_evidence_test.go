@@ -14,14 +14,13 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/chromedp/chromedp"
 
 	bundle "attestd/chain/evidence"
 	"attestd/web"
 
 	"attestd/chain/tlog"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

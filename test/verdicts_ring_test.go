@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/keyring"
+	"attestd/internal/must"
 )
 
 const origin = "attestd.local/v1/log/7b0e1f4a9c3d42568e1b6a0d5c9f2e38"

@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/gowebpki/jcs"
+
+	"attestd/internal/must"
 )
 
 // signer is a company with its present and earlier keys. Unlike attestd, it signs anything.

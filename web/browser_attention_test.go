@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"attestd/internal/must"
-
 	"filippo.io/torchwood"
+
+	"attestd/internal/must"
 )
 
 // The overview says that a witness or the head file is out of step, and leads to what is behind it.

@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/chromedp/chromedp"
 
 	"attestd/chain/tlog"
+	"attestd/internal/must"
 	"attestd/internal/rewrite"
 	"attestd/internal/testenv"
 	"attestd/store"

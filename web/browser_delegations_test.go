@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/cmd/demo"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

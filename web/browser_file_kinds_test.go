@@ -5,12 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/chromedp/chromedp"
 
 	"attestd/chain/filekind"
 	"attestd/chain/filekind/kindtest"
+	"attestd/internal/must"
 )
 
 // isRefused drops a file of a kind that the page does not read: it says what that is and who checks

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/chromedp/chromedp"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

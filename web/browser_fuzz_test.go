@@ -16,11 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

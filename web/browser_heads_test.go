@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"attestd/internal/must"
-
 	"attestd/internal/rewrite"
 	"attestd/internal/testenv"
 	"attestd/store"

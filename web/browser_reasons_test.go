@@ -7,10 +7,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/chromedp/chromedp"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain/evidence"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

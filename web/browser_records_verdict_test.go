@@ -9,11 +9,10 @@ import (
 	"net/url"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

@@ -11,10 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/chromedp/chromedp"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/web"
 )

@@ -10,12 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 
 	"attestd/chain/evidence"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

@@ -17,9 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/internal/harness"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

@@ -9,10 +9,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/chromedp/chromedp"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

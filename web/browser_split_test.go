@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"attestd/internal/must"
-
 	"attestd/internal/rewrite"
 	"attestd/internal/testenv"
 	"attestd/store"

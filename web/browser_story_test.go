@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	devtools "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
+
+	"attestd/internal/must"
 )
 
 // From nothing to a passport that was revoked, as a person does it, with the service stopped and

@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	_ "modernc.org/sqlite"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

@@ -4,11 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

@@ -17,10 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/gorilla/websocket"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

@@ -15,10 +15,9 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/jcs"
 	"attestd/crypto/strictjson"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/web"
 )

@@ -16,14 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/go-jose/go-jose/v4"
 	"github.com/golang-jwt/jwt/v5"
 
 	"attestd/agent/mcpserver"
 	"attestd/crypto/jose/josetest"
 	"attestd/internal/keysets"
+	"attestd/internal/must"
 	"attestd/sdk/attestd"
 )
 

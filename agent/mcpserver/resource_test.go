@@ -13,13 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/golang-jwt/jwt/v5"
 
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
+	"attestd/internal/must"
 )
 
 // An access token of the company's issuer for this resource is accepted. Any other token is

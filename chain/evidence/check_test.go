@@ -5,11 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 )
 
 // newer is a checkpoint of a log as it is, with the proof that the first from records are a prefix.

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/evidence/evidencetest"
@@ -21,6 +19,7 @@ import (
 	"attestd/crypto/jcs"
 	"attestd/crypto/keyring"
 	"attestd/crypto/keys"
+	"attestd/internal/must"
 )
 
 var began = evidencetest.Began

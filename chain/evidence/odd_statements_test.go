@@ -18,11 +18,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain/evidence"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 )
 
 // oddFile is a file that the company's key has signed, and the code to which every checker comes.

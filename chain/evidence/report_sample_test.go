@@ -7,11 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
+	"attestd/internal/must"
 )
 
 // report is that of a company with two rotations, from its third action and fourth control record

@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
+	"attestd/internal/must"
 )
 
 // The witnesses of the samples are these private keys.

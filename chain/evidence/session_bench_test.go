@@ -5,11 +5,10 @@ import (
 	"io"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 )
 
 // longSession is the file of a session of 10,000 records.

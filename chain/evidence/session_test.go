@@ -10,12 +10,11 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 )
 
 func checkSession(text []byte, trust evidence.Trust) evidence.Verdict {

@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain/evidence"
 	"attestd/crypto/cred"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 )
 
 // statementCase is a file that the company's key has signed, the code to which every checker comes,

@@ -16,13 +16,12 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
 	"attestd/crypto/jcs"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 )
 
 const spiffeCompany = "spiffe://attestd.local/company/acme"

@@ -11,14 +11,13 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/evidence/evidencetest"
 	"attestd/chain/lines"
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

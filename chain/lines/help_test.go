@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/evidence/evidencetest"
 	"attestd/chain/lines"
+	"attestd/internal/must"
 )
 
 var began = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)

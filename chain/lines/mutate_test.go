@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/chain/evidence"
 	"attestd/chain/lines"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

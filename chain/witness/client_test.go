@@ -11,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

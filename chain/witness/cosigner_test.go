@@ -12,13 +12,12 @@ import (
 	"sync"
 	"testing"
 
-	"attestd/internal/must"
-
 	"filippo.io/torchwood"
 	"golang.org/x/mod/sumdb/note"
 
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

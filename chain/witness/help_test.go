@@ -10,12 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	modtlog "golang.org/x/mod/sumdb/tlog"
 
 	"attestd/chain/tlog"
 	"attestd/chain/witness"
+	"attestd/internal/must"
 )
 
 const (

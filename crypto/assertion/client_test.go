@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	josev4 "github.com/go-jose/go-jose/v4"
 	"github.com/golang-jwt/jwt/v5"
 
@@ -19,6 +17,7 @@ import (
 	"attestd/crypto/idtoken"
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
+	"attestd/internal/must"
 )
 
 const client = "cc_ABCDEFGHIJKLMNOPQRSTUVWXYZ"

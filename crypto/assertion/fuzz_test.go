@@ -5,10 +5,9 @@ import (
 	"encoding/json"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/assertion"
 	"attestd/crypto/jose/josetest"
+	"attestd/internal/must"
 )
 
 // FuzzParse holds that whatever passes has a subject, a key and an ID, and nothing else panics.

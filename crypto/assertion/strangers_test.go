@@ -4,13 +4,12 @@ import (
 	"encoding/json"
 	"testing"
 
-	"attestd/internal/must"
-
 	josev4 "github.com/go-jose/go-jose/v4"
 	josejwt "github.com/go-jose/go-jose/v4/jwt"
 	"github.com/golang-jwt/jwt/v5"
 
 	"attestd/crypto/assertion"
+	"attestd/internal/must"
 )
 
 // Assertions that golang-jwt and go-jose make pass, and they read and validate ours.

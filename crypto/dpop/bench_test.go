@@ -3,11 +3,10 @@ package dpop_test
 import (
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
+	"attestd/internal/must"
 )
 
 func BenchmarkCheck(b *testing.B) {

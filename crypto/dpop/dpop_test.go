@@ -5,11 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
+	"attestd/internal/must"
 )
 
 // RFC 9449 §4.1 and §7.1: its two proofs pass at their time, for their requests and their key.

@@ -5,11 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
+	"attestd/internal/must"
 )
 
 // FuzzCheck holds that what passes has one of the test's keys, and nothing else panics.

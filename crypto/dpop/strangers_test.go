@@ -5,14 +5,13 @@ import (
 	"encoding/json"
 	"testing"
 
-	"attestd/internal/must"
-
 	josev4 "github.com/go-jose/go-jose/v4"
 	"github.com/golang-jwt/jwt/v5"
 
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
+	"attestd/internal/must"
 )
 
 // Proofs that golang-jwt and go-jose make pass, and they read ours by the embedded key.

@@ -4,10 +4,9 @@ import (
 	"encoding/json"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/idtoken"
 	"attestd/crypto/jose/josetest"
+	"attestd/internal/must"
 )
 
 // FuzzClaims signs what it is given, to reach the code behind the signature. What passes says the

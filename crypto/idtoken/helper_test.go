@@ -14,12 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	josev4 "github.com/go-jose/go-jose/v4"
 
 	"attestd/crypto/idtoken"
 	"attestd/crypto/jose/josetest"
+	"attestd/internal/must"
 )
 
 const (

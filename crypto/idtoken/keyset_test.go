@@ -6,13 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	josev4 "github.com/go-jose/go-jose/v4"
 
 	"attestd/crypto/idtoken"
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
+	"attestd/internal/must"
 )
 
 // Which keys of a set count, and which sets are refused.

@@ -5,12 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	josev4 "github.com/go-jose/go-jose/v4"
 
 	"attestd/crypto/idtoken"
 	"attestd/crypto/jose/josetest"
+	"attestd/internal/must"
 )
 
 // Each check refuses by itself what is sound otherwise.

@@ -4,12 +4,11 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	josev4 "github.com/go-jose/go-jose/v4"
 	josejwt "github.com/go-jose/go-jose/v4/jwt"
 
 	"attestd/crypto/idtoken"
+	"attestd/internal/must"
 )
 
 // Tokens of every algorithm that go-jose makes pass.

@@ -3,9 +3,8 @@ package jose_test
 import (
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 )
 
 func BenchmarkParseKey(b *testing.B) {

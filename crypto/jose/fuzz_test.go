@@ -5,11 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	josev4 "github.com/go-jose/go-jose/v4"
 
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 )
 
 // FuzzParseKey holds that whatever passes is the same key to go-jose, and has one form.

@@ -16,9 +16,8 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 )
 
 // The form in which a key is stored is the text that RFC 7638 hashes, whatever other members it

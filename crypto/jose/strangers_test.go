@@ -6,12 +6,11 @@ import (
 	"encoding/json"
 	"testing"
 
-	"attestd/internal/must"
-
 	josev4 "github.com/go-jose/go-jose/v4"
 	"github.com/golang-jwt/jwt/v5"
 
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 )
 
 var known = []josev4.SignatureAlgorithm{josev4.EdDSA, josev4.ES256}

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 )
 
 // signed makes a token with any header.

@@ -9,12 +9,11 @@ import (
 	"io/fs"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/c2sp/wycheproof"
 	josev4 "github.com/go-jose/go-jose/v4"
 
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 )
 
 const maxSize = 16 << 10

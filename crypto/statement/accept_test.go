@@ -5,11 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 )
 
 // What is at the edge of the form and of the time is accepted.

@@ -3,11 +3,10 @@ package statement_test
 import (
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 )
 
 // versions are the kinds of statements whose costs are compared. What has refused is rare.

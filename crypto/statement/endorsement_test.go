@@ -8,11 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 )
 
 var nextKey = strings.Repeat("n", 42) + "o"

@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 )
 
 // FuzzParse holds that whatever passes has one spelling.

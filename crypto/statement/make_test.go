@@ -10,13 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/jcs"
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
 	"attestd/crypto/strictjson"
+	"attestd/internal/must"
 )
 
 func claims(t testing.TB) statement.Claims {

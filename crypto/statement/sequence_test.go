@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 )
 
 // stmt is a statement of which a sequence reads what follows; its hash is that of the text.

@@ -6,14 +6,13 @@ import (
 	"reflect"
 	"testing"
 
-	"attestd/internal/must"
-
 	josev4 "github.com/go-jose/go-jose/v4"
 	"github.com/golang-jwt/jwt/v5"
 
 	"attestd/crypto/jose"
 	"attestd/crypto/jose/josetest"
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 )
 
 func unbase64(t testing.TB, s string) []byte {

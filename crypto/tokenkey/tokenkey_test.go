@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	josev4 "github.com/go-jose/go-jose/v4"
 
 	"attestd/crypto/jose"
 	"attestd/crypto/tokenkey"
+	"attestd/internal/must"
 )
 
 // What a key signs verifies with go-jose under the published JWK, which names the same thumbprint.

@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/cred"
 	"attestd/crypto/statement"
+	"attestd/internal/must"
 	"attestd/internal/notary"
 	"attestd/sdk/attestd"
 )

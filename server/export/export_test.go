@@ -13,9 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain/tlog"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/server/export"
 )

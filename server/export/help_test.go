@@ -12,13 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/chain/evidence"
 	"attestd/chain/evidence/evidencetest"
 	"attestd/chain/lines"
 	"attestd/chain/tlog"
+	"attestd/internal/must"
 	"attestd/server/export"
 )
 

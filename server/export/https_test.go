@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"attestd/internal/must"
-
 	"attestd/internal/testenv"
 	"attestd/server/export"
 )

@@ -12,9 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain/evidence"
+	"attestd/internal/must"
 	"attestd/server/export"
 )
 

@@ -6,10 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain/evidence"
 	"attestd/chain/lines"
+	"attestd/internal/must"
 	"attestd/server/export"
 )
 

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"attestd/crypto/idtoken"
+	"attestd/internal/must"
 	"attestd/service/federation"
 )
 

@@ -13,11 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/chain"
 	"attestd/chain/tlog"
 	sealing "attestd/crypto/seal"
+	"attestd/internal/must"
 )
 
 var (

@@ -19,9 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/internal/harness"
+	"attestd/internal/must"
 )
 
 // patience bounds every wait for a process or an answer. Nothing takes so long; what does, hangs.

@@ -19,11 +19,10 @@ import (
 	"sync"
 	"testing"
 
-	"attestd/internal/must"
-
 	logspb "go.opentelemetry.io/proto/otlp/logs/v1"
 	"google.golang.org/protobuf/proto"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

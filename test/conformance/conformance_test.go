@@ -15,9 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"attestd/internal/harness"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/sdk/attestd"
 )

@@ -11,12 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"attestd/crypto/assertion"
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/sdk/attestd"
 )

@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"attestd/internal/must"
-
 	"attestd/internal/testenv"
 )
 

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"attestd/internal/must"
 )
 
 // serveHTTPTools serves the tools over streamable HTTP, prints the address, and appends each body

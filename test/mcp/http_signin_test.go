@@ -16,9 +16,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"attestd/internal/must"
 )
 
 // authServer is an MCP server of the SDK that asks for OAuth, and its authorization server.

@@ -21,10 +21,9 @@ import (
 	"sync"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/sdk/attestd"
 )

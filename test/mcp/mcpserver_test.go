@@ -12,10 +12,9 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/sdk/attestd"
 )

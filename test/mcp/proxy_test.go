@@ -13,10 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 

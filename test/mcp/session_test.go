@@ -10,11 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"attestd/internal/must"
-
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"attestd/internal/harness"
+	"attestd/internal/must"
 	"attestd/sdk/attestd"
 )
 

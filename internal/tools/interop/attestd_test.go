@@ -20,12 +20,11 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"filippo.io/torchwood"
 	"golang.org/x/mod/sumdb/note"
 
 	"attestd/internal/harness"
+	"attestd/internal/must"
 )
 
 // patience bounds every wait for a process.

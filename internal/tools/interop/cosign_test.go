@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"filippo.io/torchwood"
 	"golang.org/x/mod/sumdb/note"
+
+	"attestd/internal/must"
 )
 
 // cosigner starts another attestd as a witness of the log with this key, and returns its URL for

@@ -16,7 +16,6 @@ import (
 	"testing"
 
 	"attestd/internal/must"
-
 	"attestd/internal/testenv"
 )
 

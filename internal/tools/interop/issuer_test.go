@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/spiffe/go-spiffe/v2/bundle/jwtbundle"
 	"github.com/spiffe/go-spiffe/v2/bundle/spiffebundle"
@@ -19,6 +17,8 @@ import (
 	"github.com/spiffe/go-spiffe/v2/svid/jwtsvid"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
+
+	"attestd/internal/must"
 )
 
 // issuing registers a company with the agent bot.

@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/coreos/go-oidc/v3/oidc"
 	capjwt "github.com/hashicorp/cap/jwt"
 	"github.com/spiffe/go-spiffe/v2/bundle/jwtbundle"
@@ -27,6 +25,7 @@ import (
 	"attestd/crypto/assertion"
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
+	"attestd/internal/must"
 )
 
 // relying are the audiences of those who verify our tokens, as docs/identity/tokens-for-others.md

@@ -4,10 +4,10 @@ import (
 	"net/http"
 	"testing"
 
-	"attestd/internal/must"
-
 	"filippo.io/torchwood"
 	"golang.org/x/mod/sumdb/tlog"
+
+	"attestd/internal/must"
 )
 
 // A witness continues to cosign after a rotation of the company's key once its operator has added

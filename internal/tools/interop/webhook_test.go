@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"attestd/internal/must"
 )
 
 // The official Go library of Standard Webhooks accepts a message as sent, and no altered one.

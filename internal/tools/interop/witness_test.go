@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"filippo.io/torchwood"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/agent"
@@ -22,6 +20,8 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
+
+	"attestd/internal/must"
 )
 
 // torchwood's proof checker accepts the proof of every record, and refuses it for another record

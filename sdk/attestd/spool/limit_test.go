@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"attestd/internal/must"
-
 	"attestd/internal/notary"
 	"attestd/internal/testenv"
 	"attestd/sdk/attestd"

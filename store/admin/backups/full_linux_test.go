@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"attestd/internal/must"
-
 	"attestd/internal/testenv"
 	"attestd/store/admin/backups"
 )

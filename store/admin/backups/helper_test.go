@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"filippo.io/age"
 
 	"attestd/chain"
+	"attestd/internal/must"
 	"attestd/store"
 	"attestd/store/admin"
 	"attestd/store/admin/backups"

@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"filippo.io/age"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"attestd/internal/must"
-
 	"attestd/internal/testenv"
 	"attestd/store/admin/backups"
 	"attestd/store/storetest"

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"attestd/internal/must"
-
 	"attestd/store/admin/backups"
 )
 

@@ -12,13 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"attestd/internal/must"
-
 	"github.com/minio/minio-go/v7"
 	"github.com/minio/minio-go/v7/pkg/credentials"
 
 	"filippo.io/age"
 
+	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store/admin/backups"
 )
