@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"attestd/internal/harness"
 	"attestd/internal/must"
 	"attestd/store/storetest"
 )
@@ -26,7 +26,7 @@ func TestReadErrorIsNotCorruption(t *testing.T) {
 	if path := os.Getenv(program); path != "" {
 		offset, err := strconv.Atoi(os.Getenv(from))
 		must.OK(t, err)
-		failReads(t, uint32(offset))
+		must.OK(t, harness.FailReads(uint32(offset)))
 		must.OK(t, unix.Exec(path, []string{"attestd", "verify", "--db", os.Getenv(file)}, nil))
 	}
 	built, err := binary(t)
@@ -45,26 +45,5 @@ func TestReadErrorIsNotCorruption(t *testing.T) {
 			!strings.Contains(string(out), "storage unavailable") || strings.Contains(string(out), "corrupt") {
 			t.Errorf("from byte %s: %v: %s", offset, err, out)
 		}
-	}
-}
-
-// failReads makes every pread(2) of this process at offset or beyond fail, for good (seccomp(2)).
-func failReads(t *testing.T, offset uint32) {
-	t.Helper()
-	// where struct seccomp_data has the system call and the low half of its fourth argument
-	const number, fourth = 0, 16 + 3*8
-	program := []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: number},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_PREAD64, Jf: 3},
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: fourth},
-		{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, K: offset, Jf: 1},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EIO)},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
-	}
-	must.OK(t, unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
-		uintptr(unsafe.Pointer(&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})))
-	if errno != 0 {
-		t.Fatal(errno)
 	}
 }

@@ -3,6 +3,7 @@ package search
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 )
 
@@ -22,53 +23,26 @@ const maxActions = 1 << 16
 func CountActions(
 	ctx context.Context, r Reader, chainID, from, to int64, most int,
 ) (top []ActionCount, actions int, err error) {
-	type total struct {
-		name               string // "" if it is not known yet
-		count, index, last int64  // indexes of the first and last record
-	}
-	totals := map[uint64]*total{}
 	s := nameScan{reader: r, chainID: chainID, from: from, to: to, ofActions: true}
-	err = s.run(ctx, func(first int64, g *nameRange) {
-		var counts, firsts, lasts [Width]int64
-		for i := g.n - 1; i >= 0; i-- {
-			counts[g.of[i]]++
-			firsts[g.of[i]] = first + int64(i)
-			lasts[g.of[i]] = max(lasts[g.of[i]], first+int64(i))
-		}
-		for i, action := range g.names {
-			if t := totals[action]; t != nil {
-				t.count += counts[i]
-				t.last = max(t.last, lasts[i])
-			} else if counts[i] > 0 && len(totals) < maxActions {
-				totals[action] = &total{string(g.short[i]), counts[i], firsts[i], lasts[i]}
-			}
-		}
-	})
+	order, err := s.totals(ctx, maxActions)
 	if err != nil {
 		return nil, 0, err
 	}
-	delete(totals, noName)
-	order := make([]*total, 0, len(totals))
-	for _, t := range totals {
-		order = append(order, t)
-	}
-	slices.SortFunc(order, func(a, b *total) int {
-		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.index, b.index))
-	})
 	for _, t := range order[:min(namesRead*most, len(order))] {
 		if len(top) == most {
 			break
 		}
-		if t.name == "" {
-			if t.name, err = s.nameAt(ctx, t.last); err != nil {
+		name := t.short
+		if name == "" {
+			if name, err = s.nameAt(ctx, t.last); err != nil {
 				return nil, 0, err
 			}
 		}
-		if t.name != "" {
-			top = append(top, ActionCount{t.name, t.count})
+		if name != "" {
+			top = append(top, ActionCount{name, t.count})
 		}
 	}
-	return top, len(totals), nil
+	return top, len(order), nil
 }
 
 // AgentCounts is how many records of an agent there are, in all and between each two neighbours of
@@ -89,38 +63,11 @@ const maxAgents = 1 << 16
 // how many there are, at most maxAgents. An agent all of whose records were pruned has no name, and
 // is not among those. Pruned records in ranges without a summary count for no agent.
 func CountAgents(ctx context.Context, r Reader, chainID int64, borders []int64, most int) (top []AgentCounts, agents int, err error) {
-	type total struct {
-		hash               uint64
-		count, index, last int64 // indexes of the first and last record
-	}
-	totals := map[uint64]*total{}
-	from, to := borders[0], borders[len(borders)-1]
-	s := nameScan{reader: r, chainID: chainID, from: from, to: to}
-	err = s.run(ctx, func(first int64, g *nameRange) {
-		var counts, firsts, lasts [Width]int64
-		for i := g.n - 1; i >= 0; i-- {
-			counts[g.of[i]]++
-			firsts[g.of[i]] = first + int64(i)
-			lasts[g.of[i]] = max(lasts[g.of[i]], first+int64(i))
-		}
-		for i, agent := range g.names {
-			if t := totals[agent]; t != nil {
-				t.count += counts[i]
-				t.last = max(t.last, lasts[i])
-			} else if counts[i] > 0 && len(totals) < maxAgents {
-				totals[agent] = &total{agent, counts[i], firsts[i], lasts[i]}
-			}
-		}
-	})
+	s := nameScan{reader: r, chainID: chainID, from: borders[0], to: borders[len(borders)-1]}
+	order, err := s.totals(ctx, maxAgents)
 	if err != nil {
 		return nil, 0, err
 	}
-	delete(totals, noName)
-	order := make([]*total, 0, len(totals))
-	for _, t := range totals {
-		order = append(order, t)
-	}
-	slices.SortFunc(order, func(a, b *total) int { return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.index, b.index)) })
 	place := make(map[uint64]int, most)
 	for _, t := range order[:min(namesRead*most, len(order))] {
 		if len(top) == most {
@@ -154,5 +101,40 @@ func CountAgents(ctx context.Context, r Reader, chainID int64, borders []int64, 
 			}
 		}
 	})
-	return top, len(totals), err
+	return top, len(order), err
+}
+
+// total is how many records have a name.
+type total struct {
+	hash               uint64
+	short              string // the name, "" if the summaries do not have it whole
+	count, index, last int64  // indexes of the first and last record
+}
+
+// totals counts the records of each name, of at most so many names. The first has the most records.
+func (s *nameScan) totals(ctx context.Context, most int) ([]*total, error) {
+	found := map[uint64]*total{}
+	err := s.run(ctx, func(first int64, g *nameRange) {
+		var counts, firsts, lasts [Width]int64
+		for i := g.n - 1; i >= 0; i-- {
+			counts[g.of[i]]++
+			firsts[g.of[i]] = first + int64(i)
+			lasts[g.of[i]] = max(lasts[g.of[i]], first+int64(i))
+		}
+		for i, name := range g.names {
+			if t := found[name]; t != nil {
+				t.count += counts[i]
+				t.last = max(t.last, lasts[i])
+			} else if counts[i] > 0 && len(found) < most {
+				found[name] = &total{name, string(g.short[i]), counts[i], firsts[i], lasts[i]}
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	delete(found, noName)
+	return slices.SortedFunc(maps.Values(found), func(a, b *total) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.index, b.index))
+	}), nil
 }
