@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Pending holds what there is to do, each item once, and a Signal that is set when there is any. Any
-// goroutine may add to it; one receives from the Signal and drains.
+// Pending holds what there is to do, each item once, and a Signal that is set when there is any.
+// Any goroutine may add to it; one receives from the Signal and drains.
 type Pending[K cmp.Ordered] struct {
 	Signal
 
