@@ -86,7 +86,7 @@ func differs[R comparable](table, name string, has R, want Entry[R]) *Difference
 	one, other := reflect.ValueOf(has), reflect.ValueOf(want.Row)
 	for i := range one.NumField() {
 		if a, b := one.Field(i).Interface(), other.Field(i).Interface(); a != b {
-			column := one.Type().Field(i).Tag.Get("json")
+			column, _, _ := strings.Cut(one.Type().Field(i).Tag.Get("json"), ",")
 			parts = append(parts, fmt.Sprintf("%s is %s, and control record %d says %s", column, shown(a), want.Index, shown(b)))
 		}
 	}
