@@ -5,6 +5,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -121,6 +123,8 @@ func (p *Program) Run() int {
 	root := p.Root
 	explainArguments(root)
 	ctx, guard := p.Guard(ctx, os.Args[1:])
+	output := &stdout{}
+	root.SetOut(output)
 	if guard != nil {
 		root.SetOut(guard.Out)
 	}
@@ -143,6 +147,9 @@ func (p *Program) Run() int {
 		return completeURL(cmd)
 	}
 	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		err = output.lost()
+	}
 	if err == nil {
 		return 0
 	}
@@ -186,6 +193,32 @@ func (p *Program) Run() int {
 	}
 	WriteStderr(why + "\n")
 	return status
+}
+
+// stdout is the standard output. It remembers the first error of a write, so that a command whose
+// output is lost does not end as one that has succeeded.
+type stdout struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (o *stdout) Write(text []byte) (int, error) {
+	n, err := os.Stdout.Write(text)
+	if err != nil && !errors.Is(err, syscall.EPIPE) { // a reader that closes a pipe has read enough
+		o.mu.Lock()
+		o.err = cmp.Or(o.err, err)
+		o.mu.Unlock()
+	}
+	return n, err
+}
+
+func (o *stdout) lost() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err != nil {
+		return fmt.Errorf("the output is lost: %w", o.err)
+	}
+	return nil
 }
 
 func (p *Program) exitStatus(err error) int {

@@ -47,7 +47,7 @@ func hidden(r rune) bool {
 
 // Fprintf is fmt.Fprintf with escaped arguments: only the format and errors.Join can end lines.
 func Fprintf(w io.Writer, format string, args ...any) {
-	// A write error means that the reader has closed the pipe.
+	// Package cli remembers an error of the standard output.
 	_, _ = fmt.Fprintf(w, format, texts(args)...)
 }
 
