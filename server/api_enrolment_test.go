@@ -111,7 +111,7 @@ func TestEnrolmentProofNeedsNonce(t *testing.T) {
 	draft := drafts(key, "POST", s.url+a.keys(), "")
 	stale := draft(func(d *proofDraft) { d.claims["nonce"] = "AAAAAA" + nonce[6:] }).sign(t)
 	// in the member, where the header has none that tells the service to name one
-	a.do(t, "POST "+a.keys(), enrolBody(key, `"proof":"`+stale+`"`)).gets(400, `{"error":"…","code":"USE_DPOP_NONCE"}`).sets("DPoP-Nonce: " + nonce)
+	s.handsOut(t, a.do(t, "POST "+a.keys(), enrolBody(key, `"proof":"`+stale+`"`)).gets(400, `{"error":"…","code":"USE_DPOP_NONCE"}`), nonce)
 	fresh := draft(func(d *proofDraft) { d.claims["nonce"] = nonce }).sign(t)
 	a.do(t, "POST "+a.keys(), enrolBody(key), "DPoP: "+fresh).status(201)
 }

@@ -79,7 +79,7 @@ func TestBoundTokenAtTheStream(t *testing.T) {
 			}
 			if nonce != "" {
 				refused := open(offers(token, draft(nil).sign(t))).gets(401, `{"error":"Unauthorized: …","code":"USE_DPOP_NONCE"}`)
-				refused.sets("DPoP-Nonce: " + nonce)
+				s.handsOut(t, refused, nonce)
 			}
 			once := proof()
 			browser := s.anyone().listen(t, offers(token, once))
