@@ -15,6 +15,14 @@ import (
 	"attestd/store/projection"
 )
 
+// AgentKeys are the public keys of agents, and the tokens with which they enrol them.
+type AgentKeys struct {
+	db        *base
+	companies companyCache
+
+	found *db.Cache[owned, db.Dated[AgentKey]]
+}
+
 // AgentKey is a public key of an agent.
 type AgentKey struct {
 	Thumbprint string // RFC 7638
@@ -233,9 +241,9 @@ func (s AgentKeys) load(r *db.Conn, company *Company, thumbprint string) (k Agen
 	k = found.row
 	l, err := controlRecord(r, company, found.latest)
 	if err != nil {
-		return AgentKey{}, s.db.Tables.noted(company, err)
+		return AgentKey{}, s.db.noted(company, err)
 	}
-	if err := s.db.Tables.checked(company, l.AgentKey(thumbprint, agentKeys.row(&k))); err != nil {
+	if err := s.db.checked(company, l.AgentKey(thumbprint, agentKeys.row(&k))); err != nil {
 		return AgentKey{}, err
 	}
 	if l != nil && l.ActionType == string(AgentKeyEnrolled) {

@@ -16,6 +16,14 @@ import (
 	"attestd/store/projection"
 )
 
+// Agents are those that companies have registered.
+type Agents struct {
+	db        *base
+	passports Passports
+
+	states *db.Cache[owned, db.Dated[agentState]]
+}
+
 // Agent is a registered agent.
 type Agent struct {
 	ID           string
@@ -128,9 +136,9 @@ func (s Agents) load(r *db.Conn, company *Company, id string) (agentState, error
 	state.disabled = disabled.Valid
 	l, err := controlRecord(r, company, latest)
 	if err != nil {
-		return agentState{}, s.db.Tables.noted(company, err)
+		return agentState{}, s.db.noted(company, err)
 	}
-	return state, s.db.Tables.checked(company, l.Agent(id, state.registered, disabled.String))
+	return state, s.db.checked(company, l.Agent(id, state.registered, disabled.String))
 }
 
 // Check returns nil if passports and delegations may be issued to an agent of the caller's company,
@@ -171,7 +179,7 @@ const clockSkew = time.Hour
 func (s Agents) Disable(ctx context.Context, by Caller, id string) (a Agent, revoked int64, err error) {
 	company := by.Company.Chain
 	defer s.states.Forget(owned{company, id})
-	defer s.db.Passports.states.Forget()
+	defer s.passports.states.Forget()
 	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		revoked = 0
 		if a, err = findAgent(w, company, id); err != nil || a.DisabledAt != "" {

@@ -9,7 +9,7 @@ import (
 // Append returns a record once it is durable. An error means that nothing was written, unless it is
 // ErrUnknown.
 func (s *Store) Append(ctx context.Context, d chain.Draft) (chain.Record, error) {
-	if err := s.Rollback.HaltedChain(d.Chain); err != nil {
+	if err := s.base.haltedChain(d.Chain); err != nil {
 		return chain.Record{}, err
 	}
 	return s.Ledger.Append(ctx, d)
@@ -22,12 +22,12 @@ func (s *Store) AppendAll(ctx context.Context, drafts []chain.Draft) ([]chain.Ap
 	if len(drafts) == 0 {
 		return nil, nil
 	}
-	if err := s.Rollback.HaltedChain(drafts[0].Chain); err != nil {
+	if err := s.base.haltedChain(drafts[0].Chain); err != nil {
 		return nil, err
 	}
 	appended, err := s.Ledger.AppendAll(ctx, drafts)
 	if err != nil {
-		return nil, s.Refused(s.Tables.forged(ctx, drafts[0].Chain, err))
+		return nil, s.Refused(s.base.forged(ctx, drafts[0].Chain, err))
 	}
 	return appended, nil
 }

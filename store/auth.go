@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"crypto/hmac"
+	"crypto/sha256"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -14,6 +15,15 @@ import (
 	"attestd/store/ledger"
 	"attestd/store/projection"
 )
+
+// credentialCaches are what is known of credentials, which also other groups make it forget.
+type credentialCaches struct {
+	found *db.Cache[[sha256.Size]byte, db.Dated[credential]] // by hash
+	// access tokens that were asked about, for each company its own
+	introspected *db.Cache[tenantHash, db.Dated[credential]]
+	// when what a JWT was asked for with was made, "" where it is gone
+	requesters *db.Cache[owned, db.Dated[string]]
+}
 
 // credential is the cached result for a valid API key or access token.
 type credential struct {
@@ -119,7 +129,7 @@ type tenantHash struct {
 }
 
 // forgetTokens makes the next use of any credential read the database.
-func (s Credentials) forgetTokens() {
+func (s credentialCaches) forgetTokens() {
 	s.found.Forget()
 	s.introspected.Forget()
 }
@@ -133,11 +143,11 @@ func (s Credentials) stillAgent(ctx context.Context, by *Caller) error {
 	var err error
 	if by.Federation == "" {
 		var key AgentKey
-		key, err = s.db.AgentKeys.Live(ctx, *by, by.Agent, by.Key)
+		key, err = s.agentKeys.Live(ctx, *by, by.Agent, by.Key)
 		by.HolderExpires = key.ExpiresAt
 	}
 	if err == nil {
-		err = s.db.Agents.Check(ctx, *by, by.Agent)
+		err = s.agents.Check(ctx, *by, by.Agent)
 	}
 	if errors.Is(err, ErrDisabled) {
 		err = fmt.Errorf("agent is disabled: %w", db.ErrNotFound)
@@ -180,7 +190,7 @@ var (
 // checkToken returns ErrNotFound, as for an unknown token, if the row of an access token was not
 // written by the service.
 func (s Credentials) checkToken(r *db.Conn, row tokenRow, mac []byte) error {
-	key, err := s.tokenKey(r)
+	key, err := s.keys.tokenKey(r)
 	if err == nil && !hmac.Equal(row.mac(key), mac) {
 		err = db.ErrNotFound
 	}
@@ -194,15 +204,15 @@ func (s Credentials) check(ctx context.Context, company *Company, clientID sql.N
 	if !clientID.Valid {
 		table, name = projection.TableAPIKey, has.Fingerprint
 		if presented := keys.Fingerprint(hash); presented != has.Fingerprint {
-			return s.db.Tables.checked(company, &projection.Difference{Table: table, Row: name, Index: latest.Int64 & db.IndexMask, What: "its hash is of another key"})
+			return s.db.checked(company, &projection.Difference{Table: table, Row: name, Index: latest.Int64 & db.IndexMask, What: "its hash is of another key"})
 		}
 	}
 	return s.db.Read(ctx, func(r *db.Conn) error {
 		l, err := controlRecord(r, company, latest)
 		if err != nil {
-			return s.db.Tables.noted(company, err)
+			return s.db.noted(company, err)
 		}
-		return s.db.Tables.checked(company, l.Credential(table, name, has))
+		return s.db.checked(company, l.Credential(table, name, has))
 	})
 }
 
@@ -250,7 +260,7 @@ func (s Credentials) read(ctx context.Context, hash [32]byte, query string, more
 		return credential{}, use, err
 	}
 	found.grant.Expires, found.client = expiry(expires), clientID.String
-	if found.company, err = s.db.Companies.now(ctx, number); err != nil {
+	if found.company, err = s.companies.now(ctx, number); err != nil {
 		return credential{}, use, err
 	}
 	if found.agent != "" {

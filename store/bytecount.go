@@ -86,12 +86,12 @@ func checkBytes(ctx context.Context, s *Store, v *ChainVerdict, p *PrunedRecords
 // fails, and is tried again. Run MUST be running.
 func (s *Store) Recount(ctx context.Context, number int64) (ByteCount, error) {
 	company, _ := db.LogOf(number)
-	c, err := s.Companies.named(ctx, company)
+	c, err := s.base.named(ctx, company)
 	if err != nil {
 		return ByteCount{}, err
 	}
 	n, err := s.recount(ctx, number, func(rows func(*db.Conn) ([]controlEvent, error)) error {
-		return s.recorded(ctx, Caller{Company: c}, s.Change, func(w *db.Conn) ([]controlEvent, error) {
+		return s.base.recorded(ctx, Caller{Company: c}, s.Change, func(w *db.Conn) ([]controlEvent, error) {
 			events, err := rows(w)
 			if len(events) > 0 {
 				s.Rekeyed(number)

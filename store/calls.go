@@ -17,6 +17,9 @@ import (
 	"attestd/store/names"
 )
 
+// Calls of tools that were refused, and what became of them.
+type Calls struct{ db *base }
+
 // refusedFor is how long a call is remembered after its refusal, and after it was found to have run
 // all the same. An MCP proxy waits a day for an outcome, and what could not be sent stays in a
 // spool for longer.
@@ -77,8 +80,8 @@ func (s Calls) Next(ctx context.Context, company int64, now time.Time) (next int
 	})
 	if errors.Is(err, db.ErrNotFound) {
 		var head chain.Head
-		if head, _, err = s.db.Tip(ctx, company); err == nil {
-			next, err = s.db.SizeAt(ctx, company, head.Length, chain.FormatTime(now.Add(-24*time.Hour)))
+		if head, _, err = s.db.now.Tip(ctx, company); err == nil {
+			next, err = s.db.now.SizeAt(ctx, company, head.Length, chain.FormatTime(now.Add(-24*time.Hour)))
 		}
 	}
 	if err != nil {

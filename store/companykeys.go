@@ -105,7 +105,7 @@ func (v *View) KeySet(ctx context.Context, number int64) (chain.KeySet, error) {
 
 // findIssuer reads the keys that sign and verify a company's tokens, and its private key. Each key
 // is checked against the control log.
-func (s Companies) findIssuer(r *db.Conn, c *Company) (_ *cred.Issuer, current ed25519.PrivateKey, err error) {
+func (s companyCache) findIssuer(r *db.Conn, c *Company) (_ *cred.Issuer, current ed25519.PrivateKey, err error) {
 	number, id := c.Chain, c.ID
 	var former []cred.Former
 	var oldest time.Time // earliest end of a key that may still have valid tokens
@@ -150,9 +150,9 @@ func (s Companies) findIssuer(r *db.Conn, c *Company) (_ *cred.Issuer, current e
 	if err == nil || errors.Is(err, enough) {
 		var d *projection.Difference
 		if d, err = check.difference(); err == nil {
-			err = s.db.Tables.checked(c, d)
+			err = s.db.checked(c, d)
 		} else {
-			err = s.db.Tables.noted(c, err)
+			err = s.db.noted(c, err)
 		}
 	}
 	if err != nil {
@@ -182,7 +182,7 @@ var signingKeys = right[storedSigningKey, projection.SigningKey]{
 		return projection.SigningKey{Generation: k.generation, EndedAt: k.endedAt, Compromised: k.compromisedAt != ""}
 	},
 	name: func(k *storedSigningKey) string { return keys.Describe(k.public).Fingerprint },
-	wrong: func(s *Store, c *Company, k *storedSigningKey) string {
+	wrong: func(s *base, c *Company, k *storedSigningKey) string {
 		if k.seed == nil || !s.IsUnsealed() {
 			return ""
 		}

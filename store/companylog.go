@@ -81,7 +81,7 @@ func (s Companies) listed(w *db.Conn, company int64, now time.Time) ([]chain.Dra
 		return nil, err
 	}
 	if older && !unlisted {
-		return nil, s.db.Tables.noted(&Company{Chain: db.Installation}, errNoCompanyLog())
+		return nil, s.db.noted(&Company{Chain: db.Installation}, errNoCompanyLog())
 	}
 	return s.makeLog(w, now)
 }

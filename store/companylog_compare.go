@@ -16,7 +16,7 @@ import (
 // so they are merged in constant memory.
 func (r *comparison) compareCompanies(ctx context.Context) error {
 	var size, last int64 // one statement, because a registration writes both
-	err := r.store.Read(ctx, func(c *db.Conn) error {
+	err := r.tables.db.Read(ctx, func(c *db.Conn) error {
 		return c.One([]any{&size, &last}, `SELECT length, (SELECT coalesce(max(id), 0) FROM company WHERE id < ?)
 			FROM head WHERE chain = ?`,
 			int64(db.Installation), int64(CompanyLogChain))
@@ -24,7 +24,7 @@ func (r *comparison) compareCompanies(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	next, stop := iter.Pull2(db.List(ctx, r.store.DB, "companies", scanListing,
+	next, stop := iter.Pull2(db.List(ctx, r.tables.db.DB, "companies", scanListing,
 		selectListings("company.id > ? AND company.id <= ?"),
 		func(after listing) []any { return []any{after.Number, last} }))
 	defer stop()
@@ -117,7 +117,7 @@ func (l listing) unlike(row listing) string {
 // HasLog reports whether the log of the companies exists. It does not exist before the first
 // company is registered, nor in a database from before the log until the next start. In any other
 // case a missing log is a *TablesChangedError.
-func (s Companies) HasLog(ctx context.Context) (isThere bool, err error) {
+func (s companyCache) HasLog(ctx context.Context) (isThere bool, err error) {
 	var needed bool
 	err = s.db.Read(ctx, func(c *db.Conn) error {
 		return c.One([]any{&isThere, &needed}, `SELECT EXISTS (SELECT 1 FROM company WHERE id = ?1),
@@ -127,7 +127,7 @@ func (s Companies) HasLog(ctx context.Context) (isThere bool, err error) {
 	case err != nil:
 		return false, fmt.Errorf("look for the log of the companies: %w", err)
 	case needed && !isThere && s.db.UpToDate():
-		return false, s.db.Tables.noted(&Company{Chain: db.Installation}, errNoCompanyLog())
+		return false, s.db.noted(&Company{Chain: db.Installation}, errNoCompanyLog())
 	}
 	return isThere, nil
 }

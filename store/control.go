@@ -129,8 +129,8 @@ type narrower struct{ json.RawMessage }
 // being made has its number from then on. Rows that change nothing return no events. A change that
 // removes a right is visible on all servers when controlled returns. So is one that was already
 // made, because another server may just have made it.
-func (s *Store) controlled(ctx context.Context, by Caller, rows func(*db.Conn) ([]controlEvent, error)) error {
-	if err := s.Tables.intact(by.Company.Chain); err != nil {
+func (s *base) controlled(ctx context.Context, by Caller, rows func(*db.Conn) ([]controlEvent, error)) error {
+	if err := s.intact(by.Company.Chain); err != nil {
 		return err
 	}
 	return s.recorded(ctx, by, s.Change, rows)
@@ -138,8 +138,8 @@ func (s *Store) controlled(ctx context.Context, by Caller, rows func(*db.Conn) (
 
 // recorded is controlled with its own way to write, for changes that must work even where nothing
 // else of the company may be changed; see Changeable.
-func (s *Store) recorded(ctx context.Context, by Caller, write ledger.WriteFunc, rows func(*db.Conn) ([]controlEvent, error)) error {
-	c := rightsChange{store: s, by: by, rows: rows}
+func (s *base) recorded(ctx context.Context, by Caller, write ledger.WriteFunc, rows func(*db.Conn) ([]controlEvent, error)) error {
+	c := rightsChange{base: s, by: by, rows: rows}
 	_, err := write(ctx, c.drafts)
 	if err == nil && c.takesAway || errors.Is(err, ErrRevoked) {
 		s.WaitPropagation(ctx)
@@ -149,7 +149,7 @@ func (s *Store) recorded(ctx context.Context, by Caller, write ledger.WriteFunc,
 
 // rightsChange is a change of rows with the control records about them.
 type rightsChange struct {
-	store     *Store
+	base      *base
 	by        Caller
 	rows      func(*db.Conn) ([]controlEvent, error)
 	takesAway bool // set by drafts
@@ -162,10 +162,10 @@ func (c *rightsChange) drafts(w *db.Conn) ([]chain.Draft, error) {
 		return nil, err
 	}
 	c.takesAway = len(events) == 0 || slices.ContainsFunc(events, controlEvent.takesAway)
-	return c.store.controlDrafts(c.by, events...)
+	return c.base.controlDrafts(c.by, events...)
 }
 
-func (s *Store) controlDrafts(by Caller, events ...controlEvent) (drafts []chain.Draft, err error) {
+func (s *base) controlDrafts(by Caller, events ...controlEvent) (drafts []chain.Draft, err error) {
 	drafts = make([]chain.Draft, len(events))
 	for i, e := range events {
 		if drafts[i], err = s.controlDraft(by, e); err != nil {
@@ -178,7 +178,7 @@ func (s *Store) controlDrafts(by Caller, events ...controlEvent) (drafts []chain
 // controlDraft has the form of every record: the service is the agent, and the payload names who
 // requested the change. Its member log, which no action has, prevents that an action whose payload
 // a company chooses passes for a control record: both logs have the same keys.
-func (s *Store) controlDraft(by Caller, e controlEvent) (chain.Draft, error) {
+func (s *base) controlDraft(by Caller, e controlEvent) (chain.Draft, error) {
 	payload := map[string]any{"subject": e.subject, "by": nil}
 	if by.Credential != "" {
 		payload["by"] = by.Credential

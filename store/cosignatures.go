@@ -61,9 +61,9 @@ func (v *View) CosignedCheckpoint(ctx context.Context, logID string, index int64
 }
 
 // LogOfChain returns a log and its company by the ID of its chain, or ErrNotFound.
-func (s *Store) LogOfChain(ctx context.Context, number int64) (*Company, db.Log, error) {
+func (s companyCache) LogOfChain(ctx context.Context, number int64) (*Company, db.Log, error) {
 	company, name := db.LogOf(number)
-	c, err := s.Companies.OfChain(ctx, company)
+	c, err := s.OfChain(ctx, company)
 	if err != nil {
 		return nil, db.Log{}, err
 	}

@@ -10,6 +10,21 @@ import (
 	"attestd/store/ledger"
 )
 
+// Credentials are API keys, OAuth clients and their access tokens.
+type Credentials struct {
+	db        *base
+	keys      rowKeys
+	companies companyCache
+	agents    Agents
+	agentKeys AgentKeys
+	credentialCaches
+
+	revoked *db.Cache[chain.Hash, db.Dated[bool]]
+	clients *db.Cache[string, db.Dated[oauthSecret]]
+	// finds the token of an agent that has signed in by a federation; see Federations.find
+	federations Federations
+}
+
 // Credential is an API key or an OAuth client without its secret.
 type Credential struct {
 	Kind        string // KindAPIKey or KindOAuthClient

@@ -44,7 +44,7 @@ type EnabledWebhook struct {
 // and ErrSuspended while nothing may be sent.
 func (s Webhooks) Delivery(ctx context.Context, company int64, id string) (d Delivery, err error) {
 	var row macRow
-	if d.Company, err = s.db.Companies.OfChain(ctx, company); err != nil {
+	if d.Company, err = s.companies.OfChain(ctx, company); err != nil {
 		return Delivery{}, fmt.Errorf("delivery of a webhook: %w", err)
 	}
 	err = s.db.Read(ctx, func(r *db.Conn) error {
@@ -54,7 +54,7 @@ func (s Webhooks) Delivery(ctx context.Context, company int64, id string) (d Del
 		if err := s.check(r, d.Company, id); err != nil {
 			return err
 		}
-		found, err := s.db.Companies.loadSuspension(r, d.Company)
+		found, err := s.companies.loadSuspension(r, d.Company)
 		if err == nil && found.At != "" {
 			err = ErrSuspended
 		}
@@ -75,9 +75,9 @@ func (s Webhooks) Delivery(ctx context.Context, company int64, id string) (d Del
 // duty to deliver has gone to another server.
 func (s Webhooks) SaveProgress(ctx context.Context, duty *db.Held, progress map[string]Progress) error {
 	mine, args := duty.Fence()
-	s.db.Credentials.knowTokenKey(ctx)
+	s.keys.knowTokenKey(ctx)
 	err := s.db.Write(ctx, func(w *db.Conn) error {
-		k, err := s.db.Tables.rowKey(w)
+		k, err := s.keys.rowKey(w)
 		if err != nil {
 			return err
 		}
@@ -87,14 +87,14 @@ func (s Webhooks) SaveProgress(ctx context.Context, duty *db.Held, progress map[
 			case errors.Is(err, db.ErrNotFound): // deleted meanwhile
 				continue
 			case err == nil:
-				err = s.db.Tables.authentic(w, &k, &r)
+				err = s.keys.authentic(w, &k, &r)
 			}
 			if errors.Is(err, ErrTablesChanged) {
 				continue
 			}
 			retry := sql.NullInt64{Int64: p.RetryAt.UnixMilli(), Valid: !p.RetryAt.IsZero()}
 			if err == nil {
-				err = s.db.Tables.changeIf(w, &r, mine, args, "next_record = ?, next_control = ?, attempts = ?, retry_at = ?",
+				err = s.keys.changeIf(w, &r, mine, args, "next_record = ?, next_control = ?, attempts = ?, retry_at = ?",
 					p.Next, p.NextControl, p.Failed, retry)
 			}
 			if err != nil {

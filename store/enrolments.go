@@ -43,7 +43,7 @@ var enrolments = right[Enrolment, projection.Enrolment]{
 	row: func(e *Enrolment) projection.Enrolment {
 		return projection.Enrolment{AgentID: e.AgentID, ExpiresAt: formatEnd(e.ExpiresAt), Key: e.key}
 	},
-	wrong: func(_ *Store, _ *Company, e *Enrolment) string {
+	wrong: func(_ *base, _ *Company, e *Enrolment) string {
 		if !isHashOf(e.hash, e.Fingerprint) {
 			return "its hash is of another token"
 		}
@@ -87,7 +87,7 @@ func (s AgentKeys) Enrolment(ctx context.Context, hash [32]byte, now time.Time) 
 	if err != nil {
 		return Caller{}, fmt.Errorf("enrolment: %w", err)
 	}
-	company, err := s.db.Companies.now(ctx, e.company)
+	company, err := s.companies.now(ctx, e.company)
 	if err != nil {
 		return Caller{}, err
 	}
@@ -107,7 +107,7 @@ func (s AgentKeys) spend(w *db.Conn, by Caller, k AgentKey, hash chain.Hash) (fi
 	e := found.row
 	l, err := controlRecord(w, by.Company, found.latest)
 	if err == nil {
-		err = s.db.Tables.checked(by.Company, l.Enrolment(e.Fingerprint, enrolments.row(&e)))
+		err = s.db.checked(by.Company, l.Enrolment(e.Fingerprint, enrolments.row(&e)))
 	}
 	if err == nil && e.key == "" {
 		err = s.checkUnspent(w, by.Company, e)
@@ -140,7 +140,7 @@ func (s AgentKeys) checkUnspent(w *db.Conn, company *Company, e Enrolment) error
 		}
 		var l *projection.Latest
 		if l, err = controlRecord(w, company, id); err == nil && l != nil && l.Payload.Enrolment != nil && *l.Payload.Enrolment == e.Fingerprint {
-			err = s.db.Tables.checked(company, &projection.Difference{Table: projection.TableEnrolment, Row: e.Fingerprint, Index: l.Index,
+			err = s.db.checked(company, &projection.Difference{Table: projection.TableEnrolment, Row: e.Fingerprint, Index: l.Index,
 				What: fmt.Sprintf("is not spent, and control record %d tells of a key that was enrolled with it", l.Index)})
 		}
 	}

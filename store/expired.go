@@ -9,6 +9,12 @@ import (
 	"attestd/store/db"
 )
 
+// Expired are rows that go some time after what they are for has ended.
+type Expired struct {
+	db        *base
+	companies companyCache
+}
+
 // sweepRows is the maximum number of rows that one transaction deletes, so that an append never
 // waits long for it.
 const sweepRows = 256

@@ -2,12 +2,10 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
 	"attestd/crypto/cred"
-	"attestd/store/db"
 	"attestd/store/projection"
 )
 
@@ -20,14 +18,14 @@ func (s Expired) Passports(ctx context.Context, w Sweep) error {
 		return nil
 	}
 	return s.sweep(ctx, "passports", w, func(now time.Time) error {
-		for company, err := range s.db.Companies.Numbers(ctx, 0) {
+		for company, err := range s.companies.Numbers(ctx, 0) {
 			if err != nil {
 				return err
 			}
-			if s.db.Tables.intact(company) != nil {
+			if s.db.intact(company) != nil {
 				continue
 			}
-			newest, err := s.newestOf(ctx, company)
+			newest, err := s.db.newestOf(ctx, company)
 			if err != nil {
 				return err
 			}
@@ -45,19 +43,4 @@ func (s Expired) Passports(ctx context.Context, w Sweep) error {
 		}
 		return nil
 	})
-}
-
-// newestOf returns the time of the newest record of a company's logs, or zero.
-func (s Expired) newestOf(ctx context.Context, company int64) (at time.Time, err error) {
-	var text sql.NullString
-	err = s.db.Read(ctx, func(c *db.Conn) error {
-		return c.One([]any{&text}, `SELECT max(timestamp) FROM head WHERE chain IN (?, ?)`, db.Actions.ChainID(company), db.Control.ChainID(company))
-	})
-	if err == nil && text.String != "" {
-		at, err = db.ParseTime(text.String)
-	}
-	if err != nil {
-		return time.Time{}, fmt.Errorf("newest record of chain %d: %w", company, err)
-	}
-	return at, nil
 }

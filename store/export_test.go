@@ -33,4 +33,6 @@ func (s *Store) ChangeSetting(setting string, drafts ...chain.Draft) ([]chain.Re
 
 // KnownSize is how long a log is as far as a server remembers it for a comparison after a lost
 // connection.
-func (s *Store) KnownSize(number int64) int64 { return s.heads.pinned([]int64{number})[number].to.Size }
+func (s *Store) KnownSize(number int64) int64 {
+	return s.Rollback.head.heads.pinned([]int64{number})[number].to.Size
+}

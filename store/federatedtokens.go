@@ -35,14 +35,14 @@ func (s Federations) IssueFederated(ctx context.Context, by Caller, f Federated,
 	use := f.use(by)
 	known, err := s.isUsed(ctx, use)
 	if err == nil {
-		err = s.db.Tables.Changeable(ctx, by)
+		err = s.companies.changeable(ctx, by)
 	}
 	if err == nil {
-		err = s.db.Agents.Check(ctx, by, f.AgentID)
+		err = s.agents.Check(ctx, by, f.AgentID)
 	}
 	if err == nil {
 		token = keys.NewToken(by.At)
-		s.db.Credentials.knowTokenKey(ctx)
+		s.keys.knowTokenKey(ctx)
 		if issue := s.issuing(by, f, token); known {
 			err = s.db.Write(ctx, issue)
 		} else {
@@ -104,7 +104,7 @@ func (s Federations) issuing(by Caller, f Federated, token string) func(*db.Conn
 		if err := useProofs(w, by.At, f.Proofs); err != nil {
 			return err
 		}
-		key, err := s.db.Credentials.needTokenKey(w)
+		key, err := s.keys.needTokenKey(w)
 		if err != nil {
 			return err
 		}
@@ -191,8 +191,8 @@ func (s Credentials) findFederated(ctx context.Context, hash [32]byte, of int64,
 	found.holderExpires = found.grant.Expires // its workload needs another assertion
 	found.fingerprint, found.jkt = "federation:"+f.Name, jkt.String
 	found.federation, found.federatedSince = f.Name, f.CreatedAt
-	if found.company, err = s.db.Companies.now(ctx, number); err != nil {
+	if found.company, err = s.companies.now(ctx, number); err != nil {
 		return credential{}, err
 	}
-	return found, s.db.Read(ctx, func(r *db.Conn) error { return s.db.Federations.check(r, found.company, known[Federation]{f, latest}) })
+	return found, s.db.Read(ctx, func(r *db.Conn) error { return s.federations.check(r, found.company, known[Federation]{f, latest}) })
 }

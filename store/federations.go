@@ -12,6 +12,17 @@ import (
 	"attestd/store/projection"
 )
 
+// Federations are other issuers whose tokens companies trust.
+type Federations struct {
+	db        *base
+	keys      rowKeys
+	companies companyCache
+	agents    Agents
+	known     credentialCaches
+
+	byIssuer *db.Cache[owned, db.Dated[[]Federation]]
+}
+
 // Federation is another issuer whose tokens a company trusts. It never changes: it is made and
 // deleted.
 type Federation struct {
@@ -49,7 +60,7 @@ var federations = right[Federation, projection.Federation]{
 // issuer and audience; ErrTooMany where it has most.
 func (s Federations) Create(ctx context.Context, by Caller, f Federation, most int) (Federation, error) {
 	defer s.byIssuer.Forget() // whatever the outcome
-	defer s.db.Credentials.requesters.Forget(owned{by.Company.Chain, federations.about(f.Name)})
+	defer s.known.requesters.Forget(owned{by.Company.Chain, federations.about(f.Name)})
 	f.company, f.CreatedAt = by.Company.Chain, chain.FormatTime(by.At)
 	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		var known int64
@@ -95,8 +106,8 @@ func (s Federations) Get(ctx context.Context, by Caller, name string) (f Federat
 func (s Federations) Delete(ctx context.Context, by Caller, name string) error {
 	forget := func() {
 		s.byIssuer.Forget()
-		s.db.Credentials.requesters.Forget(owned{by.Company.Chain, federations.about(name)})
-		s.db.Credentials.forgetTokens()
+		s.known.requesters.Forget(owned{by.Company.Chain, federations.about(name)})
+		s.known.forgetTokens()
 	}
 	defer forget() // whatever the outcome
 	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
@@ -176,7 +187,7 @@ func (s Federations) load(r *db.Conn, company *Company, issuer string) (found []
 func (s Federations) check(r *db.Conn, company *Company, k known[Federation]) error {
 	l, err := controlRecord(r, company, k.latest)
 	if err != nil {
-		return s.db.Tables.noted(company, err)
+		return s.db.noted(company, err)
 	}
-	return s.db.Tables.checked(company, l.Federation(k.row.Name, federations.row(&k.row)))
+	return s.db.checked(company, l.Federation(k.row.Name, federations.row(&k.row)))
 }

@@ -15,12 +15,12 @@ import (
 // All returns in what the database is behind its head file, its stored checkpoints, and what it has
 // cosigned. The caller MUST NOT have started Run.
 func (s Rollback) All(ctx context.Context) ([]Behind, error) {
-	kept, err := s.db.Checkpoints.compareKept(ctx, "true")
+	kept, err := s.checkpoints.compareKept(ctx, "true")
 	if err != nil {
 		return nil, err
 	}
-	all := append(s.db.behind, kept...)
-	if cosigner := s.db.Cosigner.cosigned.behind; cosigner != nil {
+	all := append(s.head.behind, kept...)
+	if cosigner := s.cosigner.cosigned.behind; cosigner != nil {
 		all = append(all, cosigner.Behind...)
 	}
 	return all, nil
@@ -90,7 +90,7 @@ func (s Rollback) accept(
 		}
 	}
 	for _, company := range slices.Sorted(maps.Keys(lost)) {
-		c, err := s.db.Companies.OfChain(ctx, company)
+		c, err := s.companies.OfChain(ctx, company)
 		if err != nil {
 			return nil, err
 		}

@@ -11,9 +11,9 @@ import (
 
 // halt stops changes to a company, because a checkpoint shows that one of its logs was rolled back
 // or has a different history. It returns the reason. Other companies are not affected.
-func (s Rollback) halt(b Behind) error {
+func (s *base) halt(b Behind) error {
 	err := &RolledBackError{[]Behind{b}}
-	if log := s.db.Logger(); s.halted.add(b.company, err) && log != nil {
+	if log := s.Logger(); s.halted.add(b.company, err) && log != nil {
 		log.Error("nothing of a company is written any more: its log was rolled back", "company", b.Company, "log", b.Log,
 			"error", err)
 	}
@@ -22,13 +22,15 @@ func (s Rollback) halt(b Behind) error {
 
 // HaltedChain returns why nothing is appended to a chain, a *RolledBackError, or nil if its company
 // is not halted.
-func (s Rollback) HaltedChain(number int64) error {
+func (s Rollback) HaltedChain(number int64) error { return s.db.haltedChain(number) }
+
+func (s *base) haltedChain(number int64) error {
 	company, _ := db.LogOf(number)
 	return s.halted.of(company)
 }
 
 // Halted returns the reasons why companies are halted, a *RolledBackError for each.
-func (s Rollback) Halted() []error { return s.halted.all() }
+func (s Rollback) Halted() []error { return s.db.halted.all() }
 
 // openKept halts the companies of which a witness has shown that a log was rolled back, or which
 // have a published checkpoint larger than the log, until an operator accepts that. All other stored
@@ -36,7 +38,7 @@ func (s Rollback) Halted() []error { return s.halted.all() }
 func (s Checkpoints) openKept(ctx context.Context) error {
 	found, err := s.compareKept(ctx, `(line = '' OR kept.size > coalesce(length, 0))`)
 	for _, b := range found {
-		s.db.notices = append(s.db.notices, fmt.Sprintf("nothing of company %q is written: %v; see attestd help accept-rollback", b.Company, s.db.Rollback.halt(b)))
+		s.db.notices = append(s.db.notices, fmt.Sprintf("nothing of company %q is written: %v; see attestd help accept-rollback", b.Company, s.db.halt(b)))
 	}
 	return err
 }

@@ -46,9 +46,9 @@ const (
 // everything in the file and in memory is compared again. If something is missing, neither the
 // database nor the file is written any more.
 type heads struct {
-	store *Store
-	path  string // "" without a head file
-	id    headfile.ID
+	rollback Rollback
+	path     string // "" without a head file
+	id       headfile.ID
 	// nil if it could not be created; owned by the goroutine of run once that is started
 	file    *headfile.File
 	failing atomic.Bool
@@ -84,9 +84,9 @@ type cosigning struct {
 	done chan error // has a buffer of one
 }
 
-func newHeads(s *Store, path string, id headfile.ID, file *headfile.File) *heads {
+func newHeads(s Rollback, path string, id headfile.ID, file *headfile.File) *heads {
 	h := &heads{
-		store: s, path: path, id: id, file: file, pins: map[int64]*pin{}, due: map[int64]*pin{}, unread: map[int64]bool{},
+		rollback: s, path: path, id: id, file: file, pins: map[int64]*pin{}, due: map[int64]*pin{}, unread: map[int64]bool{},
 		lost: map[int64]headfile.Tree{}, wentBack: func([]int64) {},
 		wake: wake.NewSignal(), stop: make(chan struct{}), ended: make(chan struct{}),
 	}
@@ -238,7 +238,7 @@ func (h *heads) flush(ctx context.Context, ending bool, log *slog.Logger) error 
 			err = h.write(ctx, number, tree, headfile.Checkpoint{})
 		}
 	}
-	if err != nil || h.store.Stopped() != nil {
+	if err != nil || h.rollback.db.Stopped() != nil {
 		return err // what was known before remains authoritative
 	}
 	return h.advance(ctx, ending, log)
@@ -270,7 +270,7 @@ func (h *heads) putBack(log *slog.Logger) error {
 // look creates a missing file, and compares again with a database that another process has written.
 func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) error {
 	if external {
-		behind, err := h.store.Rollback.compare(ctx, h.each())
+		behind, err := h.rollback.compare(ctx, h.each())
 		if err != nil {
 			return err
 		}
@@ -279,15 +279,15 @@ func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) error
 			return nil
 		}
 	}
-	if h.file != nil || !h.hasFile() || h.store.Stopped() != nil {
+	if h.file != nil || !h.hasFile() || h.rollback.db.Stopped() != nil {
 		return nil
 	}
-	file, err := h.store.Rollback.createHeads(ctx, h.path, h.id)
+	file, err := h.rollback.createHeads(ctx, h.path, h.id)
 	if err != nil {
 		return err
 	}
 	h.file = file
-	if err := h.store.Write(ctx, func(w *db.Conn) error {
+	if err := h.rollback.db.Write(ctx, func(w *db.Conn) error {
 		return LeaveUnrecorded(w, unrecordedHeadFile(time.Now()))
 	}); err != nil {
 		log.Warn("the control logs will not say that the head file was made", "error", err)
@@ -300,7 +300,7 @@ func (h *heads) write(ctx context.Context, number int64, tree headfile.Tree, che
 	if h.file == nil {
 		return nil
 	}
-	company, log, err := h.store.LogOfChain(ctx, number)
+	company, log, err := h.rollback.companies.LogOfChain(ctx, number)
 	// the company is gone; the entry still must not be lost
 	gone := errors.Is(err, db.ErrNotFound)
 	if err != nil && !gone {
@@ -314,7 +314,7 @@ func (h *heads) write(ctx context.Context, number int64, tree headfile.Tree, che
 		}
 	}
 	if log.Name == db.Control && !gone {
-		if revocations, err = h.store.Rollback.countedRevocations(ctx, company); err != nil {
+		if revocations, err = h.rollback.countedRevocations(ctx, company); err != nil {
 			return err
 		}
 	}
@@ -336,9 +336,9 @@ func (h *heads) write(ctx context.Context, number int64, tree headfile.Tree, che
 // cannot be written.
 func (s Rollback) HeadFile() string {
 	switch {
-	case !s.db.heads.hasFile():
+	case !s.head.heads.hasFile():
 		return ""
-	case s.db.heads.failing.Load():
+	case s.head.heads.failing.Load():
 		return "behind"
 	}
 	return "written"

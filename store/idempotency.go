@@ -13,6 +13,9 @@ import (
 	"attestd/store/projection"
 )
 
+// Retries finds what was recorded under the key of a request.
+type Retries struct{ db *base }
+
 // Recorded returns the record that was appended to a company's actions under one of a draft's keys.
 // It returns ErrNotFound if there is none, and chain.ErrKeyReused if the key belongs to a different
 // request. A record that is not the one of the draft is a *TablesChangedError: an external write
@@ -41,7 +44,7 @@ func (s Retries) Recorded(ctx context.Context, by Caller, key *chain.Key, d *cha
 		return ledger.CheckReplayed(c, by.Company.Chain, key.Name, r)
 	})
 	if err != nil {
-		return nil, s.db.Tables.forged(ctx, by.Company.Chain, err)
+		return nil, s.db.forged(ctx, by.Company.Chain, err)
 	}
 	return r, nil
 }
@@ -72,7 +75,7 @@ func (s Retries) RecordedUnder(ctx context.Context, by Caller, name chain.Hash, 
 		}
 		return nil
 	})
-	return r, s.db.Tables.forged(ctx, by.Company.Chain, err)
+	return r, s.db.forged(ctx, by.Company.Chain, err)
 }
 
 // CheckTaken returns nil if the record that the entry leads to has the name of a statement that a
@@ -93,7 +96,7 @@ func (s Retries) CheckTaken(ctx context.Context, by Caller, err error) error {
 	if n, err := names.Of(r); err == nil && n.Takes(taken.Key.Name, taken.Entry.Request) {
 		return nil
 	}
-	return s.db.Tables.forged(ctx, by.Company.Chain, &chain.ForgedError{Name: taken.Key.Name, Index: r.Index,
+	return s.db.forged(ctx, by.Company.Chain, &chain.ForgedError{Name: taken.Key.Name, Index: r.Index,
 		Reason: fmt.Sprintf("leads to record %d, of which it is no name", r.Index)})
 }
 
@@ -104,12 +107,12 @@ func differingName(name chain.Hash, what string) *projection.Difference {
 
 // forged makes a *TablesChangedError of a chain.ForgedError, within a chain.DraftError too, and
 // remembers it. Other errors stay as they are.
-func (s Tables) forged(ctx context.Context, number int64, err error) error {
+func (s *base) forged(ctx context.Context, number int64, err error) error {
 	var forged *chain.ForgedError
 	if !errors.As(err, &forged) {
 		return err
 	}
-	c, named := s.db.Companies.named(context.WithoutCancel(ctx), number)
+	c, named := s.named(context.WithoutCancel(ctx), number)
 	if named != nil {
 		return named
 	}

@@ -24,7 +24,7 @@ var identitySettings = map[string]string{
 
 // readIdentity reads what the database says that it is. The fingerprint of the key of HMACs is
 // missing if there is no key, or this process cannot read it.
-func (s Settings) readIdentity(c *db.Conn) (has map[string]string, err error) {
+func (s rowKeys) readIdentity(c *db.Conn) (has map[string]string, err error) {
 	has = map[string]string{}
 	err = c.Each(func(rows *sql.Rows) error {
 		var name, value string
@@ -37,7 +37,7 @@ func (s Settings) readIdentity(c *db.Conn) (has map[string]string, err error) {
 	if err != nil || !s.db.IsUnsealed() {
 		return has, err
 	}
-	key, err := s.db.Credentials.readTokenKey(c)
+	key, err := s.readTokenKey(c)
 	switch {
 	case errors.Is(err, db.ErrNotFound), errors.Is(err, db.ErrCorrupt):
 		// Fixed reports it as missing
@@ -57,7 +57,7 @@ func installation() *Company {
 
 // loggedSettings replays what the control log of a company says of settings. ok is false before
 // there is one.
-func (s Settings) loggedSettings(c *db.Conn, company *Company) (state *projection.State, ok bool, err error) {
+func loggedSettings(c *db.Conn, company *Company) (state *projection.State, ok bool, err error) {
 	state = projection.New(company.ID)
 	apply := func(rows *sql.Rows) error {
 		var id int64
@@ -86,25 +86,25 @@ func (s Settings) loggedSettings(c *db.Conn, company *Company) (state *projectio
 // identify adds what the database is to the settings of a start, unless the logs say something
 // else.
 func (s Settings) identify(w *db.Conn, trust map[string]string, key []byte) error {
-	logged, isThere, err := s.loggedSettings(w, installation())
+	logged, isThere, err := loggedSettings(w, installation())
 	if err != nil {
-		return s.db.Tables.noted(theDatabase, err)
+		return s.db.noted(theDatabase, err)
 	}
-	has, err := s.readIdentity(w)
+	has, err := s.keys.readIdentity(w)
 	if err != nil {
 		return err
 	}
 	if d := logged.Fixed(has); d != nil {
-		return s.db.Tables.noted(theDatabase, changedTables(&Company{ID: db.InstallationID}, d))
+		return s.db.noted(theDatabase, changedTables(&Company{ID: db.InstallationID}, d))
 	}
-	s.db.Tables.changed.remove(theDatabase.Chain)
+	s.db.changed.remove(theDatabase.Chain)
 	delete(has, projection.SettingRowKey)
 	maps.Copy(trust, has)
 	_, signed := logged.Settings[projection.SettingRowKey]
 	if !signed {
 		signed, err = s.mayDemandMACs(w, logged, isThere)
 		if err == nil && signed {
-			err = s.db.Tables.adoptRows(w)
+			err = s.keys.adoptRows(w)
 		}
 	}
 	if err == nil && signed {
@@ -163,11 +163,11 @@ var theDatabase = &Company{ID: db.InstallationID}
 // *TablesChangedError, is remembered, and stops the changes of all companies.
 func (s Tables) CheckIdentity(ctx context.Context) error {
 	return s.db.Read(ctx, func(c *db.Conn) error {
-		logged, _, err := s.db.Settings.loggedSettings(c, installation())
+		logged, _, err := loggedSettings(c, installation())
 		if err != nil {
-			return s.noted(theDatabase, err)
+			return s.db.noted(theDatabase, err)
 		}
-		has, err := s.db.Settings.readIdentity(c)
+		has, err := s.keys.readIdentity(c)
 		if err != nil {
 			return err
 		}
@@ -178,16 +178,16 @@ func (s Tables) CheckIdentity(ctx context.Context) error {
 			d = now.Fixed(has)
 		}
 		if d != nil {
-			return s.noted(theDatabase, changedTables(theDatabase, d))
+			return s.db.noted(theDatabase, changedTables(theDatabase, d))
 		}
 		waiting, err := ReadUnrecorded(c)
 		for i := 0; err == nil && i < len(waiting); i++ {
 			err = waiting[i].check()
 		}
 		if err != nil {
-			return s.noted(theDatabase, err)
+			return s.db.noted(theDatabase, err)
 		}
-		s.changed.remove(theDatabase.Chain)
+		s.db.changed.remove(theDatabase.Chain)
 		return nil
 	})
 }

@@ -16,6 +16,14 @@ import (
 	"attestd/store/ledger"
 )
 
+// Checkpoints are the signed checkpoints of this database's logs, with the answers of witnesses
+// about them.
+type Checkpoints struct {
+	db   *base
+	view *View
+	head *headState
+}
+
 // KeptCheckpoint is a stored checkpoint that one of our logs has signed.
 type KeptCheckpoint struct {
 	// vkey of the witness that has cosigned or shown it; "" for the last published one
@@ -38,14 +46,14 @@ var errNotOurs = errors.New("it does not bear the log's signature")
 // root at its size, the company is halted with a *RolledBackError until an operator accepts that.
 // Agree reads a few hundred hashes for each checkpoint of a size other than the log's.
 func (s Checkpoints) Agree(ctx context.Context, number int64) error {
-	if err := s.db.Rollback.HaltedChain(number); err != nil {
+	if err := s.db.haltedChain(number); err != nil {
 		return err
 	}
 	b, err := s.behindKept(ctx, number)
 	if err != nil || b == nil {
 		return err
 	}
-	return s.db.Rollback.halt(*b)
+	return s.db.halt(*b)
 }
 
 // verify turns the verdict on a valid log into a failure if the log is behind one of its stored
@@ -113,7 +121,7 @@ func (s Checkpoints) kept(ctx context.Context, l db.Log) (kept []KeptCheckpoint,
 // proves nothing. Signatures of keys that have ended count, even of compromised ones.
 func (s Checkpoints) compare(ctx context.Context, l db.Log, k KeptCheckpoint) (*Behind, error) {
 	// read after the checkpoint: the log had that size before it signed
-	head, _, err := s.db.Tip(ctx, l.Chain)
+	head, _, err := s.db.now.Tip(ctx, l.Chain)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +151,7 @@ func (s Checkpoints) compare(ctx context.Context, l db.Log, k KeptCheckpoint) (*
 // of others. It returns errNotOurs otherwise. Compromised keys are accepted only if compromised is
 // true.
 func (s Checkpoints) openOwn(ctx context.Context, l db.Log, signed string, compromised bool) (KeptCheckpoint, error) {
-	_, ring, err := s.db.KeyRing(ctx, l.Chain)
+	_, ring, err := s.view.KeyRing(ctx, l.Chain)
 	if err != nil {
 		return KeptCheckpoint{}, err
 	}
@@ -177,14 +185,14 @@ func (s Checkpoints) whyBehind(ctx context.Context, l db.Log, tree tlog.Tree, k 
 	}
 	root := tree.Root
 	if k.Tree.Size < tree.Size {
-		proof, err := tlog.ProveConsistency(ctx, s.db.LogTree(l), k.Tree.Size, tree)
+		proof, err := tlog.ProveConsistency(ctx, s.db.now.LogTree(l), k.Tree.Size, tree)
 		if err != nil {
 			return "", fmt.Errorf("log %s: %w", l.ID, err)
 		}
 		if tlog.CheckConsistency(proof, k.Tree, tree) == nil {
 			return "", nil
 		}
-		if root, err = tlog.Root(ctx, s.db.LogTree(l), k.Tree.Size); err != nil {
+		if root, err = tlog.Root(ctx, s.db.now.LogTree(l), k.Tree.Size); err != nil {
 			return "", fmt.Errorf("log %s: %w", l.ID, err)
 		}
 	}
@@ -201,7 +209,7 @@ func (s Checkpoints) behind(
 	if err != nil {
 		return nil, err
 	}
-	owner, err := s.db.Owner(ctx, l.Chain)
+	owner, err := s.db.now.Owner(ctx, l.Chain)
 	if err != nil {
 		return nil, err
 	}

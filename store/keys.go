@@ -48,8 +48,8 @@ var apiKeys = right[storedKey, projection.Credential]{
 		}
 	},
 	row: func(k *storedKey) projection.Credential { return credentialRow(k.fingerprint, k.grant, k.madeBy) },
-	wrong: func(s *Store, c *Company, k *storedKey) string {
-		if !s.Credentials.isKey(c, k) {
+	wrong: func(s *base, c *Company, k *storedKey) string {
+		if !s.isKey(c, k) {
 			return "its text or its hash is of another key"
 		}
 		return ""
@@ -63,13 +63,13 @@ func credentialRow(fingerprint string, g Grant, madeBy string) projection.Creden
 
 // isKey reports whether the stored text of an API key matches the key that its row names. It
 // returns true if this process cannot read the text.
-func (s Credentials) isKey(c *Company, k *storedKey) bool {
-	if !s.db.IsUnsealed() {
+func (s *base) isKey(c *Company, k *storedKey) bool {
+	if !s.IsUnsealed() {
 		return true // Unseal was not called
 	}
-	text, err := s.db.Secrets().OpenAPIKey(c.Chain, k.hash, k.key)
+	text, err := s.Secrets().OpenAPIKey(c.Chain, k.hash, k.key)
 	hash := keys.HashSecret(text)
-	return err == nil && keys.Fingerprint(hash) == k.fingerprint && string(s.db.Secrets().Index(hash)) == string(k.hash)
+	return err == nil && keys.Fingerprint(hash) == k.fingerprint && string(s.Secrets().Index(hash)) == string(k.hash)
 }
 
 // newKey creates a key with the prefix of the service. The default name "service" gives the prefix

@@ -47,17 +47,17 @@ func (s Tables) compareLimits(c *db.Conn, company int64, has ledger.Limits) (com
 	var latest [3]*projection.Latest
 	for i, id := range []sql.NullInt64{suspended, quoted, about} {
 		if latest[i], err = controlRecord(c, of, id); err != nil {
-			return comparedLimits{}, s.noted(of, err)
+			return comparedLimits{}, s.db.noted(of, err)
 		}
 	}
 	of.complete = latest[2].Tells()
 	rows := ledger.Limits{Suspended: at.Valid, Records: orNull(quota.Records), Bytes: orNull(quota.Bytes)}
 	obeyed := rows
 	is := suspensions.row(&storedSuspension{Suspension: Suspension{at.String, reason.String}})
-	if s.checked(of, latest[0].Suspension(is)) != nil {
+	if s.db.checked(of, latest[0].Suspension(is)) != nil {
 		obeyed.Suspended = latest[0].Suspends()
 	}
-	if s.checked(of, latest[1].Quota(quotas.row(&storedQuota{Quota: quota}))) != nil {
+	if s.db.checked(of, latest[1].Quota(quotas.row(&storedQuota{Quota: quota}))) != nil {
 		obeyed.Records, obeyed.Bytes = serversOr(latest[1].Quotas())
 	}
 	return comparedLimits{rows, obeyed}, nil

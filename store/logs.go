@@ -28,7 +28,7 @@ func (s Checkpoints) Keep(ctx context.Context, logID string, size int64, note st
 		if err := w.One([]any{&number}, `SELECT chain FROM log WHERE log_id = ?`, logID); err != nil {
 			return err
 		}
-		if err := s.db.Rollback.HaltedChain(number); err != nil {
+		if err := s.db.haltedChain(number); err != nil {
 			return err
 		}
 		_, err := w.Exec(`INSERT INTO checkpoint (log_id, size, note) VALUES (?, ?, ?)
@@ -38,8 +38,8 @@ func (s Checkpoints) Keep(ctx context.Context, logID string, size int64, note st
 	if err != nil {
 		return fmt.Errorf("keep checkpoint of log %s: %w", logID, err)
 	}
-	if s.db.heads != nil {
-		s.db.heads.published(number, note)
+	if s.head.heads != nil {
+		s.head.heads.published(number, note)
 	}
 	return nil
 }

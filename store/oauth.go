@@ -60,7 +60,7 @@ var clients = right[storedClient, projection.Credential]{
 		has.JWKS, has.JWKSURI = o.JWKS, o.JWKSURI
 		return has
 	},
-	wrong: func(s *Store, _ *Company, o *storedClient) string {
+	wrong: func(s *base, _ *Company, o *storedClient) string {
 		if !s.Sealing().HasLookup() && !isHashOf(o.hash, o.fingerprint) {
 			return "its hash is of another secret"
 		}

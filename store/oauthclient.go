@@ -36,7 +36,7 @@ func (s Credentials) clientSecret(ctx context.Context, clientID string, now time
 		}
 		has := &found.row
 		o.hash, o.fingerprint, o.grant, o.keys = has.hash, has.fingerprint, has.grant, has.ClientKeys
-		if o.company, err = s.db.Companies.now(ctx, has.company); err == nil {
+		if o.company, err = s.companies.now(ctx, has.company); err == nil {
 			err = s.check(ctx, o.company, sql.NullString{String: clientID, Valid: true}, found.latest, clients.row(has), [32]byte{})
 		}
 		return o, err
@@ -59,7 +59,7 @@ func (s Credentials) AuthenticateClient(ctx context.Context, clientID, secret st
 		return Caller{}, ErrBadClient
 	}
 	if client.fingerprint != keys.Fingerprint(hash) {
-		err = s.db.Tables.checked(client.company,
+		err = s.db.checked(client.company,
 			&projection.Difference{Table: projection.TableClient, Row: clientID, Index: -1,
 				What: "its hash is of another secret than it names"})
 		if err != nil {

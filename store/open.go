@@ -28,13 +28,8 @@ type Store struct {
 	*ledger.Ledger
 	groups // what it does
 
-	opened  Options  // for serving; the path of its head file is absolute
-	logHost string   // of the origins of new logs
-	heads   *heads   // nil for a file without one, and while the database is behind it
-	behind  []Behind // in what it is
-
-	notices []string // see Notices
-	isNew   bool     // this program has just made it
+	base   *base
+	opened Options // for serving; the path of its head file is absolute
 }
 
 // owned is the name of something that belongs to a company.
@@ -108,10 +103,10 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 		}
 	}()
 	if warning != "" {
-		s.notices = append(s.notices, warning)
+		s.base.notices = append(s.base.notices, warning)
 	}
 	err = s.Identify(ctx)
-	if s.isNew = errors.Is(err, db.ErrNotFound); s.isNew {
+	if s.base.isNew = errors.Is(err, db.ErrNotFound); s.base.isNew {
 		if err := s.Create(ctx, schema, o.Domain, o.Master); err != nil {
 			return nil, err
 		}
@@ -124,13 +119,13 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 		return nil, err
 	}
 	if s.IsScrubDue() {
-		s.notices = append(s.notices, "attestd rekey was not carried to its end: free pages of "+path+" may hold keys as they stood before it; run it once more")
+		s.base.notices = append(s.base.notices, "attestd rekey was not carried to its end: free pages of "+path+" may hold keys as they stood before it; run it once more")
 	}
 	if err := s.Belongs(o.Domain); err != nil {
 		return nil, err
 	}
 	o.LogHost = cmp.Or(o.LogHost, s.Domain().TrustDomain)
-	s.logHost = o.LogHost
+	s.base.logHost = o.LogHost
 	if err := l.LockFile(path); err != nil {
 		return nil, err
 	}
@@ -143,7 +138,7 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 	}
 	s.Upgraded()
 	if from != db.SchemaVersion {
-		s.notices = append(s.notices, fmt.Sprintf("upgraded %s from schema %d to %d; an older attestd does not open it any more", path, from, db.SchemaVersion))
+		s.base.notices = append(s.base.notices, fmt.Sprintf("upgraded %s from schema %d to %d; an older attestd does not open it any more", path, from, db.SchemaVersion))
 	}
 	if err := s.OpenReaders(ctx, sqlite.ModeReader); err != nil {
 		return nil, err
@@ -152,14 +147,14 @@ func openFile(ctx context.Context, path, schema string, o Options) (_ *Store, er
 }
 
 // Notices are what the operator should know about how the database was found, a sentence each.
-func (s *Store) Notices() []string { return s.notices }
+func (s *Store) Notices() []string { return s.base.notices }
 
 // IsNew says whether there was no database, so that Open has made one.
-func (s *Store) IsNew() bool { return s.isNew }
+func (s *Store) IsNew() bool { return s.base.isNew }
 
 // Behind says in what the database is behind its head file, so that nothing is written; nothing
 // when it is not.
-func (s Rollback) Behind() []Behind { return s.db.behind }
+func (s Rollback) Behind() []Behind { return s.head.behind }
 
 // OpenReadOnly opens an existing database, with or without a running server. It never writes to the
 // file, creates or upgrades it, and reads every schema from the oldest on. Where the folder is
@@ -197,8 +192,9 @@ func openFileReadOnly(ctx context.Context, path string) (_ *Store, err error) {
 }
 
 func newStore(d *db.DB) *Store {
-	s := &Store{Ledger: ledger.New(d)}
-	s.View, s.groups = View{ledger.View{Source: db.NewSource(d)}, s}, s.group()
+	s := &Store{base: &base{Ledger: ledger.New(d), now: ledger.View{Source: db.NewSource(d)}}}
+	s.Ledger = s.base.Ledger
+	s.groups, s.View = newGroups(s.base)
 	return s
 }
 
@@ -219,8 +215,8 @@ func readAgain(ctx context.Context, path string, open func() (*Store, error)) (*
 // on.
 func (s *Store) openKnown(ctx context.Context, heads string) error {
 	err := s.Rollback.openKnown(ctx, heads)
-	if s.heads != nil {
-		s.SetGuard(s.heads)
+	if s.Rollback.head.heads != nil {
+		s.SetGuard(s.Rollback.head.heads)
 	}
 	return err
 }

@@ -15,6 +15,22 @@ import (
 	"attestd/store/sqlite"
 )
 
+// Rollback detects a database that is older than its head file or its checkpoints, and accepts one.
+type Rollback struct {
+	db          *base
+	head        *headState
+	companies   companyCache
+	view        *View
+	checkpoints Checkpoints
+	cosigner    Cosigner
+}
+
+// headState is what is known of the database elsewhere, from its start on.
+type headState struct {
+	heads  *heads   // nil for a file without one, and while the database is behind it
+	behind []Behind // in what it is
+}
+
 // HeadsBeside returns the default path of the head file of the database at path, which is next to
 // it.
 func HeadsBeside(path string) string {
@@ -33,9 +49,9 @@ func (s Rollback) openKnown(ctx context.Context, heads string) error {
 			return err
 		}
 	case s.db.MultiWriter():
-		s.db.heads = newHeads(s.db, "", headfile.ID{}, nil)
+		s.head.heads = newHeads(s, "", headfile.ID{}, nil)
 	}
-	return s.db.Checkpoints.openKept(ctx)
+	return s.checkpoints.openKept(ctx)
 }
 
 // openHeads compares the database with its head file. If the database is behind, it is not written
@@ -49,24 +65,24 @@ func (s Rollback) openHeads(ctx context.Context, path string, isNew bool) error 
 	file, err := openHeadFile(path, id)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		if s.db.behind, err = s.compare(ctx, inFile(nil)); err == nil && len(s.db.behind) == 0 {
+		if s.head.behind, err = s.compare(ctx, inFile(nil)); err == nil && len(s.head.behind) == 0 {
 			s.newHeadFile(ctx, path, id, isNew)
 			return nil
 		}
 	case err == nil:
-		s.db.behind, err = s.compare(ctx, inFile(file))
+		s.head.behind, err = s.compare(ctx, inFile(file))
 	}
 	switch {
 	case err != nil:
-	case len(s.db.behind) > 0:
-		s.db.StopWrites(&RolledBackError{s.db.behind})
+	case len(s.head.behind) > 0:
+		s.db.StopWrites(&RolledBackError{s.head.behind})
 		if file != nil {
-			err = errors.Join(s.db.Cosigner.open(ctx, file), file.Close())
+			err = errors.Join(s.cosigner.open(ctx, file), file.Close())
 		}
 		return err
 	default:
-		if err = s.db.Cosigner.open(ctx, file); err == nil {
-			s.db.heads = newHeads(s.db, path, id, s.newestForm(path, id, file))
+		if err = s.cosigner.open(ctx, file); err == nil {
+			s.head.heads = newHeads(s, path, id, s.newestForm(path, id, file))
 			return s.catchUp(ctx)
 		}
 	}
@@ -140,7 +156,7 @@ func (s Rollback) Check(ctx context.Context, heads string) error {
 	}
 	var behind []Behind
 	if err == nil && s.db.Schema() >= db.WitnessSchema {
-		behind, err = s.db.Cosigner.compare(ctx, file)
+		behind, err = s.cosigner.compare(ctx, file)
 	}
 	if err == nil && len(behind) > 0 {
 		err = &CosignerError{behind}
@@ -162,7 +178,7 @@ func (s Rollback) newHeadFile(ctx context.Context, path string, id headfile.ID, 
 				err))
 		}
 	}
-	s.db.heads = newHeads(s.db, path, id, file)
+	s.head.heads = newHeads(s, path, id, file)
 }
 
 // catchUp updates the head file to the state of the database.
@@ -173,7 +189,7 @@ func (s Rollback) catchUp(ctx context.Context) error {
 	}
 	for _, l := range logs {
 		if err == nil {
-			err = s.db.heads.file.Update(l.Chain, func(known *headfile.Head) {
+			err = s.head.heads.file.Update(l.Chain, func(known *headfile.Head) {
 				published := known.Checkpoint
 				if *known = l.Head; published.Size > l.Checkpoint.Size {
 					known.Checkpoint = published
@@ -182,24 +198,24 @@ func (s Rollback) catchUp(ctx context.Context) error {
 		}
 		if err != nil {
 			p := &pin{base: l.Tree, from: l.Tree, to: l.Tree, checkpoint: l.Checkpoint}
-			s.db.heads.pins[l.Chain], s.db.heads.due[l.Chain] = p, p
+			s.head.heads.pins[l.Chain], s.head.heads.due[l.Chain] = p, p
 		}
 	}
-	cosigned, _, failed := s.db.Cosigner.trees(ctx)
+	cosigned, _, failed := s.cosigner.trees(ctx)
 	if failed != nil {
 		return failed
 	}
 	for _, c := range cosigned {
-		if err == nil && s.db.Cosigner.cosigned.behind == nil && s.db.heads.file.HasCosigned() {
-			err = s.db.heads.file.Cosigned(c)
+		if err == nil && s.cosigner.cosigned.behind == nil && s.head.heads.file.HasCosigned() {
+			err = s.head.heads.file.Cosigned(c)
 		}
 	}
 	if err == nil {
-		err = s.db.heads.file.Sync()
+		err = s.head.heads.file.Sync()
 	}
 	if err != nil {
-		s.db.notices = append(s.db.notices, fmt.Sprintf("the head file %s cannot be written: %v; it stays behind until it can", s.db.heads.path, err))
-		s.db.heads.failing.Store(true)
+		s.db.notices = append(s.db.notices, fmt.Sprintf("the head file %s cannot be written: %v; it stays behind until it can", s.head.heads.path, err))
+		s.head.heads.failing.Store(true)
 	}
 	return nil
 }
@@ -214,7 +230,7 @@ func (s Rollback) createHeads(ctx context.Context, path string, id headfile.ID) 
 	for _, l := range logs {
 		list = append(list, l.Head)
 	}
-	cosigned, _, err := s.db.Cosigner.trees(ctx)
+	cosigned, _, err := s.cosigner.trees(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,13 @@ import (
 	"attestd/store/projection"
 )
 
+// Passports are those that were issued, and their revocations.
+type Passports struct {
+	db *base
+
+	states *db.Cache[owned, db.Dated[passportState]]
+}
+
 // Passport is the stored state of an issued passport.
 type Passport struct {
 	JTI       string
@@ -123,9 +130,14 @@ func (s Passports) Record(ctx context.Context, by Caller, p Passport) error {
 
 // Passport reads a passport. It returns ErrNotFound if the caller's company never issued it, and
 // ErrTablesChanged if the row differs from the control log.
-func (v *View) Passport(ctx context.Context, by Caller, jti string) (p Passport, err error) {
-	err = v.Read(ctx, func(r *db.Conn) error {
-		p, err = v.store.Passports.load(r, by.Company, jti)
+func (v *View) Passport(ctx context.Context, by Caller, jti string) (Passport, error) {
+	return v.passports.read(ctx, &v.Source, by, jti)
+}
+
+// read implements View.Passport.
+func (s Passports) read(ctx context.Context, from *db.Source, by Caller, jti string) (p Passport, err error) {
+	err = from.Read(ctx, func(r *db.Conn) error {
+		p, err = s.load(r, by.Company, jti)
 		return err
 	})
 	if err != nil {
@@ -146,7 +158,7 @@ type passportState struct {
 // Agents.Disable returns.
 func (s Passports) state(ctx context.Context, by Caller, jti string) (passportState, error) {
 	return db.Lookup(s.states, owned{by.Company.Chain, jti}, by.At, func() (passportState, error) {
-		p, err := s.db.Passport(ctx, by, jti)
+		p, err := s.read(ctx, &s.db.now.Source, by, jti)
 		return passportState{p.RevokedAt != "", p.digest()}, err
 	})
 }

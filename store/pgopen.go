@@ -28,7 +28,7 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 	}
 	s.opened = o
 	err = s.Identify(ctx)
-	if s.isNew = errors.Is(err, db.ErrNotFound); s.isNew {
+	if s.base.isNew = errors.Is(err, db.ErrNotFound); s.base.isNew {
 		if err = refuseWithoutDatabase(s.Path(), o.Heads); err == nil {
 			err = s.Create(ctx, "", o.Domain, o.Master)
 		}
@@ -45,12 +45,12 @@ func openServer(ctx context.Context, address string, o Options) (_ *Store, err e
 	if err := s.Belongs(o.Domain); err != nil {
 		return nil, err
 	}
-	s.logHost = cmp.Or(o.LogHost, s.Domain().TrustDomain)
+	s.base.logHost = cmp.Or(o.LogHost, s.Domain().TrustDomain)
 	risks, err := s.Risks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s.notices = append(s.notices, risks...)
+	s.base.notices = append(s.base.notices, risks...)
 	if err := s.OpenPostgres(notes, s.Tables.obeyedLimits); err != nil {
 		return nil, err
 	}

@@ -117,7 +117,7 @@ func (h *heads) readExtended(ctx context.Context) error {
 	if len(unread) == 0 {
 		return nil
 	}
-	err := h.store.Read(ctx, func(c *db.Conn) error {
+	err := h.rollback.db.Read(ctx, func(c *db.Conn) error {
 		return c.Each(func(rows *sql.Rows) error {
 			var number int64
 			var t headfile.Tree
@@ -172,7 +172,7 @@ func (h *heads) Reconnected() {
 // compareAgain makes everything known be compared again on new connections, because a connection
 // was lost.
 func (h *heads) compareAgain() {
-	h.store.Reconnect()
+	h.rollback.db.Reconnect()
 	h.external.Store(true)
 	h.wake.Set()
 }

@@ -14,6 +14,16 @@ import (
 	"attestd/store/projection"
 )
 
+// Policies say what may be recorded in an agent's name.
+type Policies struct {
+	db *base
+
+	// whether only what a key signed counts
+	demands *db.Cache[owned, db.Dated[bool]]
+	// whether a company has named the audience with a hash for exchanges
+	exchanges *db.Cache[tenantHash, db.Dated[bool]]
+}
+
 // What a policy allows to be recorded in an agent's name.
 const (
 	AttestAny = "any" // whatever a credential of the company says
@@ -219,10 +229,10 @@ func (s Policies) loadExchanges(r *db.Conn, company *Company) ([]string, error) 
 	}
 	l, err := controlRecord(r, company, latest)
 	if err != nil {
-		return nil, s.db.Tables.noted(company, err)
+		return nil, s.db.noted(company, err)
 	}
 	has := companyPolicies.row(&companyPolicy{exchangeAudiences: stored.String})
-	if err := s.db.Tables.checked(company, l.CompanyPolicy(has)); err != nil || !stored.Valid {
+	if err := s.db.checked(company, l.CompanyPolicy(has)); err != nil || !stored.Valid {
 		return nil, err
 	}
 	return exchangesIn(stored.String)
@@ -261,7 +271,7 @@ func (s Policies) load(r *db.Conn, company *Company, agentID string) (attest str
 	}
 	l, err := controlRecord(r, company, latest)
 	if err != nil {
-		return "", s.db.Tables.noted(company, err)
+		return "", s.db.noted(company, err)
 	}
-	return stored.String, s.db.Tables.checked(company, l.Policy(agentID, projection.Policy{Attest: stored.String}))
+	return stored.String, s.db.checked(company, l.Policy(agentID, projection.Policy{Attest: stored.String}))
 }

@@ -83,7 +83,7 @@ func (h *heads) check(ctx context.Context, number int64, known pin, head *chain.
 		trees = append(trees, known.from)
 	}
 	for _, tree := range trees {
-		b, err := h.store.Rollback.behindOf(ctx, number, tree, head)
+		b, err := h.rollback.behindOf(ctx, number, tree, head)
 		if err != nil {
 			return err
 		}
@@ -109,17 +109,17 @@ func (h *heads) shrunk(ctx context.Context, before map[int64]int64, log *slog.Lo
 	known := h.pinned(slices.Collect(maps.Keys(before)))
 	var list []Behind
 	for number, size := range before {
-		head, _, err := h.store.Tip(ctx, number)
+		head, _, err := h.rollback.db.now.Tip(ctx, number)
 		if errors.Is(err, chain.ErrMissing) {
 			head, err = chain.EmptyHead(), nil
 		}
 		if err != nil {
 			return err
 		}
-		b, err := h.store.Rollback.behindOf(ctx, number, known[number].to, &head)
+		b, err := h.rollback.behindOf(ctx, number, known[number].to, &head)
 		// the missing records are newer than the pin, and their roots were not read
 		if err == nil && b == nil {
-			b, err = h.store.Rollback.behindOf(ctx, number, headfile.Tree{Size: size}, &head)
+			b, err = h.rollback.behindOf(ctx, number, headfile.Tree{Size: size}, &head)
 		}
 		if err != nil {
 			return err
@@ -138,7 +138,7 @@ func (h *heads) shrunk(ctx context.Context, before map[int64]int64, log *slog.Lo
 // file store what was known.
 func (h *heads) rolledBack(behind []Behind, log *slog.Logger) error {
 	reason := &RolledBackError{behind}
-	if h.store.StopWrites(reason) {
+	if h.rollback.db.StopWrites(reason) {
 		next := "the right database, or attestd accept-rollback"
 		if !h.hasFile() {
 			next = "the right database, or a restart, which forgets this: there is no head file (--heads)"
@@ -178,7 +178,7 @@ func (h *heads) advance(ctx context.Context, ending bool, log *slog.Logger) erro
 		if !proven {
 			continue
 		}
-		if h.store.Stopped() != nil {
+		if h.rollback.db.Stopped() != nil {
 			return nil
 		}
 		if err := h.write(ctx, number, p.to, p.checkpoint); err != nil {
@@ -215,12 +215,12 @@ func (h *heads) prove(ctx context.Context, turn *proofTurn, number int64, p *pin
 	if !turn.take() {
 		return false, nil
 	}
-	head, _, err := h.store.Tip(ctx, number)
+	head, _, err := h.rollback.db.now.Tip(ctx, number)
 	if err != nil {
 		return false, err
 	}
 	for _, tree := range trees {
-		b, err := h.store.Rollback.behindOf(ctx, number, tree, &head)
+		b, err := h.rollback.behindOf(ctx, number, tree, &head)
 		if err != nil {
 			return false, fmt.Errorf("compare chain %d with what was known: %w", number, err)
 		}
@@ -235,7 +235,7 @@ func (h *heads) prove(ctx context.Context, turn *proofTurn, number int64, p *pin
 // behindOf describes in what the head of a chain is behind a known tree of it, or returns nil.
 func (s Rollback) behindOf(ctx context.Context, number int64, known headfile.Tree, head *chain.Head) (*Behind, error) {
 	l := loggedHead{Head: headfile.Head{Chain: number, Tree: treeOf(head)}}
-	company, log, err := s.db.LogOfChain(ctx, number)
+	company, log, err := s.companies.LogOfChain(ctx, number)
 	switch {
 	case err == nil:
 		l.LogID, err = ledger.ParseLogID(log.ID)

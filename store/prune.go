@@ -14,6 +14,12 @@ import (
 	"attestd/store/db"
 )
 
+// Pruning deletes the payloads of old actions.
+type Pruning struct {
+	db   *base
+	view *View
+}
+
 // ErrNotPrunable means that payloads stay, because they may still be needed or an argument is
 // wrong. The error says what to do. It is an ErrRefused.
 var ErrNotPrunable = fmt.Errorf("%w: the payloads stay", db.ErrRefused)
@@ -47,17 +53,17 @@ func (s Pruning) beginPrune(
 	ctx context.Context, by Caller, records int64, root tlog.Hash, archive string,
 ) (p PrunedRecords, err error) {
 	number := by.Company.Chain
-	if err := s.db.Tables.intact(number); err != nil {
+	if err := s.db.intact(number); err != nil {
 		return p, err
 	}
 	if sum, err := hex.DecodeString(archive); err != nil || len(sum) != sha256.Size {
 		return p, fmt.Errorf("%w: %q is no SHA-256 of an archive", ErrNotPrunable, archive)
 	}
-	former, err := s.db.PrunedRecords(ctx, number)
+	former, err := s.view.PrunedRecords(ctx, number)
 	if err != nil {
 		return p, err
 	}
-	head, _, err := s.db.Tip(ctx, number)
+	head, _, err := s.db.now.Tip(ctx, number)
 	switch {
 	case err != nil:
 		return p, err
@@ -78,7 +84,7 @@ func (s Pruning) beginPrune(
 	}
 	// records below the head never change, so this needs no transaction
 	f := pruneFold{former: former}
-	if p, err = f.read(ctx, s.db, by, records); err != nil {
+	if p, err = f.read(ctx, s.view, by, records); err != nil {
 		return p, err
 	}
 	if f.tree.Root() != root {
@@ -87,10 +93,10 @@ func (s Pruning) beginPrune(
 	p.Archive = archive
 	// In one transaction with another prune, latestPruned would not see the record of that: records
 	// are written at its end.
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.db.pruning.Lock()
+	defer s.db.pruning.Unlock()
 	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
-		if err := s.db.Tables.intact(number); err != nil {
+		if err := s.db.intact(number); err != nil {
 			return nil, err
 		}
 		latest, err := latestPruned(w, number)
@@ -108,7 +114,7 @@ func (s Pruning) beginPrune(
 	if err != nil {
 		return p, err
 	}
-	return s.db.PrunedRecords(ctx, number)
+	return s.view.PrunedRecords(ctx, number)
 }
 
 // mayPrune refuses to prune payloads that may still be needed at a trusted time. Except for
@@ -174,7 +180,7 @@ type pruneFold struct {
 	canonical []byte
 }
 
-func (f *pruneFold) read(ctx context.Context, s *Store, by Caller, records int64) (p PrunedRecords, err error) {
+func (f *pruneFold) read(ctx context.Context, s *View, by Caller, records int64) (p PrunedRecords, err error) {
 	number := by.Company.Chain
 	keys, err := s.KeySet(ctx, number)
 	if err != nil {

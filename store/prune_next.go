@@ -14,7 +14,7 @@ import (
 // so many records, in small transactions. left is the number of records that it has not come to.
 // After a process was killed, the next call continues.
 func (s Pruning) PruneNext(ctx context.Context, by Caller, most int64) (left int64, err error) {
-	p, err := s.db.PrunedRecords(ctx, by.Company.Chain)
+	p, err := s.view.PrunedRecords(ctx, by.Company.Chain)
 	if err == nil && p.Records > 0 {
 		left, err = s.pruneNext(ctx, by, p.Records, most)
 	}
@@ -30,7 +30,7 @@ func (s Pruning) pruneNext(ctx context.Context, by Caller, records, most int64) 
 	for done := int64(0); err == nil && at < records && done < most; {
 		began := time.Now()
 		to := min(at+pruneStep, records, at+most-done)
-		if err := s.db.Tables.intact(number); err != nil {
+		if err := s.db.intact(number); err != nil {
 			return 0, err
 		}
 		if err := s.db.Write(ctx, func(w *db.Conn) error { return s.takePayloads(w, number, at, to) }); err != nil {
@@ -49,10 +49,10 @@ func (s Pruning) pruneNext(ctx context.Context, by Caller, records, most int64) 
 
 // takePayloads empties the payloads of the records [from, to), and overwrites them in a file.
 func (s Pruning) takePayloads(w *db.Conn, number, from, to int64) error {
-	if err := s.db.Companies.overwriteDeleted(w, true); err != nil {
+	if err := s.db.overwriteDeleted(w, true); err != nil {
 		return err
 	}
 	_, err := w.Exec(`UPDATE record SET payload = '' WHERE id BETWEEN ? AND ? AND octet_length(payload) > 0`,
 		db.RecordID(number, from), db.RecordID(number, to)-1)
-	return errors.Join(err, s.db.Companies.overwriteDeleted(w, false))
+	return errors.Join(err, s.db.overwriteDeleted(w, false))
 }

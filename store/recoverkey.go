@@ -24,11 +24,11 @@ func (s Credentials) RecoverKey(ctx context.Context, companyID, via string, at t
 	if err != nil {
 		return APIKey{}, err
 	}
-	c, err := s.db.Companies.Get(ctx, companyID)
+	c, err := s.companies.Get(ctx, companyID)
 	if err != nil {
 		return APIKey{}, err
 	}
-	if err = s.db.Rollback.HaltedChain(c.Control.Chain); err == nil {
+	if err = s.db.haltedChain(c.Control.Chain); err == nil {
 		err = s.db.recorded(ctx, Caller{Company: c, At: at}, s.db.Change, func(*db.Conn) ([]controlEvent, error) {
 			u := UnrecordedKey(companyID, key, via)
 			return []controlEvent{{u.Action, u.Subject, u.Details}}, nil

@@ -16,7 +16,7 @@ import (
 // Check returns ErrNotFound unless the caller's company has the federation of a name that was made
 // at a time. Answers are cached; a deletion takes effect before Delete returns.
 func (s Federations) Check(ctx context.Context, by Caller, name, createdAt string) error {
-	since, err := db.Lookup(s.db.Credentials.requesters, owned{by.Company.Chain, federations.about(name)}, by.At, func() (since string, err error) {
+	since, err := db.Lookup(s.known.requesters, owned{by.Company.Chain, federations.about(name)}, by.At, func() (since string, err error) {
 		err = s.db.Read(ctx, func(r *db.Conn) error {
 			f, err := federations.knownOne(r, "company = ? AND name = ?", by.Company.Chain, name)
 			if err != nil {
@@ -49,9 +49,9 @@ func (s Credentials) CheckKey(ctx context.Context, by Caller, fingerprint string
 			created = k.row.createdAt
 			l, err := controlRecord(r, by.Company, k.latest)
 			if err != nil {
-				return s.db.Tables.noted(by.Company, err)
+				return s.db.noted(by.Company, err)
 			}
-			return s.db.Tables.checked(by.Company, l.Credential(projection.TableAPIKey, fingerprint, apiKeys.row(&k.row)))
+			return s.db.checked(by.Company, l.Credential(projection.TableAPIKey, fingerprint, apiKeys.row(&k.row)))
 		})
 		return created, orAbsent(err)
 	})

@@ -28,7 +28,7 @@ type right[R any, P comparable] struct {
 	// name is the name of a row; nil for what is in the column title.
 	name func(*R) string
 	// wrong is what a row shows to be wrong by itself, "" for nothing; nil where rows show nothing.
-	wrong func(s *Store, c *Company, r *R) string
+	wrong func(b *base, c *Company, r *R) string
 }
 
 // column is a column of one row.
@@ -279,7 +279,7 @@ func (k *right[R, P]) obeyed() obeyedTable {
 	return obeyedTable{
 		name: k.table, title: k.title, order: k.order, about: k.about,
 		query: "SELECT " + k.list(k.table) + " FROM " + k.table + " WHERE company = ?1",
-		scan: func(s *Store, c *Company, rows *sql.Rows) (o obeyedRow, err error) {
+		scan: func(b *base, c *Company, rows *sql.Rows) (o obeyedRow, err error) {
 			r, err := k.scan(rows)
 			if err != nil {
 				return o, err
@@ -289,7 +289,7 @@ func (k *right[R, P]) obeyed() obeyedTable {
 				o.at = append(o.at, valueOf(columns, name))
 			}
 			if o.name, o.row = k.nameOf(&r, columns), k.row(&r); k.wrong != nil {
-				o.wrong = k.wrong(s, c, &r)
+				o.wrong = k.wrong(b, c, &r)
 			}
 			return o, nil
 		},
@@ -306,3 +306,15 @@ func formatEnd(t time.Time) string {
 
 // timeOrNil is formatEnd as a member of a control record: null for never.
 func timeOrNil(t time.Time) any { return textOrNil(formatEnd(t)) }
+
+// textOrNull encodes optional JSON for a column; rawOrNil decodes it.
+func textOrNull(j json.RawMessage) sql.NullString {
+	return sql.NullString{String: string(j), Valid: j != nil}
+}
+
+func rawOrNil(s sql.NullString) json.RawMessage {
+	if !s.Valid {
+		return nil
+	}
+	return json.RawMessage(s.String)
+}

@@ -212,17 +212,17 @@ func (s Rollback) treeAt(ctx context.Context, l loggedHead, head *chain.Head, si
 		return l.Tree, nil
 	}
 	if head == nil {
-		now, _, err := s.db.Tip(ctx, l.Chain)
+		now, _, err := s.db.now.Tip(ctx, l.Chain)
 		if err != nil {
 			return headfile.Tree{}, err
 		}
 		head = &now
 	}
-	of, err := chain.ProveConsistency(ctx, s.db, l.Chain, size, head.Length, *head)
+	of, err := chain.ProveConsistency(ctx, s.view, l.Chain, size, head.Length, *head)
 	if err != nil {
 		return headfile.Tree{}, err
 	}
-	reader := s.db.LogTree(db.Log{Chain: l.Chain})
+	reader := s.db.now.LogTree(db.Log{Chain: l.Chain})
 	if _, err := tlog.ProveConsistency(ctx, reader, size, tlog.Tree{Size: head.Length, Root: head.LogRoot}); err != nil {
 		return headfile.Tree{}, err
 	}

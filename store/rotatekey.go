@@ -48,10 +48,10 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 	write := s.db.Change
 	if compromised { // must not wait for or depend on anything else
 		write = s.db.Urgently(&by.At)
-	} else if err := s.db.Tables.intact(by.Company.Chain); err != nil {
+	} else if err := s.db.intact(by.Company.Chain); err != nil {
 		return old, next, fmt.Errorf("rotate the key of company %q: %w", by.Company.ID, err)
 	} else {
-		tokenKeys = s.db.TokenKeys.prepare(ctx, by)
+		tokenKeys = s.tokenKeys.prepare(ctx, by)
 	}
 	var asked time.Duration
 	if !s.db.IsReadOnly() {
@@ -73,10 +73,10 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 		of := keys.Describe(next.Public)
 		var events []controlEvent
 		if compromised {
-			events, err = s.db.TokenKeys.endCompromised(w, by)
+			events, err = s.tokenKeys.endCompromised(w, by)
 			replace = len(events) > 0
 		} else {
-			events, err = s.db.TokenKeys.rotate(w, by.Company, end, tokenKeys)
+			events, err = s.tokenKeys.rotate(w, by.Company, end, tokenKeys)
 		}
 		return append([]controlEvent{{SigningKeyRotated, signingKeys.about(of.KID), map[string]any{
 			"kid": of.KID, "fingerprint": of.Fingerprint, "previousKid": keys.Describe(old.Public).KID,
@@ -90,7 +90,7 @@ func (s Companies) RotateKey(ctx context.Context, by Caller, compromised bool) (
 	// which may take a while.
 	s.forgetKeys()
 	if replace {
-		s.db.TokenKeys.replace(ctx, by)
+		s.tokenKeys.replace(ctx, by)
 	}
 	if s.db.MultiWriter() { // its write-ahead log belongs to the database server
 		return old, next, nil
@@ -128,7 +128,7 @@ func (s Companies) rotate(
 	next.Generation, next.CreatedAt = old.Generation+1, old.EndedAt
 	next.Public = private.Public().(ed25519.PublicKey)
 
-	if err := s.overwriteDeleted(w, true); err != nil {
+	if err := s.db.overwriteDeleted(w, true); err != nil {
 		return old, next, err
 	}
 	if _, err := w.Exec(`UPDATE company_key SET ended_at = ?, compromised_at = nullif(?, ''), seed = NULL
@@ -136,7 +136,7 @@ func (s Companies) rotate(
 		old.EndedAt, old.CompromisedAt, company, old.Generation); err != nil {
 		return old, next, err
 	}
-	if err := s.overwriteDeleted(w, false); err != nil {
+	if err := s.db.overwriteDeleted(w, false); err != nil {
 		return old, next, err
 	}
 	// after a theft, an earlier rotation may have ended the stolen key
@@ -180,14 +180,14 @@ func rotateIn(
 func (s Companies) forgetKeys() {
 	s.byID.Forget()
 	s.byChain.Forget()
-	s.db.Credentials.forgetTokens()
-	s.db.TokenKeys.sets.Forget()
+	s.credentials.forgetTokens()
+	s.tokenKeys.sets.Forget()
 }
 
 // overwriteDeleted makes SQLite overwrite deleted content on the connection that writes. Otherwise
 // it may stay in the free part of a page.
-func (s Companies) overwriteDeleted(w *db.Conn, on bool) error {
-	if s.db.MultiWriter() {
+func (s *base) overwriteDeleted(w *db.Conn, on bool) error {
+	if s.MultiWriter() {
 		return nil
 	}
 	if on {

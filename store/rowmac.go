@@ -42,7 +42,7 @@ func (t *macTable) obeyed() obeyedTable {
 	return obeyedTable{
 		name: t.name, title: t.title, order: t.columns[0], about: t.about,
 		query: "SELECT " + t.all() + " FROM " + t.name + " WHERE company = ?1",
-		scan: func(_ *Store, _ *Company, rows *sql.Rows) (obeyedRow, error) {
+		scan: func(_ *base, _ *Company, rows *sql.Rows) (obeyedRow, error) {
 			r, err := t.scan(rows)
 			if err != nil {
 				return obeyedRow{}, err
@@ -134,25 +134,25 @@ type rowKey struct {
 
 // rowKey reads the key. A process without the master key of a sealed database does not know it, and
 // so cannot check rows.
-func (s Tables) rowKey(c *db.Conn) (k rowKey, err error) {
-	if k.required = s.rowsSigned.Load(); !k.required {
-		logged, _, err := s.db.Settings.loggedSettings(c, installation())
+func (s rowKeys) rowKey(c *db.Conn) (k rowKey, err error) {
+	if k.required = s.required.Load(); !k.required {
+		logged, _, err := loggedSettings(c, installation())
 		if err != nil {
-			return k, s.noted(theDatabase, err)
+			return k, s.db.noted(theDatabase, err)
 		}
 		_, k.required = logged.Settings[projection.SettingRowKey]
-		s.rowsSigned.Store(k.required)
+		s.required.Store(k.required)
 	}
 	if !s.db.IsUnsealed() {
 		return k, nil
 	}
 	k.isKnown = true
-	if known := s.db.Credentials.tokens.Load(); known != nil {
+	if known := s.key.Load(); known != nil {
 		k.key = *known
 		return k, nil
 	}
 	// It is not cached here: it may be of a transaction that fails.
-	if k.key, err = s.db.Credentials.readTokenKey(c); errors.Is(err, db.ErrNotFound) {
+	if k.key, err = s.readTokenKey(c); errors.Is(err, db.ErrNotFound) {
 		err = nil
 	}
 	return k, err
@@ -182,7 +182,7 @@ func (k *rowKey) difference(r *macRow) *projection.Difference {
 
 // authentic returns a *TablesChangedError if a row of a company is not what its HMAC says, and
 // remembers it.
-func (s Tables) authentic(c *db.Conn, k *rowKey, r *macRow) error {
+func (s rowKeys) authentic(c *db.Conn, k *rowKey, r *macRow) error {
 	d := k.difference(r)
 	if d == nil {
 		return nil
@@ -191,24 +191,24 @@ func (s Tables) authentic(c *db.Conn, k *rowKey, r *macRow) error {
 	if err := c.One([]any{&company.ID}, `SELECT company_id FROM company WHERE id = ?`, company.Chain); err != nil {
 		return err
 	}
-	return s.noted(company, changedTables(company, d))
+	return s.db.noted(company, changedTables(company, d))
 }
 
 // change changes a row that was read and found authentic in the same transaction, and gives it its
 // new HMAC.
-func (s Tables) change(w *db.Conn, r *macRow, assignments string, args ...any) error {
+func (s rowKeys) change(w *db.Conn, r *macRow, assignments string, args ...any) error {
 	return s.changeIf(w, r, "TRUE", nil, assignments, args...)
 }
 
 // changeIf is change where a condition with its own arguments is true.
-func (s Tables) changeIf(w *db.Conn, r *macRow, condition string, of []any, assignments string, args ...any) error {
+func (s rowKeys) changeIf(w *db.Conn, r *macRow, condition string, of []any, assignments string, args ...any) error {
 	return s.sign(w, r.table, `UPDATE `+r.table.name+` SET `+assignments+` WHERE `+r.table.columns[0]+` = ? AND `+condition+
 		` RETURNING `+r.table.all(), slices.Concat(args, []any{r.values[0]}, of)...)
 }
 
 // sign gives each row that a statement returns its HMAC.
-func (s Tables) sign(w *db.Conn, t *macTable, statement string, args ...any) error {
-	key, err := s.db.Credentials.needTokenKey(w)
+func (s rowKeys) sign(w *db.Conn, t *macTable, statement string, args ...any) error {
+	key, err := s.needTokenKey(w)
 	if err != nil {
 		return err
 	}
@@ -220,7 +220,7 @@ func (s Tables) sign(w *db.Conn, t *macTable, statement string, args ...any) err
 }
 
 // adoptRows gives an HMAC to the rows that have none, of a time before they had.
-func (s Tables) adoptRows(w *db.Conn) error {
+func (s rowKeys) adoptRows(w *db.Conn) error {
 	for _, t := range macTables {
 		if err := s.sign(w, t, `SELECT `+t.all()+` FROM `+t.name+` WHERE mac IS NULL`); err != nil {
 			return err
@@ -233,20 +233,20 @@ func (s Tables) adoptRows(w *db.Conn) error {
 // HMAC says. reseal returns how the secret of a webhook of a company and the one before are stored
 // from now on.
 func (s Tables) ResealWebhooks(w *db.Conn, reseal func(company int64, id string, secret, former []byte) (newSecret, newFormer []byte, err error)) error {
-	k, err := s.rowKey(w)
+	k, err := s.keys.rowKey(w)
 	if err != nil {
 		return err
 	}
 	rows, err := db.All(w, webhookTable.scan, `SELECT `+webhookTable.all()+` FROM webhook`)
 	for i := 0; err == nil && i < len(rows); i++ {
 		r := &rows[i]
-		if err = s.authentic(w, &k, r); err != nil {
+		if err = s.keys.authentic(w, &k, r); err != nil {
 			break
 		}
 		var secret, former []byte
 		secret, former, err = reseal(r.number("company"), r.text("webhook_id"), r.bytes("secret"), r.bytes("former_secret"))
 		if err == nil {
-			err = s.change(w, r, "secret = ?, former_secret = ?", secret, former)
+			err = s.keys.change(w, r, "secret = ?, former_secret = ?", secret, former)
 		}
 	}
 	return err
@@ -269,8 +269,8 @@ func (r *comparison) readMACsOf(ctx context.Context, t *macTable, required bool)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := r.store.Read(ctx, func(c *db.Conn) error {
-			k, err := r.store.Tables.rowKey(c)
+		err := r.tables.db.Read(ctx, func(c *db.Conn) error {
+			k, err := r.tables.keys.rowKey(c)
 			if err != nil {
 				return err
 			}

@@ -14,6 +14,14 @@ import (
 	"attestd/store/names"
 )
 
+// Sessions are runs of agents in which they have made statements.
+type Sessions struct {
+	db *base
+
+	// when they were recorded, by the caller's clock
+	noted *db.Cache[sessionID, time.Time]
+}
+
 // Session is a run of an agent. The table only names sessions: the contents of each are in
 // idempotency_key, which has a name for each record of it; see package names.
 type Session struct {

@@ -15,6 +15,14 @@ import (
 	"attestd/store/projection"
 )
 
+// Settings has the settings that affect trust, which the control logs repeat, and the changes that
+// await a record there.
+type Settings struct {
+	db        *base
+	keys      rowKeys
+	companies Companies
+}
+
 // The names in the table setting for what awaits a control record, or was recorded last.
 const (
 	trustSetting   = "trust_settings" // last argument of RecordStart, in JSON
@@ -47,7 +55,7 @@ func (s Settings) RecordStart(ctx context.Context, trust map[string]string) erro
 	if s.db.IsReadOnly() {
 		return db.ErrReadOnly
 	}
-	key, err := s.db.Credentials.sharedKey(ctx)
+	key, err := s.keys.sharedKey(ctx)
 	if err != nil {
 		return fmt.Errorf("record what has changed since the last start: %w", err)
 	}
@@ -73,7 +81,7 @@ func (s Settings) RecordStart(ctx context.Context, trust map[string]string) erro
 		}
 		waiting, err := drainUnrecorded(w)
 		if err != nil {
-			return nil, s.db.Tables.noted(theDatabase, err)
+			return nil, s.db.noted(theDatabase, err)
 		}
 		agreed, err := agreedTo(w)
 		if err == nil {
@@ -119,7 +127,7 @@ func (s Settings) RecordStart(ctx context.Context, trust map[string]string) erro
 			}
 			drafts = append(drafts, written...)
 		}
-		listed, err := s.db.Companies.listOlder(w, time.Now())
+		listed, err := s.companies.listOlder(w, time.Now())
 		return append(drafts, listed...), err
 	})
 	if err != nil {
@@ -339,9 +347,9 @@ func settingsChanged(changed map[string]settingChange) controlEvent {
 // is fixed stays what the log says of it: if the database is something else, that is no change. A
 // record that cannot be read is a *TablesChangedError, which is remembered of the company alone.
 func (s Settings) unlikeLogged(c *db.Conn, company *Company, trust map[string]string) (map[string]settingChange, error) {
-	logged, _, err := s.loggedSettings(c, company)
+	logged, _, err := loggedSettings(c, company)
 	if err != nil {
-		return nil, s.db.Tables.noted(company, err)
+		return nil, s.db.noted(company, err)
 	}
 	changed := settingChanges(logged.Settings, trust)
 	for _, name := range projection.FixedSettings {

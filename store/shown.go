@@ -34,7 +34,7 @@ func (s Checkpoints) WitnessShows(ctx context.Context, l db.Log, witness tlog.VK
 		return err
 	}
 	shown.Witness = witness.String()
-	head, _, err := s.db.Tip(ctx, l.Chain)
+	head, _, err := s.db.now.Tip(ctx, l.Chain)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (s Checkpoints) WitnessShows(ctx context.Context, l db.Log, witness tlog.VK
 	if err != nil {
 		return err
 	}
-	halted := s.db.Rollback.halt(*b)
+	halted := s.db.halt(*b)
 	// if storing fails, the next start asks the witness again
 	if err := s.keepShown(ctx, l, shown); err != nil && s.db.Logger() != nil {
 		s.db.Logger().Error("a checkpoint that a witness has shown could not be stored", "witness", witness.Name, "log",

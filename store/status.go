@@ -36,8 +36,8 @@ func disk(s *Store) (d DiskStatus) {
 		return d
 	}
 	d.Database, d.Log = fileSize(s.Path()), fileSize(s.Path()+"-wal")
-	if s.heads.hasFile() {
-		d.HeadFile = fileSize(s.heads.path)
+	if s.Rollback.head.heads.hasFile() {
+		d.HeadFile = fileSize(s.Rollback.head.heads.path)
 	}
 	d.Free, d.FreeKnown = sqlite.FreeSpace(s.Path())
 	return d

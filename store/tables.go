@@ -2,10 +2,8 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -16,24 +14,25 @@ import (
 	"attestd/store/projection"
 )
 
-// TablesChangedError means that a table of a company does not match its control log.
-type TablesChangedError struct {
-	Company    string
-	Difference projection.Difference // first difference found
-}
+// Tables are compared with the control logs.
+type Tables struct {
+	db        *base
+	keys      rowKeys
+	view      *View
+	companies Companies
+	sessions  Sessions
+	settings  Settings
+	webhooks  Webhooks
 
-func (e *TablesChangedError) Error() string {
-	return fmt.Sprintf("company %q: %v", e.Company, &e.Difference)
+	limits *db.Cache[int64, db.Dated[comparedLimits]]
 }
-
-func (e *TablesChangedError) Unwrap() error { return ErrTablesChanged }
 
 // maxDifferences bounds the differences that one comparison remembers.
 const maxDifferences = 10_000
 
 // comparison compares the tables of a company with a replay of its control log.
 type comparison struct {
-	store   *Store
+	tables  Tables
 	company *Company
 	state   *projection.State
 	rows    projection.Comparison
@@ -45,16 +44,6 @@ type comparison struct {
 	unrecorded  []*projection.Difference // rows from before an incomplete log
 	more        int64                    // number of differences beyond maxDifferences
 	unlisted    map[names.Session]bool   // sessions without statements that have names, and no row
-}
-
-// Pace makes a pause after work that took some time; nil makes none.
-type Pace func(ctx context.Context, worked time.Duration) error
-
-func (p Pace) rest(ctx context.Context, began time.Time) error {
-	if p == nil {
-		return nil
-	}
-	return p(ctx, time.Since(began))
 }
 
 // scope is what of a company a comparison compares.
@@ -70,7 +59,7 @@ const (
 // obeys, and the records of its actions with the rows that follow from them. It ignores concurrent
 // changes. It does not verify the logs themselves, which a Verifier does.
 func (s Tables) replay(ctx context.Context, c *Company, of scope, pace Pace) (*comparison, error) {
-	r := &comparison{store: s.db, company: c, state: projection.New(c.ID), pace: pace}
+	r := &comparison{tables: s, company: c, state: projection.New(c.ID), pace: pace}
 	if of != onlyNames {
 		if err := r.compareRights(ctx); err != nil {
 			return nil, err
@@ -93,7 +82,7 @@ func (s Tables) replay(ctx context.Context, c *Company, of scope, pace Pace) (*c
 // compareRights compares the rows that follow from the control log.
 func (r *comparison) compareRights(ctx context.Context) error {
 	c := r.company
-	head, _, err := r.store.Tip(ctx, c.Control.Chain)
+	head, _, err := r.tables.db.now.Tip(ctx, c.Control.Chain)
 	if err != nil {
 		return err
 	}
@@ -106,7 +95,7 @@ func (r *comparison) compareRights(ctx context.Context) error {
 		return fmt.Errorf("compare the tables of company %q: %w", c.ID, err)
 	}
 	// read after the rows: what was deleted meanwhile had expired by it
-	newest, err := r.store.Expired.newestOf(ctx, c.Chain)
+	newest, err := r.tables.db.newestOf(ctx, c.Chain)
 	if err != nil {
 		return err
 	}
@@ -135,7 +124,7 @@ func (r *comparison) eachControl(ctx context.Context, from, to int64, fn func(*c
 		defer close(pages)
 		for at := from; at < to; at = min(at+replayStep, to) {
 			page := make([]chain.Record, 0, replayStep)
-			err := r.store.Records(ctx, r.company.Control.Chain, at, min(at+replayStep, to), func(record *chain.Record) error {
+			err := r.tables.db.now.Records(ctx, r.company.Control.Chain, at, min(at+replayStep, to), func(record *chain.Record) error {
 				page = append(page, record.Clone())
 				return nil
 			})
@@ -197,7 +186,7 @@ func (r *comparison) dropTouched(ctx context.Context) error {
 	if len(r.differences) == 0 && len(r.unrecorded) == 0 {
 		return nil
 	}
-	head, _, err := r.store.Tip(ctx, r.company.Control.Chain)
+	head, _, err := r.tables.db.now.Tip(ctx, r.company.Control.Chain)
 	if err != nil || head.Length == r.size {
 		return err
 	}
@@ -221,7 +210,7 @@ func (r *comparison) err() error {
 // not match it. For a row without a record, FailedAt is the index after the last record. The result
 // is remembered: see Changeable.
 func (s Tables) Verify(ctx context.Context, number int64, v *chain.Verdict) error {
-	c, err := s.db.Companies.named(ctx, number)
+	c, err := s.db.named(ctx, number)
 	if err != nil {
 		return err
 	}
@@ -232,7 +221,7 @@ func (s Tables) Verify(ctx context.Context, number int64, v *chain.Verdict) erro
 	if err := found.err(); err == nil {
 		return nil
 	} else {
-		_ = s.noted(c, err)
+		_ = s.db.noted(c, err)
 	}
 	first := found.differences[0]
 	v.Valid, v.FailedAt, v.Reason = false, first.Index, first.Error()
@@ -240,45 +229,4 @@ func (s Tables) Verify(ctx context.Context, number int64, v *chain.Verdict) erro
 		v.FailedAt = found.size
 	}
 	return nil
-}
-
-// Numbers yields the numbers of all companies after one, in their order, but the installation. They
-// are the IDs of their action chains.
-func (s Companies) Numbers(ctx context.Context, after int64) iter.Seq2[int64, error] {
-	scan := func(rows *sql.Rows) (number int64, err error) {
-		err = rows.Scan(&number)
-		return number, err
-	}
-	return db.List(ctx, s.db.DB, "companies", scan, `SELECT id FROM company WHERE id > ? AND id < ? ORDER BY id`,
-		func(last int64) []any { return []any{max(last, after), int64(db.Installation)} })
-}
-
-// Count returns the number of companies but the installation, as their numbers go.
-func (s Companies) Count(ctx context.Context) (n int64, err error) {
-	err = s.db.Read(ctx, func(r *db.Conn) error {
-		return r.One([]any{&n}, `SELECT coalesce(max(id), 0) FROM company WHERE id < ?`, int64(db.Installation))
-	})
-	if err != nil {
-		return 0, fmt.Errorf("count companies: %w", err)
-	}
-	return n, nil
-}
-
-// ControlChain returns the chain ID of a company's control log.
-func ControlChain(company int64) int64 { return db.Control.ChainID(company) }
-
-// named returns a company with only its names and chain IDs, for uses that need no key and check no
-// row.
-func (s Companies) named(ctx context.Context, number int64) (*Company, error) {
-	number, _ = db.LogOf(number)
-	c := &Company{Chain: number}
-	c.Actions.Name, c.Actions.Chain = db.Actions, db.Actions.ChainID(number)
-	c.Control.Name, c.Control.Chain = db.Control, db.Control.ChainID(number)
-	err := s.db.Read(ctx, func(r *db.Conn) error {
-		return r.One([]any{&c.ID}, `SELECT company_id FROM company WHERE id = ?`, number)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("company of chain %d: %w", number, err)
-	}
-	return c, nil
 }

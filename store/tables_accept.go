@@ -44,26 +44,26 @@ func (s Tables) CheckNames(ctx context.Context, number int64) error {
 }
 
 func (s Tables) checkScope(ctx context.Context, number int64, of scope, pace Pace) error {
-	c, err := s.db.Companies.named(ctx, number)
+	c, err := s.db.named(ctx, number)
 	if err != nil {
 		return err
 	}
 	found, err := s.replay(ctx, c, of, pace)
 	if err != nil {
-		return s.noted(c, err)
+		return s.db.noted(c, err)
 	}
 	if err := found.err(); err != nil {
-		return s.noted(c, err)
+		return s.db.noted(c, err)
 	}
 	if of == everything {
-		s.changed.remove(c.Chain)
+		s.db.changed.remove(c.Chain)
 	}
 	if s.db.IsReadOnly() {
 		return nil
 	}
 	if len(found.unlisted) > 0 {
 		by := Caller{Company: c, At: time.Now()}
-		if err := s.db.Sessions.Note(ctx, by, slices.Collect(maps.Keys(found.unlisted))...); err != nil {
+		if err := s.sessions.Note(ctx, by, slices.Collect(maps.Keys(found.unlisted))...); err != nil {
 			return err
 		}
 	}
@@ -74,7 +74,7 @@ func (s Tables) checkScope(ctx context.Context, number int64, of scope, pace Pac
 		return fmt.Errorf("adopt the rows of company %q: %w", c.ID, err)
 	}
 	// a cached company still has complete == false
-	s.db.Companies.forgetKeys()
+	s.companies.forgetKeys()
 	return nil
 }
 
@@ -92,7 +92,7 @@ func (s Tables) enter(
 			for _, d := range step {
 				event, err := s.rowEvent(w, c, action, d)
 				if err == nil && action == RowAccepted && d.Table == webhookTable.name {
-					err = s.sign(w, &webhookTable, `SELECT `+webhookTable.all()+` FROM webhook WHERE company = ? AND webhook_id = ?`, c.Chain, d.Row)
+					err = s.keys.sign(w, &webhookTable, `SELECT `+webhookTable.all()+` FROM webhook WHERE company = ? AND webhook_id = ?`, c.Chain, d.Row)
 				}
 				if err != nil {
 					return nil, err
@@ -109,7 +109,7 @@ func (s Tables) enter(
 			if !isLast {
 				return drafts, nil
 			}
-			company, err := s.companyRow(w, c)
+			company, err := companyRow(w, c)
 			if err != nil {
 				return nil, err
 			}
@@ -184,7 +184,7 @@ func (s Tables) settingsEvent(w *db.Conn, c *Company) (e controlEvent, err error
 	if err != nil {
 		return e, err
 	}
-	changed, err := s.db.Settings.unlikeLogged(w, c, trust)
+	changed, err := s.settings.unlikeLogged(w, c, trust)
 	return settingsChanged(changed), err
 }
 
@@ -193,14 +193,14 @@ func (s Tables) settingsEvent(w *db.Conn, c *Company) (e controlEvent, err error
 func (s Tables) Compare(
 	ctx context.Context, company string,
 ) (c *Company, differences []*projection.Difference, more int64, err error) {
-	listed, err := listCompanies(ctx, s.db, `company_id = ?`, company)
-	if err == nil && len(listed) == 0 {
-		err = db.ErrNotFound
-	}
+	var number int64
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		return r.One([]any{&number}, `SELECT id FROM company WHERE company_id = ?`, company)
+	})
 	if err != nil {
 		return nil, nil, 0, fmt.Errorf("company %q: %w", company, err)
 	}
-	if c, err = s.db.Companies.named(ctx, listed[0].Chain); err != nil {
+	if c, err = s.db.named(ctx, number); err != nil {
 		return nil, nil, 0, err
 	}
 	found, err := s.replay(ctx, c, everything, nil)
@@ -227,7 +227,7 @@ func (s Tables) Accept(ctx context.Context, c *Company, differences []*projectio
 		map[string]any{"reason": reason, "rows": len(differences)}); err != nil {
 		return fmt.Errorf("accept the tables of company %q: %w", c.ID, err)
 	}
-	s.changed.remove(c.Chain)
+	s.db.changed.remove(c.Chain)
 	s.db.Names().Settle(c.Actions.Chain, s.db.Names().Now(), nil)
 	return nil
 }

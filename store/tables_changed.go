@@ -64,30 +64,27 @@ func (c *changedSet) all() []error {
 // logs was rolled back, a *TablesChangedError if its tables differ from its control log, or
 // ErrSuspended. Operations that change rights or issue tokens call it first.
 func (s Tables) Changeable(ctx context.Context, by Caller) error {
-	if err := s.intact(by.Company.Chain); err != nil {
-		return err
-	}
-	return s.db.Companies.Active(ctx, by)
+	return s.companies.changeable(ctx, by)
 }
 
 // intact is Changeable for what is written with a control record: of that the log's writer knows
 // whether the company is suspended, and nothing has to be read first.
-func (s Tables) intact(company int64) error {
-	if err := s.db.Rollback.halted.of(company); err != nil {
+func (s *base) intact(company int64) error {
+	if err := s.halted.of(company); err != nil {
 		return err
 	}
 	return s.changed.of(company)
 }
 
 // Changed returns the first difference of each company that has one, each a *TablesChangedError.
-func (s Tables) Changed() []error { return s.changed.all() }
+func (s Tables) Changed() []error { return s.db.changed.all() }
 
 // Differing returns the numbers of the companies that have a difference, with the lengths of their
 // control logs: a longer one may say what the tables have.
 func (s Tables) Differing(ctx context.Context) (map[int64]int64, error) {
 	lengths := map[int64]int64{}
-	for _, number := range s.changed.companies() {
-		head, _, err := s.db.Tip(ctx, ControlChain(number))
+	for _, number := range s.db.changed.companies() {
+		head, _, err := s.db.now.Tip(ctx, ControlChain(number))
 		if err != nil {
 			return nil, err
 		}

@@ -62,7 +62,7 @@ func changedTables(company *Company, d *projection.Difference) error {
 
 // checked converts a difference to an error, or nil to nil. A row without a record is obeyed if the
 // log is incomplete.
-func (s Tables) checked(company *Company, d *projection.Difference) error {
+func (s *base) checked(company *Company, d *projection.Difference) error {
 	if d == nil || d.Unrecorded() && !company.complete {
 		return nil
 	}

@@ -87,12 +87,12 @@ func (r *comparison) compareNames(ctx context.Context) (broken, err error) {
 }
 
 func (r *comparison) names(ctx context.Context) (*nameComparison, error) {
-	head, _, err := r.store.Tip(ctx, r.company.Actions.Chain)
+	head, _, err := r.tables.db.now.Tip(ctx, r.company.Actions.Chain)
 	if err != nil {
 		return nil, err
 	}
 	n := &nameComparison{comparison: r, head: head, listed: map[names.Session]bool{}, unlisted: map[names.Session]bool{}}
-	if n.newest, err = r.store.Expired.newestOf(ctx, r.company.Chain); err != nil {
+	if n.newest, err = r.tables.db.newestOf(ctx, r.company.Chain); err != nil {
 		return nil, err
 	}
 	if err := n.eachPage(ctx, n.records); err != nil {
@@ -106,7 +106,7 @@ func (r *comparison) names(ctx context.Context) (*nameComparison, error) {
 
 // repairNames makes the names and sessions of a company what its records say.
 func (s Tables) repairNames(ctx context.Context, c *Company) error {
-	r := &comparison{store: s.db, company: c, state: projection.New(c.ID)}
+	r := &comparison{tables: s, company: c, state: projection.New(c.ID)}
 	if err := s.db.Read(ctx, func(conn *db.Conn) error { return r.readNameState(conn) }); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func subjectName(name string) string { return "name:" + name }
 
 // readNameState reads what of the control log a comparison of names needs.
 func (r *comparison) readNameState(c *db.Conn) (err error) {
-	if r.state, _, err = r.store.Settings.loggedSettings(c, r.company); err != nil {
+	if r.state, _, err = loggedSettings(c, r.company); err != nil {
 		return err
 	}
 	first, last := db.RecordIDs(r.company.Control.Chain)
@@ -190,7 +190,7 @@ func (n *nameComparison) differs(d *projection.Difference, by repair) {
 func (n *nameComparison) eachPage(ctx context.Context, page func(c *db.Conn, from, to int64) error) error {
 	for from := int64(0); from < n.head.Length; from += namesPage {
 		began := time.Now()
-		err := n.store.Read(ctx, func(c *db.Conn) error { return page(c, from, min(from+namesPage, n.head.Length)) })
+		err := n.tables.db.Read(ctx, func(c *db.Conn) error { return page(c, from, min(from+namesPage, n.head.Length)) })
 		if err == nil {
 			err = n.pace.rest(ctx, began)
 		}
@@ -385,14 +385,14 @@ func (n *nameComparison) session(c *db.Conn, e *expectedName) error {
 // eachRow compares the rows of the company with the records that they lead to: those that count for
 // a time, and those that count for good where there are others than the records have confirmed.
 func (n *nameComparison) eachRow(ctx context.Context) error {
-	pruned, err := n.store.PrunedRecords(ctx, n.company.Chain)
+	pruned, err := n.tables.view.PrunedRecords(ctx, n.company.Chain)
 	// the verification of the log reports ErrUnproven
 	if err != nil && !errors.Is(err, chain.ErrUnproven) {
 		return err
 	}
 	forGood := chain.LastTime.UnixMilli()
 	var unique int64
-	if err := n.store.Read(ctx, func(c *db.Conn) error {
+	if err := n.tables.db.Read(ctx, func(c *db.Conn) error {
 		return c.One([]any{&unique}, `SELECT count(*) FROM idempotency_key WHERE chain = ? AND expires_at >= ? AND idx >= ? AND idx < ?`,
 			n.company.Chain, forGood, pruned.Records, n.head.Length)
 	}); err != nil {
@@ -404,7 +404,7 @@ func (n *nameComparison) eachRow(ctx context.Context) error {
 	after := []byte{}
 	for more := true; more; {
 		began := time.Now()
-		err := n.store.Read(ctx, func(c *db.Conn) error {
+		err := n.tables.db.Read(ctx, func(c *db.Conn) error {
 			page, err := db.All(c, scanNameRow, fmt.Sprintf(`SELECT name, request, idx, expires_at FROM idempotency_key WHERE chain = ? AND name > ?
 				ORDER BY name LIMIT %d`, tablePage), n.company.Chain, after)
 			if more = len(page) == tablePage; len(page) > 0 {

@@ -17,13 +17,13 @@ func (s Passports) load(r *db.Conn, company *Company, jti string) (p Passport, e
 	}
 	l, err := controlRecord(r, company, latest)
 	if err != nil {
-		return Passport{}, s.db.Tables.noted(company, err)
+		return Passport{}, s.db.noted(company, err)
 	}
 	disabled, err := controlRecord(r, company, disabling)
 	if err != nil {
-		return Passport{}, s.db.Tables.noted(company, err)
+		return Passport{}, s.db.noted(company, err)
 	}
-	if err := s.db.Tables.checked(company, l.Passport(jti, passports.row(&p), disabled)); err != nil {
+	if err := s.db.checked(company, l.Passport(jti, passports.row(&p), disabled)); err != nil {
 		return Passport{}, err
 	}
 	if err := p.parse(); err != nil {

@@ -19,7 +19,7 @@ type obeyedTable struct {
 	query string // selects the rows of company ?1
 	title string // column that identifies a row within its company; "" where a company has one
 	order string // columns by which rows are ordered and paged
-	scan  func(s *Store, c *Company, rows *sql.Rows) (obeyedRow, error)
+	scan  func(b *base, c *Company, rows *sql.Rows) (obeyedRow, error)
 	// about is the subject of control records about the row with a name.
 	about func(name string) string
 }
@@ -52,8 +52,8 @@ const tablePage = 1024
 
 // readTables compares every row of the company that the service obeys.
 func (r *comparison) readTables(ctx context.Context) error {
-	if err := r.store.Read(ctx, func(c *db.Conn) error {
-		has, err := r.store.Tables.companyRow(c, r.company)
+	if err := r.tables.db.Read(ctx, func(c *db.Conn) error {
+		has, err := companyRow(c, r.company)
 		if err != nil {
 			return err
 		}
@@ -90,9 +90,9 @@ func (r *comparison) readTable(ctx context.Context, t *obeyedTable) error {
 		}
 		began := time.Now()
 		var last obeyedRow
-		err := r.store.Read(ctx, func(c *db.Conn) error {
+		err := r.tables.db.Read(ctx, func(c *db.Conn) error {
 			return c.Each(func(rows *sql.Rows) error {
-				row, err := t.scan(r.store, r.company, rows)
+				row, err := t.scan(r.tables.db, r.company, rows)
 				if err != nil {
 					return err
 				}
@@ -117,7 +117,7 @@ func (r *comparison) readTable(ctx context.Context, t *obeyedTable) error {
 }
 
 // companyRow reads the row of a company.
-func (s Tables) companyRow(c *db.Conn, company *Company) (has projection.Company, err error) {
+func companyRow(c *db.Conn, company *Company) (has projection.Company, err error) {
 	var metadata sql.NullString
 	err = c.One([]any{&has.RegisteredAt, &metadata, &has.Actions, &has.Control}, `SELECT registered_at, metadata, a.origin, c.origin FROM company
 		JOIN log a ON a.company = company.id AND a.name = 'actions' JOIN log c ON c.company = company.id AND c.name = 'control' WHERE company.id = ?`, company.Chain)
@@ -128,7 +128,7 @@ func (s Tables) companyRow(c *db.Conn, company *Company) (has projection.Company
 // readSettings compares what was given to the last start, and what the database is, with what the
 // log says of it.
 func (r *comparison) readSettings(ctx context.Context) error {
-	return r.store.Read(ctx, func(c *db.Conn) error {
+	return r.tables.db.Read(ctx, func(c *db.Conn) error {
 		var text string
 		if err := c.One([]any{&text}, `SELECT coalesce((SELECT value FROM setting WHERE name = ?), '{}')`, trustSetting); err != nil {
 			return err
@@ -137,11 +137,11 @@ func (r *comparison) readSettings(ctx context.Context) error {
 		if err := json.Unmarshal([]byte(text), &given); err != nil {
 			return err
 		}
-		is, err := r.store.Settings.readIdentity(c)
+		is, err := r.tables.keys.readIdentity(c)
 		if err != nil {
 			return err
 		}
-		if !r.store.IsUnsealed() { // it cannot be decided
+		if !r.tables.db.IsUnsealed() { // it cannot be decided
 			is[projection.SettingRowKey] = r.state.Settings[projection.SettingRowKey]
 		}
 		r.add(r.rows.Settings(given))

@@ -18,7 +18,7 @@ import (
 // check is impossible where the database has HMACs in place of the hashes of tokens, which the
 // HMACs of the rows cover: there a changed row is refused when it is used.
 func (r *comparison) compareTokens(ctx context.Context) error {
-	if !r.store.IsUnsealed() || r.store.Sealing().HasLookup() {
+	if !r.tables.db.IsUnsealed() || r.tables.db.Sealing().HasLookup() {
 		return nil
 	}
 	for _, t := range []struct {
@@ -43,8 +43,8 @@ func (r *comparison) compareTokensOf(ctx context.Context, table, query string, s
 	for after, n := []byte{}, tablePage; n == tablePage; {
 		n = 0
 		began := time.Now()
-		err := r.store.Read(ctx, func(c *db.Conn) error {
-			key, err := r.store.Credentials.readTokenKey(c)
+		err := r.tables.db.Read(ctx, func(c *db.Conn) error {
+			key, err := r.tables.keys.readTokenKey(c)
 			if errors.Is(err, db.ErrNotFound) { // so no token counts
 				return nil
 			}

@@ -22,7 +22,7 @@ func (s Tables) Look(ctx context.Context) error {
 
 // RowsAreSigned reports whether the control logs demand that each row which may have an HMAC has
 // one.
-func (s Tables) RowsAreSigned() bool { return s.rowsSigned.Load() }
+func (s Tables) RowsAreSigned() bool { return s.keys.required.Load() }
 
 // WebhookWatch knows the rows of webhooks that were compared. Its zero value knows none.
 type WebhookWatch struct {
@@ -42,13 +42,13 @@ func (s Tables) CheckWebhooks(ctx context.Context, w *WebhookWatch) error {
 	for after, n := any(int64(0)), tablePage; n == tablePage; {
 		var page []macRow
 		err := s.db.Read(ctx, func(c *db.Conn) (err error) {
-			k, err := s.rowKey(c)
+			k, err := s.keys.rowKey(c)
 			if err != nil {
 				return err
 			}
 			page, err = db.All(c, webhookTable.scan, fmt.Sprintf(`SELECT %s FROM webhook WHERE id > ? ORDER BY id LIMIT %d`, webhookTable.all(), tablePage), after)
 			for i := 0; err == nil && i < len(page); i++ {
-				if wrong := s.authentic(c, &k, &page[i]); !errors.Is(wrong, ErrTablesChanged) {
+				if wrong := s.keys.authentic(c, &k, &page[i]); !errors.Is(wrong, ErrTablesChanged) {
 					err = wrong
 				}
 			}
@@ -94,10 +94,10 @@ func (r *macRow) still() [sha256.Size]byte {
 
 // checkWebhook compares the row of a webhook, or that there is none, with the control log.
 func (s Tables) checkWebhook(ctx context.Context, name webhookName) error {
-	c, err := s.db.Companies.OfChain(ctx, name.company)
+	c, err := s.companies.OfChain(ctx, name.company)
 	if err == nil {
 		err = s.db.Read(ctx, func(r *db.Conn) error {
-			err := s.db.Webhooks.check(r, c, name.id)
+			err := s.webhooks.check(r, c, name.id)
 			if !errors.Is(err, db.ErrNotFound) {
 				return err
 			}
@@ -114,7 +114,7 @@ func (s Tables) checkWebhook(ctx context.Context, name webhookName) error {
 		})
 	}
 	if errors.Is(err, ErrTablesChanged) {
-		_ = s.noted(&Company{Chain: name.company}, err)
+		_ = s.db.noted(&Company{Chain: name.company}, err)
 		return nil
 	}
 	if errors.Is(err, db.ErrNotFound) { // a company that is gone, which verification reports

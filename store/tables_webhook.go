@@ -17,7 +17,7 @@ func (s Webhooks) check(r *db.Conn, company *Company, id string) error {
 			break
 		}
 	}
-	return s.db.Tables.noted(company, wrong)
+	return s.db.noted(company, wrong)
 }
 
 func (s Webhooks) compare(r *db.Conn, company *Company, id string) error {

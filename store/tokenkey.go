@@ -10,10 +10,20 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 
 	"attestd/store/atrest"
 	"attestd/store/db"
 )
+
+// rowKeys knows the key of the HMACs of access tokens and of rows.
+type rowKeys struct {
+	db *base
+
+	key *atomic.Pointer[[]byte] // nil while it is not known
+	// the control log says that each row which may have an HMAC has one
+	required *atomic.Bool
+}
 
 // tokenKeySetting names the setting with the key that authenticates access tokens, and the rows of
 // rowmac.go. Tokens are too many for control records. Instead, each row has an HMAC over its
@@ -50,18 +60,18 @@ func (t tokenRow) mac(key []byte) []byte {
 }
 
 // tokenKey returns the key of the HMACs, or ErrNotFound if there is none yet.
-func (s Credentials) tokenKey(c *db.Conn) ([]byte, error) {
-	if key := s.tokens.Load(); key != nil {
+func (s rowKeys) tokenKey(c *db.Conn) ([]byte, error) {
+	if key := s.key.Load(); key != nil {
 		return *key, nil
 	}
 	key, err := s.readTokenKey(c)
 	if err == nil {
-		s.tokens.Store(&key)
+		s.key.Store(&key)
 	}
 	return key, err
 }
 
-func (s Credentials) readTokenKey(c *db.Conn) ([]byte, error) {
+func (s rowKeys) readTokenKey(c *db.Conn) ([]byte, error) {
 	var text string
 	if err := c.One([]any{&text}, `SELECT value FROM setting WHERE name = ?`, tokenKeySetting); err != nil {
 		return nil, err
@@ -79,7 +89,7 @@ func (s Credentials) readTokenKey(c *db.Conn) ([]byte, error) {
 // NonceKey returns a key that only the servers of the database have, for nonces that need no stored
 // state.
 func (s Credentials) NonceKey(ctx context.Context) ([]byte, error) {
-	key, err := s.sharedKey(ctx)
+	key, err := s.keys.sharedKey(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("key of nonces: %w", err)
 	}
@@ -89,7 +99,7 @@ func (s Credentials) NonceKey(ctx context.Context) ([]byte, error) {
 }
 
 // sharedKey returns the key of the HMACs, which it creates if there is none.
-func (s Credentials) sharedKey(ctx context.Context) (key []byte, err error) {
+func (s rowKeys) sharedKey(ctx context.Context) (key []byte, err error) {
 	read := func() error {
 		return s.db.Read(ctx, func(r *db.Conn) (err error) {
 			key, err = s.tokenKey(r)
@@ -110,8 +120,8 @@ func (s Credentials) sharedKey(ctx context.Context) (key []byte, err error) {
 
 // knowTokenKey caches the key of the HMACs before a transaction that needs it. In one it cannot be
 // cached, because it may be of a change that fails. If it cannot be read, the transaction says why.
-func (s Credentials) knowTokenKey(ctx context.Context) {
-	if s.tokens.Load() == nil {
+func (s rowKeys) knowTokenKey(ctx context.Context) {
+	if s.key.Load() == nil {
 		_ = s.db.Read(ctx, func(r *db.Conn) error {
 			_, err := s.tokenKey(r)
 			return err
@@ -121,8 +131,8 @@ func (s Credentials) knowTokenKey(ctx context.Context) {
 
 // needTokenKey returns the key of the HMACs in a transaction, and creates it if there is none. If
 // two servers create one, both use the first.
-func (s Credentials) needTokenKey(w *db.Conn) ([]byte, error) {
-	if known := s.tokens.Load(); known != nil {
+func (s rowKeys) needTokenKey(w *db.Conn) ([]byte, error) {
+	if known := s.key.Load(); known != nil {
 		return *known, nil
 	}
 	key, err := s.readTokenKey(w)

@@ -16,6 +16,19 @@ import (
 	"attestd/store/projection"
 )
 
+// TokenKeys are the keys with which companies sign tokens for others.
+type TokenKeys struct {
+	db *base
+
+	sets *db.Cache[int64, db.Dated[tokenKeySet]]
+	// has one element while token keys are generated
+	generating chan struct{}
+	// of the first token keys of companies, for unauthenticated readers of a set
+	readPace *pace
+	// the same, for tokens
+	signedPace *pace
+}
+
 // TokenLife is how long a token for others may be valid: so long after its end a key still
 // verifies, and is published.
 const TokenLife = time.Hour
@@ -85,11 +98,11 @@ var tokenKeys = right[TokenKey, projection.TokenKey]{
 	row: func(k *TokenKey) projection.TokenKey {
 		return projection.TokenKey{Algorithm: k.Algorithm, JWK: k.jwk, SignsFrom: k.SignsFrom, EndedAt: k.EndedAt, Compromised: k.CompromisedAt != ""}
 	},
-	wrong: func(s *Store, c *Company, k *TokenKey) string {
+	wrong: func(s *base, c *Company, k *TokenKey) string {
 		if k.stored == nil || !s.IsUnsealed() {
 			return ""
 		}
-		err := s.TokenKeys.parse(c, k)
+		err := s.parseTokenKey(c, k)
 		if err == nil {
 			_, err = k.private()
 		}
@@ -169,16 +182,16 @@ func missingAlgorithms(keys []TokenKey) []string {
 func (s TokenKeys) check(r *db.Conn, company *Company, k *known[TokenKey]) error {
 	l, err := controlRecord(r, company, k.latest)
 	if err != nil {
-		return s.db.Tables.noted(company, err)
+		return s.db.noted(company, err)
 	}
-	if err := s.db.Tables.checked(company, l.TokenKey(k.row.KID, tokenKeys.row(&k.row))); err != nil {
+	if err := s.db.checked(company, l.TokenKey(k.row.KID, tokenKeys.row(&k.row))); err != nil {
 		return err
 	}
-	return s.parse(company, &k.row)
+	return s.db.parseTokenKey(company, &k.row)
 }
 
 // parse reads the public part of a key, and prepares reading its private part.
-func (s TokenKeys) parse(company *Company, k *TokenKey) (err error) {
+func (s *base) parseTokenKey(company *Company, k *TokenKey) (err error) {
 	if k.Public, err = tokenkey.ParsePublic(k.Algorithm, k.jwk); err == nil && k.Public.KID != k.KID {
 		err = fmt.Errorf("it is the key %s", k.Public.KID)
 	}
@@ -187,7 +200,7 @@ func (s TokenKeys) parse(company *Company, k *TokenKey) (err error) {
 	}
 	kid, stored := k.KID, k.stored
 	k.private = sync.OnceValues(func() (*tokenkey.Private, error) {
-		der, err := s.db.Secrets().Open(stored, atrest.SigningTokenKeyPlace(company.Chain, kid))
+		der, err := s.Secrets().Open(stored, atrest.SigningTokenKeyPlace(company.Chain, kid))
 		if err != nil {
 			return nil, fmt.Errorf("private part of token key %s: %w", kid, err)
 		}

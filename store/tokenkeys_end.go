@@ -74,7 +74,7 @@ func (s TokenKeys) endCompromised(w *db.Conn, by Caller) (events []controlEvent,
 	if err != nil || len(keys) == 0 {
 		return nil, err
 	}
-	if err := s.db.Companies.overwriteDeleted(w, true); err != nil {
+	if err := s.db.overwriteDeleted(w, true); err != nil {
 		return nil, err
 	}
 	for _, k := range keys {
@@ -89,7 +89,7 @@ func (s TokenKeys) endCompromised(w *db.Conn, by Caller) (events []controlEvent,
 		}
 		events = append(events, tokenKeyEnded(k.KID, ended, true))
 	}
-	return events, s.db.Companies.overwriteDeleted(w, false)
+	return events, s.db.overwriteDeleted(w, false)
 }
 
 // replace makes the keys that follow compromised ones. What fails is made when it is first needed.
@@ -114,13 +114,13 @@ func (s TokenKeys) Wipe(ctx context.Context, now time.Time) error {
 	err := s.db.Read(ctx, func(r *db.Conn) error { return r.One([]any{&due}, "SELECT count(*)"+ended, until) })
 	if err == nil && due > 0 {
 		err = s.db.Write(ctx, func(w *db.Conn) error {
-			if err := s.db.Companies.overwriteDeleted(w, true); err != nil {
+			if err := s.db.overwriteDeleted(w, true); err != nil {
 				return err
 			}
 			if _, err := w.Exec(`UPDATE token_key SET private = NULL WHERE private IS NOT NULL AND ended_at <= ?`, until); err != nil {
 				return err
 			}
-			return s.db.Companies.overwriteDeleted(w, false)
+			return s.db.overwriteDeleted(w, false)
 		})
 		s.sets.Forget()
 		if err == nil && !s.db.MultiWriter() {

@@ -50,13 +50,13 @@ func (s Credentials) IssueToken(ctx context.Context, by Caller, g TokenGrant, li
 func (s Credentials) issueToken(ctx context.Context, by Caller, g TokenGrant, lifetime time.Duration) (token string, ends time.Time, err error) {
 	expires := by.Expires
 	if by.Agent != "" {
-		key, err := s.db.AgentKeys.Live(ctx, by, by.Agent, by.Key)
+		key, err := s.agentKeys.Live(ctx, by, by.Agent, by.Key)
 		if err != nil {
 			return "", ends, err
 		}
 		expires = key.ExpiresAt
 	}
-	if err := s.db.Tables.Changeable(ctx, by); err != nil {
+	if err := s.companies.changeable(ctx, by); err != nil {
 		return "", ends, err
 	}
 	if ends = by.At.Add(lifetime); !expires.IsZero() && expires.Before(ends) {
@@ -76,12 +76,12 @@ func (s Credentials) issueToken(ctx context.Context, by Caller, g TokenGrant, li
 	if by.Agent != "" { // its tokens are bound to its own key alone
 		row.holder, row.jkt = heldBy(by.Key, g.JKT != ""), ""
 	}
-	s.knowTokenKey(ctx)
+	s.keys.knowTokenKey(ctx)
 	err = s.db.Write(ctx, func(w *db.Conn) error {
 		if err := useProofs(w, by.At, g.Proofs); err != nil {
 			return err
 		}
-		key, err := s.needTokenKey(w)
+		key, err := s.keys.needTokenKey(w)
 		if err != nil {
 			return err
 		}

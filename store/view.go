@@ -12,7 +12,8 @@ import (
 // implements chain.Reader.
 type View struct {
 	ledger.View
-	store *Store
+	companies companyCache
+	passports Passports
 }
 
 // Snapshot calls fn with a snapshot of the database, which hides concurrent commits. fn MUST return
@@ -20,13 +21,15 @@ type View struct {
 // call the Store, which would use another connection, nor retain the View. If the connection is
 // lost before the first read, fn runs again, so it MUST set its results and not add to them.
 func (s *Store) Snapshot(ctx context.Context, fn func(*View) error) error {
-	return s.DB.Snapshot(ctx, func(at db.Source) error { return fn(&View{ledger.View{Source: at}, s}) })
+	return s.DB.Snapshot(ctx, func(at db.Source) error {
+		return fn(&View{ledger.View{Source: at}, s.View.companies, s.View.passports})
+	})
 }
 
 // CompanyNow reads a company by its number, with its keys at the moment of the view. It returns
 // ErrNotFound for an unknown number.
 func (v *View) CompanyNow(ctx context.Context, number int64) (*Company, error) {
-	c, err := v.loadCompany(ctx, "company.id = ?", number)
+	c, err := v.companies.load(ctx, &v.Source, "company.id = ?", number)
 	if err != nil {
 		return nil, fmt.Errorf("company of chain %d: %w", number, err)
 	}

@@ -14,6 +14,14 @@ import (
 	"attestd/store/db"
 )
 
+// Webhooks are the endpoints to which records are sent, and how far each has come.
+type Webhooks struct {
+	db        *base
+	keys      rowKeys
+	companies companyCache
+	view      *View
+}
+
 // Webhook is an endpoint to which the records of a company's actions are sent, and the control
 // records about the keys of its agents.
 type Webhook struct {
@@ -108,7 +116,7 @@ func (s Webhooks) Create(ctx context.Context, by Caller, h Webhook, secret Webho
 		if err := w.One([]any{&h.NextControl}, `SELECT length FROM head WHERE chain = ?`, by.Company.Control.Chain); err != nil {
 			return nil, err
 		}
-		err := s.db.Tables.sign(w, &webhookTable, `INSERT INTO webhook (company, webhook_id, url, agents, actions, description, created_at, made_by, public_key, fingerprint, secret, next_record, next_control)
+		err := s.keys.sign(w, &webhookTable, `INSERT INTO webhook (company, webhook_id, url, agents, actions, description, created_at, made_by, public_key, fingerprint, secret, next_record, next_control)
 			VALUES (?, ?, ?, ?, ?, ?, ?, nullif(?, ''), ?, ?, ?, ?, ?) RETURNING `+webhookTable.all(),
 			by.Company.Chain, h.ID, h.URL, agents, actions, h.Description, h.CreatedAt, by.Credential, []byte(h.PublicKey), h.Fingerprint, stored, h.Next, h.NextControl)
 		details := map[string]any{"webhookId": h.ID, "urlHash": hashOrNil([]byte(h.URL)), "agents": h.Agents,
@@ -158,9 +166,9 @@ func (s Webhooks) List(ctx context.Context, by Caller) iter.Seq2[Webhook, error]
 
 // authentic returns the webhook of a row, if the row is what its HMAC says.
 func (s Webhooks) authentic(c *db.Conn, r *macRow) (h Webhook, err error) {
-	k, err := s.db.Tables.rowKey(c)
+	k, err := s.keys.rowKey(c)
 	if err == nil {
-		err = s.db.Tables.authentic(c, &k, r)
+		err = s.keys.authentic(c, &k, r)
 	}
 	if err == nil {
 		h, err = webhookOf(r)
@@ -217,7 +225,7 @@ func (s Webhooks) Disable(ctx context.Context, by Caller, id, reason string) (h 
 			return nil, err
 		}
 		h.DisabledAt, h.DisabledReason = chain.FormatTime(by.At), reason
-		err := s.db.Tables.change(w, &row, "disabled_at = ?, disabled_reason = ?", h.DisabledAt, reason)
+		err := s.keys.change(w, &row, "disabled_at = ?, disabled_reason = ?", h.DisabledAt, reason)
 		return []controlEvent{{WebhookDisabled, webhookTable.about(id), map[string]any{"webhookId": id, "reason": reason}}}, err
 	})
 	if err != nil {
@@ -230,13 +238,13 @@ func (s Webhooks) Disable(ctx context.Context, by Caller, id, reason string) (h 
 // failed attempts reset. It passes over actions whose payloads were pruned meanwhile, and returns
 // how many; the control record says so too. It returns ErrNotFound for an unknown webhook.
 func (s Webhooks) Enable(ctx context.Context, by Caller, id string) (h Webhook, skipped int64, err error) {
-	pruned, err := s.db.PrunedRecords(ctx, by.Company.Actions.Chain)
+	pruned, err := s.view.PrunedRecords(ctx, by.Company.Actions.Chain)
 	if err != nil {
 		return h, 0, fmt.Errorf("enable webhook: %w", err)
 	}
 	// In one transaction with a prune, latestPruned would not see the record of that.
-	s.db.Pruning.mu.Lock()
-	defer s.db.Pruning.mu.Unlock()
+	s.db.pruning.Lock()
+	defer s.db.pruning.Unlock()
 	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		var row macRow
 		skipped = 0
@@ -257,7 +265,7 @@ func (s Webhooks) Enable(ctx context.Context, by Caller, id string) (h Webhook, 
 			h.Skipped += skipped
 		}
 		h.DisabledAt, h.DisabledReason, h.Failed, h.RetryAt = "", "", 0, time.Time{}
-		err = s.db.Tables.change(w, &row, "disabled_at = NULL, disabled_reason = NULL, attempts = 0, retry_at = NULL, next_record = ?", h.Next)
+		err = s.keys.change(w, &row, "disabled_at = NULL, disabled_reason = NULL, attempts = 0, retry_at = NULL, next_record = ?", h.Next)
 		return []controlEvent{{WebhookEnabled, webhookTable.about(id), details}}, err
 	})
 	if err != nil {
@@ -307,7 +315,7 @@ func (s Webhooks) RotateSecret(
 		details := map[string]any{"webhookId": id, "fingerprint": secret.Fingerprint, "previousFingerprint": h.Fingerprint}
 		h.PublicKey, h.Fingerprint = secret.Public, secret.Fingerprint
 		stored, former := s.db.Secrets().KeepWebhook(company, id, secret.Bytes, current)
-		err = s.db.Tables.change(w, &row, "secret = ?, public_key = ?, fingerprint = ?, former_secret = ?, former_until = ?",
+		err = s.keys.change(w, &row, "secret = ?, public_key = ?, fingerprint = ?, former_secret = ?, former_until = ?",
 			stored, []byte(secret.Public), secret.Fingerprint, former, until.UnixMilli())
 		return []controlEvent{{WebhookRotated, webhookTable.about(id), details}}, err
 	})

@@ -16,6 +16,15 @@ import (
 	"attestd/store/headfile"
 )
 
+// Cosigner is the key with which we cosign the logs of others, and what it has signed.
+type Cosigner struct {
+	db   *base
+	head *headState
+
+	// what is known of the logs of others
+	cosigned *cosigned
+}
+
 // Key returns the name and the private key with which this database cosigns the logs of others. The
 // first call creates both, permanently. The key has no other use, because a cosignature does not
 // say which log or program it belongs to. An empty name selects the existing one, or initially the
@@ -74,28 +83,28 @@ func (s Cosigner) insertKey(w *db.Conn, name string, private ed25519.PrivateKey,
 
 // CosignedLogs is the stored state of a cosigner about the logs of others. It implements
 // witness.State.
-type CosignedLogs struct{ store *Store }
+type CosignedLogs struct{ of Cosigner }
 
 // Logs returns the state of this database's cosigner.
-func (s Cosigner) Logs() CosignedLogs { return CosignedLogs{s.db} }
+func (s Cosigner) Logs() CosignedLogs { return CosignedLogs{s} }
 
 // Latest implements witness.State. It returns a *CosignerError if the database has less than was
 // cosigned.
 func (l CosignedLogs) Latest(ctx context.Context, origin string) (latest tlog.Tree, err error) {
-	known, err := l.store.Cosigner.cosigned.of(origin) // read before the row, which may grow
+	known, err := l.of.cosigned.of(origin) // read before the row, which may grow
 	if err == nil {
-		err = l.store.Read(ctx, func(r *db.Conn) error {
+		err = l.of.db.Read(ctx, func(r *db.Conn) error {
 			latest, err = latestCosigned(r, origin)
 			return err
 		})
 	}
 	if err == nil {
-		err = l.store.Cosigner.cosigned.compare(origin, known, latest)
+		err = l.of.cosigned.compare(origin, known, latest)
 	}
 	if err != nil {
 		return tlog.Tree{}, fmt.Errorf("cosigned log %q: %w", origin, err)
 	}
-	l.store.Cosigner.cosigned.put(origin, latest)
+	l.of.cosigned.put(origin, latest)
 	return latest, nil
 }
 
@@ -106,12 +115,12 @@ func (l CosignedLogs) Advance(
 	ctx context.Context, origin string, from, to tlog.Tree, checkpoint []byte,
 ) (advanced bool, err error) {
 	hash := sha256.Sum256([]byte(origin))
-	known, err := l.store.Cosigner.cosigned.of(origin)
+	known, err := l.of.cosigned.of(origin)
 	if err == nil {
-		err = l.store.Write(ctx, func(w *db.Conn) error {
+		err = l.of.db.Write(ctx, func(w *db.Conn) error {
 			latest, err := latestCosigned(w, origin)
 			if err == nil {
-				err = l.store.Cosigner.cosigned.compare(origin, known, latest)
+				err = l.of.cosigned.compare(origin, known, latest)
 			}
 			if advanced = err == nil && latest == from; !advanced {
 				return err
@@ -122,9 +131,9 @@ func (l CosignedLogs) Advance(
 		})
 	}
 	if err == nil && advanced {
-		l.store.Cosigner.cosigned.put(origin, to)
-		if l.store.heads.hasFile() {
-			err = l.store.heads.cosign(ctx, headfile.Cosigned{Origin: hash, Size: to.Size, Root: to.Root})
+		l.of.cosigned.put(origin, to)
+		if l.of.head.heads.hasFile() {
+			err = l.of.head.heads.cosign(ctx, headfile.Cosigned{Origin: hash, Size: to.Size, Root: to.Root})
 		}
 	}
 	if err != nil {
@@ -152,7 +161,7 @@ func latestCosigned(c *db.Conn, origin string) (tlog.Tree, error) {
 // Checkpoint returns the last cosigned checkpoint of the log whose origin has this SHA-256, with
 // the cosignature, or ErrNotFound.
 func (l CosignedLogs) Checkpoint(ctx context.Context, originHash [sha256.Size]byte) (note string, err error) {
-	err = l.store.Read(ctx, func(r *db.Conn) error {
+	err = l.of.db.Read(ctx, func(r *db.Conn) error {
 		return r.One([]any{&note}, `SELECT note FROM witness_log WHERE origin_hash = ?`, originHash[:])
 	})
 	if err != nil {

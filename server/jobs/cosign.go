@@ -18,7 +18,7 @@ import (
 func (p *WitnessPublisher) cosign(ctx context.Context, number int64) error {
 	ctx, cancel := context.WithTimeout(ctx, cosignTimeout)
 	defer cancel()
-	c, l, err := p.store.LogOfChain(ctx, number)
+	c, l, err := p.store.Companies.LogOfChain(ctx, number)
 	if err != nil {
 		return err
 	}

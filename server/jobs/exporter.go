@@ -297,7 +297,7 @@ func (s *exportSource) Grown(ctx context.Context, until time.Time) ([]export.Log
 // logs returns the logs of chains that are exported.
 func (s *exportSource) logs(ctx context.Context, numbers []int64) (list []export.Log, err error) {
 	for _, number := range numbers {
-		c, l, err := s.store.LogOfChain(ctx, number)
+		c, l, err := s.store.Companies.LogOfChain(ctx, number)
 		if errors.Is(err, store.ErrNotFound) {
 			continue
 		}

@@ -111,7 +111,7 @@ func (w *Integrity) say(ctx context.Context, id int64, verdict chain.Verdict) {
 		return
 	}
 	company, name := "", ""
-	if c, l, err := w.Store.LogOfChain(ctx, id); err == nil {
+	if c, l, err := w.Store.Companies.LogOfChain(ctx, id); err == nil {
 		company, name = c.ID, string(l.Name)
 	}
 	if verdict.Valid {
