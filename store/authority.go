@@ -41,9 +41,6 @@ func AboutAgentKey(thumbprint string) string { return agentKeys.about(thumbprint
 // AboutSigningKey returns the subject of control records about a signing key of a company.
 func AboutSigningKey(kid string) string { return signingKeys.about(kid) }
 
-// Complete reports whether the control log covers every row of the company that the service obeys.
-func (c *Company) Complete() bool { return c.complete }
-
 // controlRecords is the SQL for the records [?2, ?3) of a control log about the subject ?1. It uses
 // an index.
 const controlRecords = ` FROM record WHERE id < 0 AND CASE WHEN json_valid(payload) THEN json_extract(payload, '$.payload.subject') END = ?1 AND id >= ?2 AND id < ?3`

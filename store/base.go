@@ -3,7 +3,10 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,4 +71,124 @@ func (s *base) newestOf(ctx context.Context, company int64) (at time.Time, err e
 		return time.Time{}, fmt.Errorf("newest record of chain %d: %w", company, err)
 	}
 	return at, nil
+}
+
+// changedSet maps companies that must not be changed to the first reason; number 0 means all.
+type changedSet struct {
+	mu   sync.RWMutex
+	errs map[int64]error // by company number
+}
+
+// add reports whether the company had no reason yet.
+func (c *changedSet) add(company int64, err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.errs == nil {
+		c.errs = map[int64]error{}
+	}
+	_, known := c.errs[company]
+	if !known {
+		c.errs[company] = err
+	}
+	return !known
+}
+
+func (c *changedSet) remove(company int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.errs, company)
+}
+
+// of returns the reason of a company, or one that concerns all of them.
+func (c *changedSet) of(company int64) error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if err := c.errs[theDatabase.Chain]; err != nil {
+		return err
+	}
+	return c.errs[company]
+}
+
+// companies returns the numbers of those that have a reason.
+func (c *changedSet) companies() []int64 {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.errs)), func(number int64) bool { return number == theDatabase.Chain })
+}
+
+func (c *changedSet) all() []error {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	errs := make([]error, 0, len(c.errs))
+	for _, company := range slices.Sorted(maps.Keys(c.errs)) {
+		errs = append(errs, c.errs[company])
+	}
+	return errs
+}
+
+// intact is Changeable for what is written with a control record: of that the log's writer knows
+// whether the company is suspended, and nothing has to be read first.
+func (s *base) intact(company int64) error {
+	if err := s.halted.of(company); err != nil {
+		return err
+	}
+	return s.changed.of(company)
+}
+
+// noted remembers a *TablesChangedError of a company.
+func (s *base) noted(c *Company, err error) error {
+	if errors.Is(err, ErrTablesChanged) {
+		s.changed.add(c.Chain, err)
+	}
+	return err
+}
+
+// checked converts a difference to an error, or nil to nil. A row without a record is obeyed if the
+// log is incomplete.
+func (s *base) checked(company *Company, d *projection.Difference) error {
+	if d == nil || d.Unrecorded() && !company.complete {
+		return nil
+	}
+	err := changedTables(company, d)
+	s.changed.add(company.Chain, err)
+	return fmt.Errorf("%w", err)
+}
+
+func changedTables(company *Company, d *projection.Difference) error {
+	return &TablesChangedError{Company: company.ID, Difference: *d}
+}
+
+func (s *base) haltedChain(number int64) error {
+	company, _ := db.LogOf(number)
+	return s.halted.of(company)
+}
+
+// overwriteDeleted makes SQLite overwrite deleted content on the connection that writes. Otherwise
+// it may stay in the free part of a page.
+func (s *base) overwriteDeleted(w *db.Conn, on bool) error {
+	if s.MultiWriter() {
+		return nil
+	}
+	if on {
+		return w.One([]any{new(int64)}, "PRAGMA secure_delete = ON")
+	}
+	return w.One([]any{new(int64)}, "PRAGMA secure_delete = OFF")
+}
+
+// owned is the name of something that belongs to a company.
+type owned struct {
+	company int64
+	name    string
+}
+
+// checkCount refuses another row of a company that has as many as most.
+func checkCount(w *db.Conn, most int, query string, args ...any) error {
+	var n int
+	if err := w.One([]any{&n}, query, args...); err != nil {
+		return err
+	}
+	if n >= most {
+		return fmt.Errorf("%w: the bound is %d", ErrTooMany, most)
+	}
+	return nil
 }

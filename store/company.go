@@ -3,6 +3,7 @@ package store
 import (
 	"crypto/ed25519"
 
+	"attestd/chain/tlog"
 	"attestd/crypto/cred"
 	"attestd/store/db"
 )
@@ -24,3 +25,35 @@ type Company struct {
 
 // ControlChain returns the chain ID of a company's control log.
 func ControlChain(company int64) int64 { return db.Control.ChainID(company) }
+
+// Logs returns both logs of the company.
+func (c *Company) Logs() []db.Log { return []db.Log{c.Actions, c.Control} }
+
+// Log returns the log of the company with a name.
+func (c *Company) Log(name db.LogName) db.Log {
+	if name == db.Control {
+		return c.Control
+	}
+	return c.Actions
+}
+
+// SignCheckpoint signs a checkpoint of one of the company's logs.
+func (c *Company) SignCheckpoint(l db.Log, t tlog.Tree) ([]byte, error) {
+	return tlog.Checkpoint{Origin: l.Origin, Tree: t}.Sign(c.key)
+}
+
+// Complete reports whether the control log covers every row of the company that the service obeys.
+func (c *Company) Complete() bool { return c.complete }
+
+// installation is the owner of the log of the companies, with its names and chains alone.
+func installation() *Company {
+	c := &Company{Chain: db.Installation, ID: db.InstallationID}
+	c.Actions.Chain, c.Control.Chain = db.Actions.ChainID(db.Installation), CompanyLogChain
+	return c
+}
+
+// theDatabase replaces the company of a difference that concerns all of them.
+var theDatabase = &Company{ID: db.InstallationID}
+
+// CompanyLogChain is the chain ID of the log of the companies.
+const CompanyLogChain = -db.Installation

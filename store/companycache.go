@@ -4,12 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
 
 	"attestd/crypto/cred"
 	"attestd/store/db"
+	"attestd/store/projection"
 )
 
 // companyCache reads companies, checks them against their control logs, and caches them.
@@ -140,4 +142,103 @@ func (s companyCache) Count(ctx context.Context) (n int64, err error) {
 		return 0, fmt.Errorf("count companies: %w", err)
 	}
 	return n, nil
+}
+
+// check compares the row of a company, and the names of its logs, with its control log, and sets
+// c.complete. latest is the newest record about the company.
+func (s companyCache) check(r *db.Conn, c *Company, metadata sql.NullString, latest sql.NullInt64) error {
+	// the first record always names the company
+	first, err := controlRecord(r, c, sql.NullInt64{Int64: db.RecordID(c.Control.Chain, 0), Valid: true})
+	if errors.Is(err, db.ErrNotFound) {
+		return nil // nothing was recorded yet
+	}
+	if err != nil {
+		return s.db.noted(c, err)
+	}
+	newest, err := controlRecord(r, c, latest)
+	if err != nil {
+		return s.db.noted(c, err)
+	}
+	if !newest.Tells() {
+		if first.Tells() {
+			return s.db.noted(c, changedTables(c,
+				&projection.Difference{Table: projection.TableCompany, Index: first.Index,
+					What: "is not the company that was registered"}))
+		}
+		return nil
+	}
+	c.complete = true
+	return s.db.checked(c, newest.Company(projection.Company{
+		RegisteredAt: c.RegisteredAt, MetadataHash: hashOf(rawOrNil(metadata)), Actions: c.Actions.Origin, Control: c.Control.Origin,
+	}))
+}
+
+// Suspend suspends the caller's company, for a reason that its control log says. When Suspend
+// returns, no server appends anything for it or issues anything to it; see Active. It reports false
+// if the company is suspended already.
+// Resume ends a suspension, for a reason that the control log says. It reports false if there is
+// none.
+// relimit makes the writers of all servers read the limits of a company again before they append to
+// its logs.
+// changeable is Tables.Changeable.
+func (s companyCache) changeable(ctx context.Context, by Caller) error {
+	if err := s.db.intact(by.Company.Chain); err != nil {
+		return err
+	}
+	return s.Active(ctx, by)
+}
+
+// Active returns ErrSuspended if the caller's company is suspended, unless an operator acts.
+// Answers are cached; a change takes effect before Suspend or Resume returns. What the company
+// appends is decided by the log's writer, which never appends behind the record of the suspension.
+func (s companyCache) Active(ctx context.Context, by Caller) error {
+	if by.Operator || by.Company.Chain == db.Installation {
+		return nil
+	}
+	suspended, err := db.Lookup(s.suspended, by.Company.Chain, by.At, func() (bool, error) {
+		found, err := s.Suspension(ctx, by.Company)
+		return found.At != "", err
+	})
+	if err == nil && suspended {
+		err = s.db.Refused(ErrSuspended)
+	}
+	if err != nil {
+		return fmt.Errorf("company %q: %w", by.Company.ID, err)
+	}
+	return nil
+}
+
+// Suspension reads the suspension of a company, and compares it with the newest control record
+// about it.
+func (s companyCache) Suspension(ctx context.Context, c *Company) (found Suspension, err error) {
+	err = s.db.Read(ctx, func(r *db.Conn) error {
+		found, err = s.loadSuspension(r, c)
+		return err
+	})
+	return found, err
+}
+
+func (s companyCache) loadSuspension(r *db.Conn, c *Company) (found Suspension, err error) {
+	var at, reason sql.NullString
+	var latest sql.NullInt64
+	if err := r.One([]any{&at, &reason, &latest}, `SELECT suspended_at, reason, `+latestOf("CAST(?1 AS BIGINT)", "?2")+`
+		FROM (SELECT 1) AS one LEFT JOIN company_suspension ON company = ?1`, c.Chain, suspensions.subject); err != nil {
+		return found, err
+	}
+	found = Suspension{at.String, reason.String}
+	l, err := controlRecord(r, c, latest)
+	if err != nil {
+		return found, s.db.noted(c, err)
+	}
+	return found, s.db.checked(c, l.Suspension(suspensions.row(&storedSuspension{Suspension: found})))
+}
+
+// LogOfChain returns a log and its company by the ID of its chain, or ErrNotFound.
+func (s companyCache) LogOfChain(ctx context.Context, number int64) (*Company, db.Log, error) {
+	company, name := db.LogOf(number)
+	c, err := s.OfChain(ctx, company)
+	if err != nil {
+		return nil, db.Log{}, err
+	}
+	return c, c.Log(name), nil
 }

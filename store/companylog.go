@@ -13,13 +13,6 @@ import (
 	"attestd/store/projection"
 )
 
-// CompanyLogChain is the chain ID of the log of the companies.
-const CompanyLogChain = -db.Installation
-
-// CompanyListed is the action of the records in the log of the companies: a company was registered,
-// or existed before the log was created.
-const CompanyListed ControlAction = "company.listed"
-
 // unlistedSetting is set in a database from before the log of the companies, until the log is
 // created. In any other database, companies without that log mean that the log was removed.
 const unlistedSetting = "unlisted_companies"

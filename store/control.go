@@ -115,8 +115,9 @@ func (e controlEvent) gives() bool {
 		WebhookEnabled, WebhookRotated, AgentKeyEnrolled, EnrolmentCreated, FederationCreated, FederationUsed:
 		return true
 	case AgentPolicy, CompanyPolicy:
-		_, narrows := e.details["exchangeAudiences"].(narrower)
-		return e.details["attest"] != AttestKey && !narrows
+		_, attest := e.details["attest"].(narrower)
+		_, audiences := e.details["exchangeAudiences"].(narrower)
+		return !attest && !audiences
 	}
 	return false
 }
@@ -220,3 +221,7 @@ func textOrNil(text string) any {
 	}
 	return text
 }
+
+// CompanyListed is the action of the records in the log of the companies: a company was registered,
+// or existed before the log was created.
+const CompanyListed ControlAction = "company.listed"

@@ -59,13 +59,3 @@ func (v *View) CosignedCheckpoint(ctx context.Context, logID string, index int64
 	}
 	return note, nil
 }
-
-// LogOfChain returns a log and its company by the ID of its chain, or ErrNotFound.
-func (s companyCache) LogOfChain(ctx context.Context, number int64) (*Company, db.Log, error) {
-	company, name := db.LogOf(number)
-	c, err := s.OfChain(ctx, company)
-	if err != nil {
-		return nil, db.Log{}, err
-	}
-	return c, c.Log(name), nil
-}

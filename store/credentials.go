@@ -2,7 +2,10 @@ package store
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"database/sql"
+	"fmt"
 	"iter"
 
 	"attestd/chain"
@@ -70,4 +73,16 @@ func (s Credentials) List(ctx context.Context, by Caller, madeBy string) iter.Se
 		UNION ALL SELECT 1, id, fingerprint, client_id, NULL, created_at, made_by, last_used_at, role, expires_at FROM oauth_client WHERE company = ?1) AS credential
 		WHERE (rank, id) > (?2, ?3) AND (?4 = '' OR made_by = ?4) ORDER BY rank, id`,
 		func(last Credential) []any { return []any{by.Company.Chain, last.rank, last.id, madeBy} })
+}
+
+// NonceKey returns a key that only the servers of the database have, for nonces that need no stored
+// state.
+func (s Credentials) NonceKey(ctx context.Context) ([]byte, error) {
+	key, err := s.keys.sharedKey(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("key of nonces: %w", err)
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("DPoP nonce"))
+	return mac.Sum(nil), nil
 }

@@ -24,11 +24,6 @@ func (s *base) halt(b Behind) error {
 // is not halted.
 func (s Rollback) HaltedChain(number int64) error { return s.db.haltedChain(number) }
 
-func (s *base) haltedChain(number int64) error {
-	company, _ := db.LogOf(number)
-	return s.halted.of(company)
-}
-
 // Halted returns the reasons why companies are halted, a *RolledBackError for each.
 func (s Rollback) Halted() []error { return s.db.halted.all() }
 

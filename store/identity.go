@@ -1,15 +1,15 @@
 package store
 
 import (
-	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"time"
 
 	"attestd/store/db"
-	"attestd/store/postgres"
 	"attestd/store/projection"
 )
 
@@ -48,13 +48,6 @@ func (s rowKeys) readIdentity(c *db.Conn) (has map[string]string, err error) {
 	return has, err
 }
 
-// installation is the owner of the log of the companies, with its names and chains alone.
-func installation() *Company {
-	c := &Company{Chain: db.Installation, ID: db.InstallationID}
-	c.Actions.Chain, c.Control.Chain = db.Actions.ChainID(db.Installation), CompanyLogChain
-	return c
-}
-
 // loggedSettings replays what the control log of a company says of settings. ok is false before
 // there is one.
 func loggedSettings(c *db.Conn, company *Company) (state *projection.State, ok bool, err error) {
@@ -83,111 +76,35 @@ func loggedSettings(c *db.Conn, company *Company) (state *projection.State, ok b
 	return state, ok, err
 }
 
-// identify adds what the database is to the settings of a start, unless the logs say something
-// else.
-func (s Settings) identify(w *db.Conn, trust map[string]string, key []byte) error {
-	logged, isThere, err := loggedSettings(w, installation())
-	if err != nil {
-		return s.db.noted(theDatabase, err)
-	}
-	has, err := s.keys.readIdentity(w)
-	if err != nil {
-		return err
-	}
-	if d := logged.Fixed(has); d != nil {
-		return s.db.noted(theDatabase, changedTables(&Company{ID: db.InstallationID}, d))
-	}
-	s.db.changed.remove(theDatabase.Chain)
-	delete(has, projection.SettingRowKey)
-	maps.Copy(trust, has)
-	_, signed := logged.Settings[projection.SettingRowKey]
-	if !signed {
-		signed, err = s.mayDemandMACs(w, logged, isThere)
-		if err == nil && signed {
-			err = s.keys.adoptRows(w)
-		}
-	}
-	if err == nil && signed {
-		trust[projection.SettingRowKey] = fingerprintOfRowKey(key)
-		if s.db.MultiWriter() {
-			err = demandSchema(w)
-		}
-	}
-	return err
-}
+// The names in the table setting for what awaits a control record, or was recorded last.
+const (
+	trustSetting   = "trust_settings" // last argument of RecordStart, in JSON
+	restoreSetting = "restored"       // restore without a control record yet, in JSON
+	// number of the newest company that had registered by the last start, in JSON
+	agreedSetting = "settings_agreed"
+)
 
-// olderServersGone is how long after the first start of a program with HMACs a server of an older
-// one may still come.
-const olderServersGone = 24 * time.Hour
-
-// mayDemandMACs reports whether every program that writes rows knows of HMACs. A file has one
-// server. On PostgreSQL older servers may share the database: then their rows have none, and count.
-func (s Settings) mayDemandMACs(w *db.Conn, logged *projection.State, isThere bool) (bool, error) {
-	if !s.db.MultiWriter() {
-		return true, nil
-	}
-	var older bool
+// sharedSettings reads what the last start of any server has stored, or nil before the first one.
+// Control records say this of the settings, and not what one process was given: servers may differ
+// in version and settings, and each log is compared with the row. Transactions that change rows are
+// serialized, so no start comes between reading it and the commit.
+func sharedSettings(c *db.Conn) (trust map[string]string, err error) {
 	var text string
-	if err := w.One([]any{&older, &text}, `SELECT EXISTS (SELECT FROM writer WHERE schema IS NULL), to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`); err != nil || older {
-		return false, err
+	err = c.One([]any{&text}, `SELECT value FROM setting WHERE name = ?`, trustSetting)
+	if errors.Is(err, db.ErrNotFound) {
+		return nil, nil
 	}
-	if !isThere {
-		return true, nil // there is no company yet
+	if err == nil {
+		if err = json.Unmarshal([]byte(text), &trust); err != nil {
+			err = fmt.Errorf("%w: setting %s: %w", db.ErrCorrupt, trustSetting, err)
+		}
 	}
-	if logged.IdentifiedAt == "" {
-		return false, nil
-	}
-	since, err := db.ParseTime(logged.IdentifiedAt)
-	if err != nil {
-		return false, err
-	}
-	now, err := db.ParseTime(text)
-	return err == nil && now.Sub(since) >= olderServersGone, err
+	return trust, err
 }
 
-// demandSchema keeps programs from starting that do not know of HMACs.
-func demandSchema(w *db.Conn) error {
-	const name = "schema_compatible"
-	n, err := w.Exec(`DELETE FROM setting WHERE name = ? AND value <> ?`, name, fmt.Sprint(postgres.Version))
-	if err == nil && n > 0 {
-		_, err = w.Exec(`INSERT INTO setting (name, value) VALUES (?, ?)`, name, fmt.Sprint(postgres.Version))
-	}
-	return err
-}
-
-// theDatabase replaces the company of a difference that concerns all of them.
-var theDatabase = &Company{ID: db.InstallationID}
-
-// CheckIdentity compares what the database says that it is with the control log, and with what this
-// process has read at its start, and looks at what the next start is to record. A difference is a
-// *TablesChangedError, is remembered, and stops the changes of all companies.
-func (s Tables) CheckIdentity(ctx context.Context) error {
-	return s.db.Read(ctx, func(c *db.Conn) error {
-		logged, _, err := loggedSettings(c, installation())
-		if err != nil {
-			return s.db.noted(theDatabase, err)
-		}
-		has, err := s.keys.readIdentity(c)
-		if err != nil {
-			return err
-		}
-		d := logged.Fixed(has)
-		if d == nil {
-			now := projection.New(db.InstallationID)
-			now.Settings = map[string]string{projection.SettingService: s.db.Domain().Service, projection.SettingTrustDomain: s.db.Domain().TrustDomain}
-			d = now.Fixed(has)
-		}
-		if d != nil {
-			return s.db.noted(theDatabase, changedTables(theDatabase, d))
-		}
-		waiting, err := ReadUnrecorded(c)
-		for i := 0; err == nil && i < len(waiting); i++ {
-			err = waiting[i].check()
-		}
-		if err != nil {
-			return s.db.noted(theDatabase, err)
-		}
-		s.db.changed.remove(theDatabase.Chain)
-		return nil
-	})
+// fingerprint is what a control record says of the key of the HMACs.
+func fingerprintOfRowKey(key []byte) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("fingerprint of the key of rows"))
+	return hex.EncodeToString(mac.Sum(nil)[:8])
 }

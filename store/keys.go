@@ -112,18 +112,6 @@ func (s Credentials) CreateKey(ctx context.Context, by Caller, label *string, g 
 	return key, nil
 }
 
-// checkCount refuses another row of a company that has as many as most.
-func checkCount(w *db.Conn, most int, query string, args ...any) error {
-	var n int
-	if err := w.One([]any{&n}, query, args...); err != nil {
-		return err
-	}
-	if n >= most {
-		return fmt.Errorf("%w: the bound is %d", ErrTooMany, most)
-	}
-	return nil
-}
-
 // Keys yields the keys of the caller's company in the order of creation.
 func (s Credentials) Keys(ctx context.Context, by Caller) iter.Seq2[APIKey, error] {
 	scan := func(rows *sql.Rows) (k APIKey, err error) {

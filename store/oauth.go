@@ -23,12 +23,6 @@ type OAuthClient struct {
 	id int64
 }
 
-// ClientKeys are the public keys of a client without a secret; of one with a secret both are "".
-type ClientKeys struct {
-	JWKS    string // a JWK set in the form of RFC 8785
-	JWKSURI string // or where it is
-}
-
 // storedClient is a client as it is stored.
 type storedClient struct {
 	OAuthClient

@@ -13,15 +13,6 @@ import (
 	"attestd/store/projection"
 )
 
-// oauthSecret is the stored state of a client, for checking its secret.
-type oauthSecret struct {
-	company     *Company
-	hash        []byte
-	fingerprint string // of the secret
-	grant       Grant
-	keys        ClientKeys
-}
-
 // clientSecret reads the state of a client, which never changes, so that it can be cached. An
 // unknown client has an empty hash.
 func (s Credentials) clientSecret(ctx context.Context, clientID string, now time.Time) (oauthSecret, error) {
@@ -89,11 +80,4 @@ func (s Credentials) CheckClient(ctx context.Context, clientID string, now time.
 		err = ErrBadClient
 	}
 	return err
-}
-
-func (o *oauthSecret) caller(clientID string, now time.Time) Caller {
-	return Caller{
-		Company: o.company, Credential: o.fingerprint, Role: o.grant.Role, Client: clientID,
-		Expires: o.grant.Expires, HolderExpires: o.grant.Expires, At: now,
-	}
 }

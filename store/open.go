@@ -32,12 +32,6 @@ type Store struct {
 	opened Options // for serving; the path of its head file is absolute
 }
 
-// owned is the name of something that belongs to a company.
-type owned struct {
-	company int64
-	name    string
-}
-
 // Options say how a database is opened for serving.
 type Options struct {
 	// fixed at creation; an empty field means "what the file says, or the default for a new one"
@@ -219,4 +213,14 @@ func (s *Store) openKnown(ctx context.Context, heads string) error {
 		s.SetGuard(s.Rollback.head.heads)
 	}
 	return err
+}
+
+// Snapshot calls fn with a snapshot of the database, which hides concurrent commits. fn MUST return
+// soon, because it holds a connection of the pool, and on SQLite blocks checkpoints. It MUST NOT
+// call the Store, which would use another connection, nor retain the View. If the connection is
+// lost before the first read, fn runs again, so it MUST set its results and not add to them.
+func (s *Store) Snapshot(ctx context.Context, fn func(*View) error) error {
+	return s.DB.Snapshot(ctx, func(at db.Source) error {
+		return fn(&View{ledger.View{Source: at}, s.View.companies, s.View.passports})
+	})
 }

@@ -143,6 +143,9 @@ func (s Policies) setAttest(w *db.Conn, by Caller, agentID, attest string, actio
 	p := attestPolicy{by.Company.Chain, agentID, attest}
 	_, err = attestPolicies.insert(w, &p, `ON CONFLICT (company, agent_id) DO UPDATE SET attest = excluded.attest`)
 	event := attestPolicies.created(action, &p, nil)
+	if attest == AttestKey {
+		event.details["attest"] = narrower{json.RawMessage(`"` + AttestKey + `"`)}
+	}
 	return &event, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/crypto/jcs"
 	"attestd/store/db"
 )
 
@@ -317,4 +318,35 @@ func rawOrNil(s sql.NullString) json.RawMessage {
 		return nil
 	}
 	return json.RawMessage(s.String)
+}
+
+// obeyedTable is a table whose rows the service obeys.
+type obeyedTable struct {
+	name  string // as package projection names it
+	query string // selects the rows of company ?1
+	title string // column that identifies a row within its company; "" where a company has one
+	order string // columns by which rows are ordered and paged
+	scan  func(b *base, c *Company, rows *sql.Rows) (obeyedRow, error)
+	// about is the subject of control records about the row with a name.
+	about func(name string) string
+}
+
+// obeyedRow is one row.
+type obeyedRow struct {
+	name  string // in a Difference
+	at    []any  // its place in the order
+	row   any    // a type of package projection
+	wrong string // error that the row itself shows; "" for none
+}
+
+// canonicalList returns a JSON array of strings in canonical form, as in control records.
+func canonicalList(text string) string {
+	if !strings.Contains(text, `\`) {
+		return text
+	}
+	canonical, err := jcs.Append(nil, []byte(text), maxControlDepth)
+	if err != nil {
+		return text
+	}
+	return string(canonical)
 }

@@ -184,14 +184,17 @@ func (s Companies) forgetKeys() {
 	s.tokenKeys.sets.Forget()
 }
 
-// overwriteDeleted makes SQLite overwrite deleted content on the connection that writes. Otherwise
-// it may stay in the free part of a page.
-func (s *base) overwriteDeleted(w *db.Conn, on bool) error {
-	if s.MultiWriter() {
-		return nil
-	}
-	if on {
-		return w.One([]any{new(int64)}, "PRAGMA secure_delete = ON")
-	}
-	return w.One([]any{new(int64)}, "PRAGMA secure_delete = OFF")
+// MaxCompanyKeys is the maximum number of keys of a company over its lifetime: a new one each day
+// for 27 years.
+const MaxCompanyKeys = 10_000
+
+// insertFirstKey inserts the first key of a new company.
+func (s Companies) insertFirstKey(w *db.Conn, company int64, private ed25519.PrivateKey, createdAt string) error {
+	return s.insertKey(w, company, 0, private, createdAt)
+}
+
+func (s Companies) insertKey(w *db.Conn, company, generation int64, private ed25519.PrivateKey, createdAt string) error {
+	_, err := signingKeys.insert(w, &storedSigningKey{company: company, generation: generation, public: private.Public().(ed25519.PublicKey),
+		seed: s.db.Secrets().KeepSeed(company, generation, private), createdAt: createdAt}, "")
+	return err
 }

@@ -23,14 +23,6 @@ type Settings struct {
 	companies Companies
 }
 
-// The names in the table setting for what awaits a control record, or was recorded last.
-const (
-	trustSetting   = "trust_settings" // last argument of RecordStart, in JSON
-	restoreSetting = "restored"       // restore without a control record yet, in JSON
-	// number of the newest company that had registered by the last start, in JSON
-	agreedSetting = "settings_agreed"
-)
-
 // restoration describes a restore. The restored file carries it until its next start.
 type restoration struct {
 	RestoredAt string `json:"restoredAt"`
@@ -171,24 +163,6 @@ func settingChanges(before, now map[string]string) map[string]settingChange {
 		}
 	}
 	return changed
-}
-
-// sharedSettings reads what the last start of any server has stored, or nil before the first one.
-// Control records say this of the settings, and not what one process was given: servers may differ
-// in version and settings, and each log is compared with the row. Transactions that change rows are
-// serialized, so no start comes between reading it and the commit.
-func sharedSettings(c *db.Conn) (trust map[string]string, err error) {
-	var text string
-	err = c.One([]any{&text}, `SELECT value FROM setting WHERE name = ?`, trustSetting)
-	if errors.Is(err, db.ErrNotFound) {
-		return nil, nil
-	}
-	if err == nil {
-		if err = json.Unmarshal([]byte(text), &trust); err != nil {
-			err = fmt.Errorf("%w: setting %s: %w", db.ErrCorrupt, trustSetting, err)
-		}
-	}
-	return trust, err
 }
 
 // agreedTo returns up to which company the logs say what is stored of the settings. A company that
@@ -364,21 +338,6 @@ func (s Settings) unlikeLogged(c *db.Conn, company *Company, trust map[string]st
 func drainRestoration(w *db.Conn) (r *restoration, err error) {
 	err = drainSetting(w, restoreSetting, &r)
 	return r, err
-}
-
-// drainSetting removes a setting and decodes its JSON. If there is none, into is unchanged.
-func drainSetting(w *db.Conn, name string, into any) error {
-	var text string
-	err := w.One([]any{&text}, `DELETE FROM setting WHERE name = ? RETURNING value`, name)
-	if errors.Is(err, db.ErrNotFound) {
-		return nil
-	}
-	if err == nil {
-		if err = json.Unmarshal([]byte(text), into); err != nil {
-			err = fmt.Errorf("%w: setting %s: %w", db.ErrCorrupt, name, err)
-		}
-	}
-	return err
 }
 
 // LeaveRestored stores in a restored database what its next start records: the time of the restore,

@@ -140,3 +140,61 @@ func (s Tables) Waiting() (numbers []int64) {
 	}
 	return numbers
 }
+
+// CheckIdentity compares what the database says that it is with the control log, and with what this
+// process has read at its start, and looks at what the next start is to record. A difference is a
+// *TablesChangedError, is remembered, and stops the changes of all companies.
+func (s Tables) CheckIdentity(ctx context.Context) error {
+	return s.db.Read(ctx, func(c *db.Conn) error {
+		logged, _, err := loggedSettings(c, installation())
+		if err != nil {
+			return s.db.noted(theDatabase, err)
+		}
+		has, err := s.keys.readIdentity(c)
+		if err != nil {
+			return err
+		}
+		d := logged.Fixed(has)
+		if d == nil {
+			now := projection.New(db.InstallationID)
+			now.Settings = map[string]string{projection.SettingService: s.db.Domain().Service, projection.SettingTrustDomain: s.db.Domain().TrustDomain}
+			d = now.Fixed(has)
+		}
+		if d != nil {
+			return s.db.noted(theDatabase, changedTables(theDatabase, d))
+		}
+		waiting, err := ReadUnrecorded(c)
+		for i := 0; err == nil && i < len(waiting); i++ {
+			err = waiting[i].check()
+		}
+		if err != nil {
+			return s.db.noted(theDatabase, err)
+		}
+		s.db.changed.remove(theDatabase.Chain)
+		return nil
+	})
+}
+
+// Changeable returns nil if the caller's company may be changed, a *RolledBackError if one of its
+// logs was rolled back, a *TablesChangedError if its tables differ from its control log, or
+// ErrSuspended. Operations that change rights or issue tokens call it first.
+func (s Tables) Changeable(ctx context.Context, by Caller) error {
+	return s.companies.changeable(ctx, by)
+}
+
+// Changed returns the first difference of each company that has one, each a *TablesChangedError.
+func (s Tables) Changed() []error { return s.db.changed.all() }
+
+// Differing returns the numbers of the companies that have a difference, with the lengths of their
+// control logs: a longer one may say what the tables have.
+func (s Tables) Differing(ctx context.Context) (map[int64]int64, error) {
+	lengths := map[int64]int64{}
+	for _, number := range s.db.changed.companies() {
+		head, _, err := s.db.now.Tip(ctx, ControlChain(number))
+		if err != nil {
+			return nil, err
+		}
+		lengths[number] = head.Length
+	}
+	return lengths, nil
+}

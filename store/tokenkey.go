@@ -86,18 +86,6 @@ func (s rowKeys) readTokenKey(c *db.Conn) ([]byte, error) {
 	return stored, nil
 }
 
-// NonceKey returns a key that only the servers of the database have, for nonces that need no stored
-// state.
-func (s Credentials) NonceKey(ctx context.Context) ([]byte, error) {
-	key, err := s.keys.sharedKey(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("key of nonces: %w", err)
-	}
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte("DPoP nonce"))
-	return mac.Sum(nil), nil
-}
-
 // sharedKey returns the key of the HMACs, which it creates if there is none.
 func (s rowKeys) sharedKey(ctx context.Context) (key []byte, err error) {
 	read := func() error {

@@ -102,3 +102,18 @@ func unrecordedHeadFile(at time.Time) Unrecorded {
 	return Unrecorded{Action: HeadFileMade, Subject: SubjectDatabase,
 		Details: map[string]any{"madeAt": chain.FormatTime(at)}}
 }
+
+// drainSetting removes a setting and decodes its JSON. If there is none, into is unchanged.
+func drainSetting(w *db.Conn, name string, into any) error {
+	var text string
+	err := w.One([]any{&text}, `DELETE FROM setting WHERE name = ? RETURNING value`, name)
+	if errors.Is(err, db.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		if err = json.Unmarshal([]byte(text), into); err != nil {
+			err = fmt.Errorf("%w: setting %s: %w", db.ErrCorrupt, name, err)
+		}
+	}
+	return err
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"attestd/store/db"
 	"attestd/store/ledger"
 )
 
@@ -14,16 +13,6 @@ type View struct {
 	ledger.View
 	companies companyCache
 	passports Passports
-}
-
-// Snapshot calls fn with a snapshot of the database, which hides concurrent commits. fn MUST return
-// soon, because it holds a connection of the pool, and on SQLite blocks checkpoints. It MUST NOT
-// call the Store, which would use another connection, nor retain the View. If the connection is
-// lost before the first read, fn runs again, so it MUST set its results and not add to them.
-func (s *Store) Snapshot(ctx context.Context, fn func(*View) error) error {
-	return s.DB.Snapshot(ctx, func(at db.Source) error {
-		return fn(&View{ledger.View{Source: at}, s.View.companies, s.View.passports})
-	})
 }
 
 // CompanyNow reads a company by its number, with its keys at the moment of the view. It returns

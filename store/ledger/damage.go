@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"attestd/chain"
 	"attestd/store/db"
 	"attestd/store/sqlite"
 )
@@ -29,15 +28,6 @@ func (l *Ledger) damaged(err error) error {
 	default: // another error is waiting for examination
 	}
 	return fmt.Errorf("%w: %w", db.ErrUnavailable, err)
-}
-
-// retryOnDamage makes a transaction that meets damage run again, once.
-func (w *fileWriter) retryOnDamage(err error) error {
-	if !w.reread {
-		w.reread = true
-		return fmt.Errorf("%w: %w", chain.ErrAgain, err)
-	}
-	return w.damaged(err)
 }
 
 // guardFile checks the files of a database between writes, detects when a failed disk works again,

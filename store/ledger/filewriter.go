@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -149,4 +150,13 @@ func (w *fileWriter) close() (err error) {
 		w.hangUp()
 	}
 	return errors.Join(err, w.pool.Close(), w.files.Close())
+}
+
+// retryOnDamage makes a transaction that meets damage run again, once.
+func (w *fileWriter) retryOnDamage(err error) error {
+	if !w.reread {
+		w.reread = true
+		return fmt.Errorf("%w: %w", chain.ErrAgain, err)
+	}
+	return w.damaged(err)
 }

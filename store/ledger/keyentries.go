@@ -1,12 +1,10 @@
 package ledger
 
 import (
-	"context"
 	"crypto/ed25519"
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -47,33 +45,6 @@ func InPieces(n int, fn func(from, to int) error) error {
 	return nil
 }
 
-// KeyEntries implements chain.Transaction.
-func (tx *transaction) KeyEntries(
-	names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.KeyEntry),
-) (number int64, err error) {
-	for number := range names {
-		err := ReadKeyEntries(tx.Conn, number, names[number], tx.keyTime, func(name chain.Hash, k chain.KeyEntry) {
-			yield(number, name, k)
-		})
-		if errors.Is(err, db.ErrCorrupt) {
-			tx.Fatal = nil // damage found by this read is no reason to refuse the other extensions
-		}
-		if err != nil {
-			return number, err
-		}
-	}
-	return 0, nil
-}
-
-// Record implements chain.Transaction.
-func (tx *transaction) Record(number, index int64) (*chain.Record, error) {
-	r, err := ReadRecord(tx.Conn, number, index)
-	if errors.Is(err, db.ErrCorrupt) {
-		tx.Fatal = nil
-	}
-	return r, err
-}
-
 // CheckReplayed checks that a record that is to answer a request again is below the head of its
 // log, and that the company has signed it. The row of a record is no better than that of its key.
 func CheckReplayed(c *db.Conn, number int64, name chain.Hash, r *chain.Record) error {
@@ -91,26 +62,6 @@ func CheckReplayed(c *db.Conn, number int64, name chain.Hash, r *chain.Record) e
 	}
 	return &chain.ForgedError{Name: name, Index: r.Index,
 		Reason: fmt.Sprintf("leads to record %d, which the company has not signed", r.Index)}
-}
-
-// checkAnswers is checkReplayed for the answers to drafts. It runs in the goroutine of the caller,
-// because a batch of replays would hold the log's writer for long. What else the drafts have added
-// is durable regardless of its result.
-func (l *Ledger) checkAnswers(ctx context.Context, drafts []chain.Draft, answers []chain.Appended) error {
-	if !slices.ContainsFunc(answers, func(a chain.Appended) bool { return a.Replayed }) {
-		return nil
-	}
-	return l.Read(ctx, func(c *db.Conn) error {
-		for i := range answers {
-			if !answers[i].Replayed {
-				continue
-			}
-			if err := CheckReplayed(c, drafts[i].Chain, drafts[i].Keys[0].Name, &answers[i].Record); err != nil {
-				return &chain.DraftError{Draft: i, Err: err}
-			}
-		}
-		return nil
-	})
 }
 
 func ReadKeyEntries(c *db.Conn,
@@ -156,32 +107,6 @@ func ReadRecord(c *db.Conn, number, index int64) (*chain.Record, error) {
 		return nil, fmt.Errorf("record %d of chain %d: %w", index, number, err)
 	}
 	return found, nil
-}
-
-// keep writes the keys of an extension's records. A new key replaces an expired one that is still
-// in the table.
-func (tx *transaction) keep(e *chain.Extension) error {
-	expires := tx.now.Add(tx.w.keyLifetime)
-	err := InPieces(len(e.Keys), func(from, to int) error {
-		args := make([]any, 0, 5*KeysAtOnce)
-		for i := from; i < to; i++ {
-			k := &e.Keys[i]
-			end := expires
-			if k.Unique {
-				end = chain.LastTime
-			}
-			args = append(args, e.Chain, k.Name[:], k.Request[:], k.Index, end.UnixMilli())
-		}
-		_, err := tx.Exec(InsertKeyEntries[to-from], args...)
-		return err
-	})
-	if err == nil && !tx.leapt {
-		err = tx.w.keys.after(tx.Conn, len(e.Keys), tx.keyTime)
-	}
-	if err != nil {
-		return fmt.Errorf("idempotency keys of chain %d: %w", e.Chain, err)
-	}
-	return nil
 }
 
 // keySweep deletes expired keys. It cycles through the table, two rows for each new key, so that no

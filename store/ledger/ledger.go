@@ -61,9 +61,6 @@ type Guard interface {
 	Watch(w *postgres.Watch)
 }
 
-// Obeyed returns what the control log says of the limits of a company, whose rows say has.
-type Obeyed func(c *db.Conn, company int64, has Limits) (Limits, error)
-
 // New returns a ledger that only reads.
 func New(d *db.DB) *Ledger {
 	l := &Ledger{DB: d, doubt: NewNameDoubt(), suspected: make(chan error, 1)}

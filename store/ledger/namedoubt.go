@@ -169,17 +169,6 @@ func (n *recentNames) put(number int64, name chain.Hash, index int64, at time.Ti
 	n.names[r.name] = index
 }
 
-// Free implements chain.Transaction.
-func (tx *transaction) Free(number int64, keys []chain.Key) error {
-	return tx.w.doubt.check(tx.Conn, number, keys)
-}
-
-// Free implements chain.Transaction. The deletion of an entry by an external write is visible only
-// for an entry that this server has made.
-func (tx *pgTransaction) Free(number int64, keys []chain.Key) error {
-	return tx.read(tx.w.doubt.check(tx.Conn, number, keys))
-}
-
 // check returns nil if keys without an entry are free. That one is not is a chain.ForgedError, if
 // the record that this process remembers is still there: a database may have gone back.
 func (d *NameDoubt) check(c *db.Conn, number int64, keys []chain.Key) error {

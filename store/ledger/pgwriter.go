@@ -267,3 +267,9 @@ func (tx *pgTransaction) Rollback() {
 	tx.w.to.Rollback()
 	tx.Fatal = nil
 }
+
+// Free implements chain.Transaction. The deletion of an entry by an external write is visible only
+// for an entry that this server has made.
+func (tx *pgTransaction) Free(number int64, keys []chain.Key) error {
+	return tx.read(tx.w.doubt.check(tx.Conn, number, keys))
+}

@@ -154,3 +154,61 @@ func (tx *transaction) Rollback() {
 	tx.Exec("ROLLBACK")
 	tx.Fatal = nil
 }
+
+// Free implements chain.Transaction.
+func (tx *transaction) Free(number int64, keys []chain.Key) error {
+	return tx.w.doubt.check(tx.Conn, number, keys)
+}
+
+// KeyEntries implements chain.Transaction.
+func (tx *transaction) KeyEntries(
+	names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.KeyEntry),
+) (number int64, err error) {
+	for number := range names {
+		err := ReadKeyEntries(tx.Conn, number, names[number], tx.keyTime, func(name chain.Hash, k chain.KeyEntry) {
+			yield(number, name, k)
+		})
+		if errors.Is(err, db.ErrCorrupt) {
+			tx.Fatal = nil // damage found by this read is no reason to refuse the other extensions
+		}
+		if err != nil {
+			return number, err
+		}
+	}
+	return 0, nil
+}
+
+// Record implements chain.Transaction.
+func (tx *transaction) Record(number, index int64) (*chain.Record, error) {
+	r, err := ReadRecord(tx.Conn, number, index)
+	if errors.Is(err, db.ErrCorrupt) {
+		tx.Fatal = nil
+	}
+	return r, err
+}
+
+// keep writes the keys of an extension's records. A new key replaces an expired one that is still
+// in the table.
+func (tx *transaction) keep(e *chain.Extension) error {
+	expires := tx.now.Add(tx.w.keyLifetime)
+	err := InPieces(len(e.Keys), func(from, to int) error {
+		args := make([]any, 0, 5*KeysAtOnce)
+		for i := from; i < to; i++ {
+			k := &e.Keys[i]
+			end := expires
+			if k.Unique {
+				end = chain.LastTime
+			}
+			args = append(args, e.Chain, k.Name[:], k.Request[:], k.Index, end.UnixMilli())
+		}
+		_, err := tx.Exec(InsertKeyEntries[to-from], args...)
+		return err
+	})
+	if err == nil && !tx.leapt {
+		err = tx.w.keys.after(tx.Conn, len(e.Keys), tx.keyTime)
+	}
+	if err != nil {
+		return fmt.Errorf("idempotency keys of chain %d: %w", e.Chain, err)
+	}
+	return nil
+}

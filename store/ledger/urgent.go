@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"attestd/chain"
@@ -35,30 +34,4 @@ func (u urgentWrite) prepare(now time.Time) time.Time {
 		return newest
 	}
 	return now
-}
-
-// wrongClock reports whether now is more than maxGap years after the newest time in the file, and
-// returns that time.
-func (w *writer) wrongClock(now time.Time) (newest time.Time, wrong bool) {
-	if w.conn == nil {
-		return now, false // Begin reports the error
-	}
-	err := w.clock.Check(w.conn, now)
-	w.conn.Fatal = nil
-	if !errors.Is(err, db.ErrClock) {
-		return now, false
-	}
-	newest, err = db.ParseTime(w.clock.Newest)
-	return newest, err == nil
-}
-
-// mayBegin returns why no transaction may begin, or nil. An urgent one may begin even if the
-// database was rolled back.
-func (w *writer) mayBegin() error {
-	urgent := w.urgent
-	w.urgent = false
-	if reason := w.stopped.Load(); reason != nil && !(urgent && errors.Is(*reason, db.ErrRolledBack)) {
-		return *reason
-	}
-	return nil
 }

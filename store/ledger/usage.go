@@ -195,3 +195,6 @@ type QuotaStatus struct {
 	// since the start: what was refused beyond a quota, and of companies that are suspended
 	RefusedByQuota, RefusedSuspended int64
 }
+
+// Obeyed returns what the control log says of the limits of a company, whose rows say has.
+type Obeyed func(c *db.Conn, company int64, has Limits) (Limits, error)

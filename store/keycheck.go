@@ -2,7 +2,6 @@ package store
 
 import (
 	"database/sql"
-	"errors"
 	"fmt"
 
 	"attestd/chain"
@@ -11,43 +10,6 @@ import (
 	"attestd/store/db"
 	"attestd/store/projection"
 )
-
-// check compares the row of a company, and the names of its logs, with its control log, and sets
-// c.complete. latest is the newest record about the company.
-func (s companyCache) check(r *db.Conn, c *Company, metadata sql.NullString, latest sql.NullInt64) error {
-	// the first record always names the company
-	first, err := controlRecord(r, c, sql.NullInt64{Int64: db.RecordID(c.Control.Chain, 0), Valid: true})
-	if errors.Is(err, db.ErrNotFound) {
-		return nil // nothing was recorded yet
-	}
-	if err != nil {
-		return s.db.noted(c, err)
-	}
-	newest, err := controlRecord(r, c, latest)
-	if err != nil {
-		return s.db.noted(c, err)
-	}
-	if !newest.Tells() {
-		if first.Tells() {
-			return s.db.noted(c, changedTables(c,
-				&projection.Difference{Table: projection.TableCompany, Index: first.Index,
-					What: "is not the company that was registered"}))
-		}
-		return nil
-	}
-	c.complete = true
-	return s.db.checked(c, newest.Company(projection.Company{
-		RegisteredAt: c.RegisteredAt, MetadataHash: hashOf(rawOrNil(metadata)), Actions: c.Actions.Origin, Control: c.Control.Origin,
-	}))
-}
-
-// noted remembers a *TablesChangedError of a company.
-func (s *base) noted(c *Company, err error) error {
-	if errors.Is(err, ErrTablesChanged) {
-		s.changed.add(c.Chain, err)
-	}
-	return err
-}
 
 // ringKey is a row of company_key.
 type ringKey struct {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"database/sql"
-	"fmt"
 	"strings"
 
 	"attestd/chain"
@@ -54,19 +53,4 @@ func controlRecord(c *db.Conn, company *Company, id sql.NullInt64) (*projection.
 			What: err.Error()})
 	}
 	return l, nil
-}
-
-func changedTables(company *Company, d *projection.Difference) error {
-	return &TablesChangedError{Company: company.ID, Difference: *d}
-}
-
-// checked converts a difference to an error, or nil to nil. A row without a record is obeyed if the
-// log is incomplete.
-func (s *base) checked(company *Company, d *projection.Difference) error {
-	if d == nil || d.Unrecorded() && !company.complete {
-		return nil
-	}
-	err := changedTables(company, d)
-	s.changed.add(company.Chain, err)
-	return fmt.Errorf("%w", err)
 }
