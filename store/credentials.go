@@ -24,7 +24,7 @@ type Credentials struct {
 
 	revoked *db.Cache[chain.Hash, db.Dated[bool]]
 	clients *db.Cache[string, db.Dated[oauthSecret]]
-	// finds the token of an agent that has signed in by a federation; see Federations.find
+	// of which tokens of agents are that have signed in by one
 	federations Federations
 }
 

@@ -5,7 +5,8 @@
 // Package db below it has the connections and the schema. Package ledger, between the two, has the
 // logs and the one connection that writes. Store joins them, and imports nothing of service or
 // server. A newcomer begins with the groups of methods in groups.go, and with controlled in
-// control.go, which writes a change with its control record.
+// control.go, which writes a change with its control record. No group uses one that is made after
+// it: the comparison with the control logs, the head file and verification are above all rights.
 package store
 
 import (

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,6 +59,42 @@ func TestFindsWideLines(t *testing.T) {
 		}
 		if !slices.Equal(wide, test.wide) {
 			t.Errorf("%s %.60q: lines %v are too wide, want %v", test.file, test.text, wide, test.wide)
+		}
+	}
+}
+
+// A package whose files use one another in a circle is found once the circle is too large.
+func TestFindsHalls(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		files, circle int
+		is            bool
+	}{
+		{30, 30, true}, {30, 16, true}, {30, 15, false}, {60, 26, true}, {60, 25, false}, {20, 20, false}, {40, 0, false},
+	} {
+		folder := t.TempDir()
+		write := func(name, text string) {
+			if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("go.mod", "module example\n\ngo 1.24\n")
+		for i := range test.files {
+			uses := ""
+			switch {
+			case i < test.circle: // of the next one in the circle, by a method and a field
+				uses = fmt.Sprintf("var v%d T%d\n\nfunc f%d() int { return v%d.M() + v%d.F }\n", i, (i+1)%test.circle, i, i, i)
+			case i > 0: // of the one before: no circle
+				uses = fmt.Sprintf("var v%d T%d\n", i, i-1)
+			}
+			write(fmt.Sprintf("f%d.go", i), fmt.Sprintf("package example\n\ntype T%d struct{ F int }\n\nfunc (T%d) M() int { return 0 }\n\n%s", i, i, uses))
+		}
+		findings, err := circles(folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if is := len(findings) > 0; is != test.is {
+			t.Errorf("%d of %d files: %v", test.circle, test.files, findings)
 		}
 	}
 }

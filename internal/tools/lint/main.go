@@ -1,6 +1,7 @@
 // Lint checks widths: comments have at most 100 columns, preformatted Go comments and Markdown
-// prose 120, and README.md at most 110 lines. A tab has four columns. It checks the tracked files
-// below a folder and exits with 1 on findings.
+// prose 120, and README.md at most 190 lines. A tab has four columns. It checks the tracked files
+// below a folder, and that no package of the folder's module is a hall whose files all use one
+// another. It exits with 1 on findings.
 //
 //	go -C internal/tools run ./lint ../..
 package main
@@ -79,7 +80,8 @@ func check(folder string) (findings []finding, err error) {
 			findings = append(findings, f)
 		}
 	}
-	return findings, nil
+	halls, err := circles(folder)
+	return append(findings, halls...), err
 }
 
 // kindOf returns the check for a file, or nil.
