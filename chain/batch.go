@@ -35,7 +35,7 @@ func (w *writer) write(batch []*waiter) {
 	begun := time.Now()
 	for lost := 0; len(batch) > 0; {
 		retry, err := w.transact(batch)
-		if errors.Is(err, ErrAgain) {
+		if errors.Is(err, ErrTransactionLost) {
 			if lost++; lost < maxLost && time.Since(begun) < MaxLostTime {
 				continue
 			}
@@ -51,7 +51,7 @@ func (w *writer) write(batch []*waiter) {
 
 // transact commits a batch and answers its waiters. It returns the waiters to retry: those whose
 // chains another process has extended meanwhile. On an error it answers no waiter; the error
-// applies to all waiters but those in retry, and ErrAgain to none. An error that ends the
+// applies to all waiters but those in retry, and ErrTransactionLost to none. An error that ends the
 // transaction applies even to a waiter with an error of its own, which another lost change may have
 // caused.
 func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
@@ -82,7 +82,7 @@ func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 	if err != nil {
 		o.lost(batch, tx.Err())
 		tx.Rollback()
-		if errors.Is(err, ErrAgain) {
+		if errors.Is(err, ErrTransactionLost) {
 			clear(w.heads)
 			return nil, err
 		}

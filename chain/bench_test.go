@@ -34,8 +34,8 @@ func BenchmarkLog(b *testing.B) {
 	}
 }
 
-// BenchmarkLogBesideVerification is BenchmarkLog during a background verification of a long chain.
-func BenchmarkLogBesideVerification(b *testing.B) {
+// BenchmarkLogDuringVerification is BenchmarkLog during a background verification of a long chain.
+func BenchmarkLogDuringVerification(b *testing.B) {
 	d := newDisk(1)
 	grow(b, d, 1, 0, 5000)
 	for _, busy := range []bool{false, true} {

@@ -119,9 +119,9 @@ var (
 	// ErrStale reports that the head on disk is not the one that an extension was built on.
 	ErrStale = errors.New("chain: head on disk has moved")
 
-	// ErrAgain reports that a transaction was lost through no fault of its own. Nothing was
-	// written, and the caller MUST retry it.
-	ErrAgain = errors.New("chain: transaction lost")
+	// ErrTransactionLost reports that a transaction was lost through no fault of its own. Nothing
+	// was written, and the caller MUST retry it.
+	ErrTransactionLost = errors.New("chain: transaction lost")
 
 	// ErrClosed reports that the log is closed. Nothing was written.
 	ErrClosed = errors.New("chain: log is closed, because its process stops or has not begun to write: nothing was written; try again when it runs")

@@ -8,8 +8,8 @@ import (
 )
 
 // EventReader makes events of records read from disk, like those that a Monitor makes of appended
-// records: whether the whole current chain verifies, and the root after the record. It MUST be used
-// by one goroutine at a time.
+// records: whether the entire current chain verifies, and the root after the record. It MUST be
+// used by one goroutine at a time.
 //
 // It requires no verification if the monitor has verified the chain and no external write came
 // since. It then links a record to the verified tree with a few hundred hashes.
@@ -175,7 +175,7 @@ func (m *Monitor) state(ctx context.Context, chain int64) (generation int64, kno
 		}
 		m.mu.Unlock()
 
-		verdict, whole, err := m.verifier.verifyWhole(ctx, chain)
+		verdict, verifiedTree, err := m.verifier.verifyFull(ctx, chain)
 		bad := verdict.wrong(to)
 
 		m.mu.Lock()
@@ -183,29 +183,29 @@ func (m *Monitor) state(ctx context.Context, chain int64) (generation int64, kno
 		close(done)
 		same := m.generation == generation
 		if err == nil && same {
-			m.install(chain, whole, bad)
+			m.install(chain, verifiedTree, bad)
 		}
 		m.mu.Unlock()
 		if err != nil || same {
-			return generation, whole, bad, err
+			return generation, verifiedTree, bad, err
 		}
 	}
 }
 
 // install stores the result of a verification if it is the state before the pending records.
-func (m *Monitor) install(chain int64, whole tree, bad *Verdict) {
+func (m *Monitor) install(chain int64, verifiedTree tree, bad *Verdict) {
 	w := m.watched[chain]
 	switch {
 	case w == nil:
-		w = &watch{chain: chain, from: whole.length, to: whole.length}
+		w = &watch{chain: chain, from: verifiedTree.length, to: verifiedTree.length}
 		if m.shared { // other servers may have appended without a notice so far
-			w.from, w.to = unheard, unheard
+			w.from, w.to = lengthUnknown, lengthUnknown
 		}
 		m.watched[chain] = w
-	case w.busy || w.from != w.to || bad == nil && !m.shared && w.from != whole.length:
+	case w.busy || w.from != w.to || bad == nil && !m.shared && w.from != verifiedTree.length:
 		return
 	}
-	w.generation, w.tree, w.bad = m.generation, whole, bad
+	w.generation, w.tree, w.bad = m.generation, verifiedTree, bad
 	m.evict()
 }
 

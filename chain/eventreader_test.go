@@ -44,7 +44,7 @@ func (w *watching) resumed(t *testing.T, c, from int64) (events []chain.Event) {
 
 // For any index, the records have the roots from the time of their append. All callers share one
 // verification of the chain.
-func TestVouchReturnsRootsAtAppend(t *testing.T) {
+func TestEventReaderReturnsRootsAtAppend(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		const n = 1400
 		d := newDisk(1)
@@ -66,7 +66,7 @@ func TestVouchReturnsRootsAtAppend(t *testing.T) {
 
 // A change that no reader has noticed is noticed at the next write; from then on no record of the
 // chain, old or new, is called valid.
-func TestVouchForAChangedChain(t *testing.T) {
+func TestEventReaderOfAChangedChain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1, 2)
 		grow(t, d, 1, 0, 300)
@@ -87,7 +87,7 @@ func TestVouchForAChangedChain(t *testing.T) {
 
 // What is changed while somebody reads it is not called valid either: neither where a write shows
 // it, nor where only what is read does.
-func TestVouchWhileTheDiskChanges(t *testing.T) {
+func TestEventReaderWhileTheDiskChanges(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(s *stored)
 		shows  bool // by a write
@@ -132,7 +132,7 @@ func TestVouchWhileTheDiskChanges(t *testing.T) {
 
 // A disk that cannot be read is an error, and no verdict; a verification that one has given up is
 // made by the next who waits for it.
-func TestVouchThatFails(t *testing.T) {
+func TestEventReaderThatFails(t *testing.T) {
 	for _, step := range []string{"keys", "tip", "records", "hashes"} {
 		t.Run(step, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -192,7 +192,7 @@ func TestVouchThatFails(t *testing.T) {
 
 // A reader that is in use notices a change that was not reported as a write, once the chain was
 // verified elsewhere and its verdict discarded.
-func TestVoucherLearnsOfAnInvalidatedChain(t *testing.T) {
+func TestEventReaderLearnsOfAnInvalidatedChain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
 		grow(t, d, 1, 0, 300)

@@ -222,14 +222,14 @@ func (tx *transaction) Extend(e *chain.Extension) error {
 
 func (tx *transaction) KeyEntries(names map[int64][]chain.Hash, yield func(int64, chain.Hash, chain.KeyEntry)) (int64, error) {
 	for c := range names {
-		if err := tx.kept(c, names[c], func(name chain.Hash, kept chain.KeyEntry) { yield(c, name, kept) }); err != nil {
+		if err := tx.readKeys(c, names[c], func(name chain.Hash, kept chain.KeyEntry) { yield(c, name, kept) }); err != nil {
 			return c, err
 		}
 	}
 	return 0, nil
 }
 
-func (tx *transaction) kept(c int64, names []chain.Hash, yield func(chain.Hash, chain.KeyEntry)) error {
+func (tx *transaction) readKeys(c int64, names []chain.Hash, yield func(chain.Hash, chain.KeyEntry)) error {
 	if err := tx.d.step("kept", c); err != nil {
 		return tx.failed(err)
 	}
@@ -240,8 +240,8 @@ func (tx *transaction) kept(c int64, names []chain.Hash, yield func(chain.Hash, 
 		return err
 	}
 	for _, name := range names {
-		if kept, ok := s.keyed[name]; ok {
-			yield(name, kept)
+		if entry, ok := s.keyed[name]; ok {
+			yield(name, entry)
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 // reused is the error of a draft whose key is another request's.
 func (k *Key) reused() error {
 	if k.Unique {
-		return ErrTaken
+		return ErrUniqueKeyReused
 	}
 	return ErrKeyReused
 }
@@ -86,8 +86,8 @@ type Appended struct {
 var (
 	// ErrKeyReused reports that the name of a key was used for another request.
 	ErrKeyReused = errors.New("chain: the key was used for another request")
-	// ErrTaken is ErrKeyReused for a key that is Unique.
-	ErrTaken = errors.New("chain: the name is another request's for good")
+	// ErrUniqueKeyReused is ErrKeyReused for a key that is Unique.
+	ErrUniqueKeyReused = errors.New("chain: the name is another request's for good")
 	// ErrForged reports that the entry of a key is none that Log has written: a ForgedError.
 	ErrForged = errors.New("chain: the entry of a key is forged")
 )
@@ -104,8 +104,9 @@ func (e *ForgedError) Error() string { return fmt.Sprintf("%v: %x %s", ErrForged
 func (e *ForgedError) Unwrap() error { return ErrForged }
 
 // Check returns whether an entry of k leads to the record of a request that has an entry: nil where
-// it does, ErrTaken or ErrKeyReused for an entry of another request, or a ForgedError. record reads
-// the record at the index of the entry. live is false where the entry is as good as none.
+// it does, ErrUniqueKeyReused or ErrKeyReused for an entry of another request, or a ForgedError.
+// record reads the record at the index of the entry. live is false where the entry is as good as
+// none.
 func (k *Key) Check(entry KeyEntry, d *Draft, record func(index int64) (*Record, error)) (r *Record, live bool, err error) {
 	switch {
 	case entry.Expired && k.Unique:
@@ -126,7 +127,8 @@ func (k *Key) Check(entry KeyEntry, d *Draft, record func(index int64) (*Record,
 	return r, true, err
 }
 
-// ReusedError is ErrKeyReused or, for a key that is Unique, ErrTaken, with the entry that says so.
+// ReusedError is ErrKeyReused or, for a key that is Unique, ErrUniqueKeyReused, with the entry that
+// says so.
 type ReusedError struct {
 	Key   Key
 	Entry KeyEntry

@@ -213,8 +213,9 @@ func forgeEntry(s *stored, name string, change func(*chain.KeyEntry)) {
 	s.keyed[sha256Sum(name)] = e
 }
 
-// The record of a request is told from others by its payload and its delegation. A retry of a
-// person's agent may have another token; one of a token that is refused by now has its ID alone.
+// The record of a request is distinguished from others by its payload and its delegation. A retry
+// of a person's agent may have another token; one of a token that is refused by now has its ID
+// alone.
 func TestRecordOfARequest(t *testing.T) {
 	t.Parallel()
 	record := func(d chain.Draft) *chain.Record {
@@ -222,12 +223,12 @@ func TestRecordOfARequest(t *testing.T) {
 		reseal(&r, key)
 		return &r
 	}
-	with := func(token string, says chain.Delegated) chain.Draft {
+	with := func(token string, message chain.Delegated) chain.Draft {
 		d := draft(1, 1)
 		if token != "" {
 			d.Delegation = []byte(`{"act":null,"delegationChain":["s","a"],"subject":"s","tokenId":"` + token + `"}`)
 		}
-		d.Replays = says
+		d.Replays = message
 		return d
 	}
 	unchecked := with("", chain.Delegated{TokenID: "t"})

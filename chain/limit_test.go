@@ -10,7 +10,7 @@ import (
 )
 
 // Of one batch, each chain gets what its limit and the room of all have place for, in order of
-// arrival. An append or a change that does not fit is refused as a whole and alone, with its rows;
+// arrival. An append or a change that does not fit is refused entirely and alone, with its rows;
 // what is there already needs no place, and what is exempt takes place and is never refused.
 func TestQuotasAreExact(t *testing.T) {
 	t.Parallel()

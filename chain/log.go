@@ -235,7 +235,7 @@ type Transacted struct {
 	Records int // that it has added; 0 if it failed
 	Began   time.Time
 	Took    time.Duration // from Began until its callers were answered, or it failed
-	Synced  time.Duration // of Took: the commit, at whose end the transaction is durable
+	Synced  time.Duration // of Took: the commit, after which the transaction is durable
 	// why the storage did not commit it, or nil; it may be tried again. A transaction that the
 	// error of a change ends is not described.
 	Err error

@@ -64,16 +64,16 @@ type watch struct {
 	// tree of a valid chain before from; of a shared chain, a verified tree of another length
 	tree tree
 
-	// committed records that are not yet delivered; both are unheard before the first notice about
-	// a shared chain
+	// committed records that are not yet delivered; both are lengthUnknown before the first notice
+	// about a shared chain
 	from, to int64
 	held     []Record // the first of them, in memory
 	busy     bool     // queued, or being processed
 	unread   bool     // the last read failed, so the checker waits before it retries
 }
 
-// unheard is the length of a chain that was verified before its first Publish or Grown.
-const unheard = -1
+// lengthUnknown is the length of a chain that was verified before its first Publish or Grown.
+const lengthUnknown = -1
 
 // queue has the chains that wait for one goroutine, each at most once; Monitor.mu guards the list.
 type queue struct {
@@ -124,7 +124,7 @@ func (m *Monitor) Grown(chain, from, to int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := m.watched[chain]
-	if w != nil && w.to == unheard {
+	if w != nil && w.to == lengthUnknown {
 		w.from, w.to = from, from
 	}
 	switch {
@@ -174,7 +174,7 @@ func (m *Monitor) enqueue(e *Extension) {
 		if w.bad == nil && !m.fits(w, e.From) {
 			w.generation = 0 // the known state does not belong to the extended chain
 		}
-		if !m.shared || w.to == unheard {
+		if !m.shared || w.to == lengthUnknown {
 			w.from = e.From.Length
 		}
 	}
@@ -401,8 +401,8 @@ func (m *Monitor) deliver(ctx context.Context, w *watch, emit func(Event)) {
 		}
 	default:
 		err = m.reader.Records(ctx, w.chain, from, to, func(r *Record) error {
-			mine := r.Clone()
-			return one(&mine)
+			own := r.Clone()
+			return one(&own)
 		})
 	}
 	if err == nil && bad != nil {

@@ -146,7 +146,7 @@ func TestMonitorAfterRestart(t *testing.T) {
 
 // An external write invalidates all states. An invalid chain is not read again until the next
 // external write.
-func TestMonitorForeignWrite(t *testing.T) {
+func TestMonitorExternalWrite(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
 		w := watch(t, d)
@@ -197,7 +197,7 @@ func TestMonitorSlowVerification(t *testing.T) {
 }
 
 // An external write during a verification invalidates its result.
-func TestMonitorForeignWriteDuringVerification(t *testing.T) {
+func TestMonitorExternalWriteDuringVerification(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1)
 		grow(t, d, 1, 0, 300)
@@ -219,7 +219,7 @@ func TestMonitorForeignWriteDuringVerification(t *testing.T) {
 }
 
 // After an external write, a chain that is already queued is verified before delivery.
-func TestMonitorForeignWriteBeforeTurn(t *testing.T) {
+func TestMonitorExternalWriteBeforeTurn(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		d := newDisk(1, 2)
 		w := watch(t, d)

@@ -101,7 +101,7 @@ func TestRecordWithoutPayload(t *testing.T) {
 	}
 }
 
-// The names of a series stand in the order of their numbers, and no other name is taken for one.
+// The names of a series are in the order of their numbers, and no other name is taken for one.
 func TestSeries(t *testing.T) {
 	t.Parallel()
 	one, other := chain.Series{1, 16: 2}, chain.Series{1, 16: 3} // which share their first half

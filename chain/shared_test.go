@@ -84,17 +84,17 @@ func TestLostTransactionIsRetried(t *testing.T) {
 					return nil
 				}
 				left--
-				return fmt.Errorf("%w: %w: the connection broke", errLost, chain.ErrAgain)
+				return fmt.Errorf("%w: %w: the connection broke", errLost, chain.ErrTransactionLost)
 			}
 			d.setFault(lose)
 			appendAll(t, l, 1, 0, 2)
 			d.setFault(func(name string, _ int64) error {
 				if name == "commit" {
-					return chain.ErrAgain
+					return chain.ErrTransactionLost
 				}
 				return nil
 			})
-			if _, err := l.Append(t.Context(), draft(1, 2)); !errors.Is(err, chain.ErrAgain) {
+			if _, err := l.Append(t.Context(), draft(1, 2)); !errors.Is(err, chain.ErrTransactionLost) {
 				t.Errorf("an append that is lost each time: %v", err)
 			}
 			d.setFault(nil)
@@ -119,10 +119,10 @@ func TestLostTransactionRetriesAreBounded(t *testing.T) {
 				return nil
 			}
 			time.Sleep(chain.MaxLostTime / 2)
-			return chain.ErrAgain
+			return chain.ErrTransactionLost
 		})
 		begun := time.Now()
-		if _, err := l.Append(t.Context(), draft(1, 0)); !errors.Is(err, chain.ErrAgain) {
+		if _, err := l.Append(t.Context(), draft(1, 0)); !errors.Is(err, chain.ErrTransactionLost) {
 			t.Error(err)
 		}
 		if waited := time.Since(begun); waited != chain.MaxLostTime {

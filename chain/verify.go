@@ -89,8 +89,8 @@ func (v *Verifier) verifyInBackground(ctx context.Context, chain, snapshotAt int
 	return verdict, run.snapshot, err
 }
 
-// verifyWhole is VerifyInBackground. It also returns the tree of all records if the chain is valid.
-func (v *Verifier) verifyWhole(ctx context.Context, chain int64) (Verdict, tree, error) {
+// verifyFull is VerifyInBackground. It also returns the tree of all records if the chain is valid.
+func (v *Verifier) verifyFull(ctx context.Context, chain int64) (Verdict, tree, error) {
 	run := v.newRun(chain)
 	run.inBackground = true
 	verdict, err := v.verify(ctx, run)
@@ -328,7 +328,7 @@ type effort struct {
 	ranges      int   // in progress at the same time
 	checkedRows int64 // in a range to be checked
 	trustedRows int64 // in a range that is only read
-	givesWay    bool  // rests after each range
+	yields      bool  // rests after each range
 }
 
 // full uses all workers. A range is about 5 ms of work, so that short chains are divided too.
@@ -338,7 +338,7 @@ func full(workers int) effort {
 
 // modest uses at most one core: with one range, reader, worker and fold run in turn. A range is
 // about 1 ms of work.
-var modest = effort{workers: 1, ranges: 1, checkedRows: 24, trustedRows: 256, givesWay: true}
+var modest = effort{workers: 1, ranges: 1, checkedRows: 24, trustedRows: 256, yields: true}
 
 // turns shares the processors among the runs of a Verifier, and between them and appends.
 //

@@ -157,7 +157,7 @@ func (v *verifyRun) acquireTurn(ctx context.Context, length int64, check bool) e
 			v.progress(v.tree.length, v.total)
 		}
 		v.pace.read(len(g.memory))
-		if effort.givesWay && v.pace == nil {
+		if effort.yields && v.pace == nil {
 			pace.rest(ctx)
 		}
 		free <- g

@@ -339,13 +339,13 @@ func TestMonitorOfPruned(t *testing.T) {
 func TestPacedVerifyRests(t *testing.T) {
 	t.Parallel()
 	original := slowDisk(t, 600)
-	for _, beside := range []bool{false, true} {
+	for _, second := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			d := original.clone()
 			d.readsTake(time.Millisecond)
 			verifier := chain.NewVerifier(d, 2)
 			least, most := time.Duration(2), time.Duration(3)
-			if beside {
+			if second {
 				defer appending(t, verifier)()
 				least, most = 60, 62
 			}
@@ -355,7 +355,7 @@ func TestPacedVerifyRests(t *testing.T) {
 			}
 			took, reading := time.Since(start), time.Duration(d.reads())*time.Millisecond
 			if took < least*(reading-time.Millisecond) || took > most*reading {
-				t.Errorf("appends %v: it read for %v of %v", beside, reading, took)
+				t.Errorf("appends %v: it read for %v of %v", second, reading, took)
 			}
 		})
 	}
@@ -386,8 +386,8 @@ func TestPacedVerifyGivesWay(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		start := time.Now()
 		mustVerify(t, verifier, 2)
-		if beside := time.Since(start); beside > took+30*time.Millisecond {
-			t.Errorf("a verification took %v during a paced one, %v alone", beside, took)
+		if second := time.Since(start); second > took+30*time.Millisecond {
+			t.Errorf("a verification took %v during a paced one, %v alone", second, took)
 		}
 		all.Go(func() {
 			for ctx.Err() == nil {

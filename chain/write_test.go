@@ -62,7 +62,7 @@ func inOneBatch(t *testing.T, d *disk, gather func(l *chain.Log)) {
 }
 
 // No change without its record and no record without its change: of a batch in which each kind of
-// thing goes wrong, all that is good is there whole, and nothing of the rest.
+// thing goes wrong, all that is valid is there in full, and nothing of the rest.
 func TestRowsAndRecordsAreOneTransaction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestRowsAndRecordsAreOneTransaction(t *testing.T) {
 
 // What ends a transaction ends it for all, also for those whom it had already refused, and says
 // whether anything was written.
-func TestLostTransactionFailsWholeBatch(t *testing.T) {
+func TestLostTransactionFailsTheBatch(t *testing.T) {
 	t.Parallel()
 	unknown := fmt.Errorf("%w: %w", chain.ErrUnknown, errDisk)
 	for name, c := range map[string]struct {

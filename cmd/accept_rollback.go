@@ -51,7 +51,7 @@ behind, the command is refused (exit status 5).`,
 				return err
 			}
 			for _, b := range accepted {
-				printable.Fprintf(cmd.OutOrStdout(), "%s\n", behindLine(b))
+				printable.Fprintf(cmd.OutOrStdout(), "%s\n", rollbackLine(b))
 			}
 			return nil
 		},
@@ -76,8 +76,8 @@ func headsPath(flag, database string) string {
 	return flag
 }
 
-// behindLine describes for operators how a log is behind.
-func behindLine(b store.Behind) string {
+// rollbackLine describes for operators how a log is behind.
+func rollbackLine(b store.Behind) string {
 	if b.Log == db.Cosigned {
 		return "as a witness: log " + b.Origin() + " " + b.Why
 	}

@@ -48,7 +48,7 @@ func companyListCommand(schema string) *cobra.Command {
 					if asJSON {
 						err = printable.JSON(out, c)
 					} else {
-						printable.Fprintf(out, "%s: %s, %s, %s, %s\n", c.CompanyID, standing(c),
+						printable.Fprintf(out, "%s: %s, %s, %s, %s\n", c.CompanyID, companyStatus(c),
 							printable.Count(c.Records+c.ControlRecords, "record"), humanize.IBytes(uint64(c.Bytes+c.ControlBytes)), printable.Count(c.Agents, "agent"))
 					}
 					if err != nil {
@@ -185,8 +185,8 @@ func parseQuota(flag, text string, parse func(flag, text string) (int64, error))
 	return &n, err
 }
 
-// standing says whether a company is suspended.
-func standing(c local.Company) string {
+// companyStatus says whether a company is suspended.
+func companyStatus(c local.Company) string {
 	if c.SuspendedAt == "" {
 		return "active"
 	}
@@ -208,7 +208,7 @@ registered %s, %s
 actions: %s, %s
 control: %s, %s
 quota of each log: records: %s; bytes: %s
-`, c.CompanyID, standing(c), c.RegisteredAt, printable.Count(c.Agents, "agent"), printable.Count(c.Records, "record"), humanize.IBytes(uint64(c.Bytes)),
+`, c.CompanyID, companyStatus(c), c.RegisteredAt, printable.Count(c.Agents, "agent"), printable.Count(c.Records, "record"), humanize.IBytes(uint64(c.Bytes)),
 		printable.Count(c.ControlRecords, "record"),
 		humanize.IBytes(uint64(c.ControlBytes)), quota(c.MaxRecords, func(n uint64) string { return fmt.Sprint(n) }),
 		quota(c.MaxBytes, humanize.IBytes))

@@ -300,8 +300,8 @@ func configOf(flags *pflag.FlagSet) string {
 }
 
 // configPath returns the path of the configuration file, "" for none, and whether the user has
-// named it. Otherwise it is beside the database file, because whoever can write there can replace
-// the database too.
+// named it. Otherwise it is in the folder of the database file, because a user who can write there
+// can replace the database too.
 func configPath(flags *pflag.FlagSet) (path string, named bool) {
 	if f := flags.Lookup("config"); f.Changed {
 		return f.Value.String(), true

@@ -70,10 +70,10 @@ func sampleOf(t testing.TB, f *pflag.Flag) (inFile [3]string, typed [3]string) {
 	return inFile, typed
 }
 
-// Each flag of serve can stand in the file under its name; its variable wins over that, and what is
+// Each flag of serve can be in the file under its name; its variable wins over that, and what is
 // typed over both.
 func TestEverySettingHasItsPrecedence(t *testing.T) {
-	for _, name := range os.Environ() { // of whoever runs the test
+	for _, name := range os.Environ() { // of the user who runs the test
 		if name, _, _ := strings.Cut(name, "="); strings.HasPrefix(name, "ATTESTD_") {
 			t.Setenv(name, "")
 		}
@@ -264,7 +264,7 @@ func TestConfigurationFileOfOthersIsRefused(t *testing.T) {
 	if _, err := readServe(t, "--config="+folder); err == nil || !strings.Contains(err.Error(), "not a regular file") {
 		t.Errorf("a folder: %v", err)
 	}
-	// no file is beside a database of PostgreSQL
+	// a database of PostgreSQL has no folder for a file
 	cmd, err := readServe(t, "--db=postgres://attestd@db.example.com/attestd")
 	if err != nil || configOf(cmd.Flags()) != "" {
 		t.Error(err)

@@ -80,7 +80,7 @@ func TestExampleOnTheConfigurationPage(t *testing.T) {
 	}
 }
 
-// Each variable that the program reads by its name stands on the page.
+// Each variable that the program reads by its name is on the page.
 func TestVariablesAreOnTheConfigurationPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(configurePage)

@@ -23,8 +23,8 @@ import (
 	"attestd/chain/tlog"
 	"attestd/cmd/cli"
 	"attestd/crypto/keyring"
+	"attestd/internal/atomicfile"
 	"attestd/internal/sleep"
-	"attestd/internal/wholefile"
 	"attestd/sdk/attestd"
 	"attestd/server/export"
 	"attestd/server/jobs"
@@ -151,8 +151,8 @@ const (
 	cursorEvery   = time.Second // the least time between two writes
 )
 
-// cursorFile stores how far an export has come. It is written whole and renamed into place, at most
-// once in cursorEvery; what a kill loses of it comes again.
+// cursorFile stores how far an export has come. It is written in full and renamed into place, at
+// most once in cursorEvery; what a kill loses of it comes again.
 type cursorFile struct {
 	path    string
 	lock    *flock.Flock
@@ -235,7 +235,7 @@ func (c *cursorFile) flush() error {
 	if err != nil {
 		return err
 	}
-	if err := wholefile.Replace(c.path, append(text, '\n'), 0o600); err != nil {
+	if err := atomicfile.Replace(c.path, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("the cursor cannot be written: %w", err)
 	}
 	c.written, c.dirty = time.Now(), false

@@ -15,8 +15,8 @@ import (
 
 	"attestd/cmd/cli"
 	"attestd/crypto/seal"
+	"attestd/internal/atomicfile"
 	"attestd/internal/printable"
-	"attestd/internal/wholefile"
 	"attestd/store"
 )
 
@@ -142,5 +142,5 @@ func writeMasterKey(path string, master seal.Master) error {
 	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return errors.Join(err, os.Remove(path))
 	}
-	return wholefile.SyncFolder(filepath.Dir(path))
+	return atomicfile.SyncFolder(filepath.Dir(path))
 }

@@ -275,9 +275,9 @@ func (f serveFlags) serve(cmd *cobra.Command) (err error) {
 	for _, notice := range cfg.Store.Notices() {
 		cfg.Log.Warn(notice)
 	}
-	if behind := cfg.Store.Rollback.Behind(); len(behind) > 0 {
-		for _, b := range behind {
-			cfg.Log.Error("behind the head file: " + behindLine(b))
+	if rollbacks := cfg.Store.Rollback.Behind(); len(rollbacks) > 0 {
+		for _, b := range rollbacks {
+			cfg.Log.Error("behind the head file: " + rollbackLine(b))
 		}
 		cfg.Log.Error("read-only: the database is older than its head file, or has another history; restore the right one, or see attestd help accept-rollback")
 	}

@@ -75,7 +75,7 @@ func (f serveBackupFlags) schedule(place backups.Place, s *store.Store, db, head
 	}
 	return &backups.Schedule{To: place.String(), Every: f.every, Log: log,
 		Make: func(ctx context.Context) (backups.Made, error) {
-			if behind := s.Rollback.Behind(); len(behind) > 0 {
+			if rollbacks := s.Rollback.Behind(); len(rollbacks) > 0 {
 				return backups.Made{}, fmt.Errorf("%w: no backup is made and none is removed before that is accepted", store.ErrRolledBack)
 			}
 			return f.run(ctx, db, heads)

@@ -165,43 +165,43 @@ func (f *retentionFlags) add(cmd *cobra.Command) {
 		"`time` for which an Idempotency-Key counts, from 30d on; or forever")
 }
 
-func (f *retentionFlags) config() (keep store.Retention, err error) {
+func (f *retentionFlags) config() (retention store.Retention, err error) {
 	for _, t := range []struct {
 		flag, text string
 		least      time.Duration
 		to         *time.Duration
 	}{
-		{"--keep-passports", f.passports, store.LeastPassports, &keep.Passports},
-		{"--keep-tokens", f.tokens, store.LeastTokens, &keep.Tokens},
-		{"--keep-sessions", f.sessions, store.LeastSessions, &keep.Sessions},
-		{"--keep-retry-keys", f.retryKeys, ledger.KeyLifetime, &keep.RetryKeys},
+		{"--keep-passports", f.passports, store.LeastPassports, &retention.Passports},
+		{"--keep-tokens", f.tokens, store.LeastTokens, &retention.Tokens},
+		{"--keep-sessions", f.sessions, store.LeastSessions, &retention.Sessions},
+		{"--keep-retry-keys", f.retryKeys, ledger.KeyLifetime, &retention.RetryKeys},
 	} {
 		var ok bool
-		if *t.to, ok = parseKeep(t.text); !ok || *t.to < t.least {
-			return keep, cli.Usagef("%s must be forever or a time from %dd on, such as 400d, got %q", t.flag, t.least/day, t.text)
+		if *t.to, ok = parseRetention(t.text); !ok || *t.to < t.least {
+			return retention, cli.Usagef("%s must be forever or a time from %dd on, such as 400d, got %q", t.flag, t.least/day, t.text)
 		}
 	}
-	return keep, nil
+	return retention, nil
 }
 
 const (
 	day = 24 * time.Hour
-	// longestKeep is the longest time that is not forever: 100 years.
-	longestKeep = 36500 * day
+	// maxRetention is the longest time that is not forever: 100 years.
+	maxRetention = 36500 * day
 )
 
-// parseKeep parses a number of days, a time, or forever.
-func parseKeep(text string) (keep time.Duration, ok bool) {
+// parseRetention parses a number of days, a time, or forever.
+func parseRetention(text string) (retention time.Duration, ok bool) {
 	if text == "forever" {
 		return store.Forever, true
 	}
 	if days, found := strings.CutSuffix(text, "d"); found {
 		n, err := strconv.ParseUint(days, 10, 16)
-		keep = time.Duration(n) * day
-		return keep, err == nil && keep <= longestKeep
+		retention = time.Duration(n) * day
+		return retention, err == nil && retention <= maxRetention
 	}
-	keep, err := time.ParseDuration(text)
-	return keep, err == nil && keep <= longestKeep
+	retention, err := time.ParseDuration(text)
+	return retention, err == nil && retention <= maxRetention
 }
 
 const (

@@ -17,7 +17,7 @@ import (
 )
 
 // startTraces starts to send spans if the standard variables of OpenTelemetry ask for that. It is
-// called when the log is there.
+// called when the log exists.
 func startTraces(ctx context.Context, cfg *server.Config) error {
 	c, enabled, err := traceConfig()
 	if err != nil || !enabled {

@@ -154,8 +154,8 @@ func (x *verification) run(s *store.Store) error {
 		err = errors.Join(err, fmt.Errorf("%s: %w", shown(x.db), wrong))
 	}
 	if x.heads != "" {
-		if behind := s.Rollback.Check(ctx, x.heads); behind != nil {
-			err = errors.Join(err, fmt.Errorf("%s: %w", shown(x.db), behind))
+		if rollback := s.Rollback.Check(ctx, x.heads); rollback != nil {
+			err = errors.Join(err, fmt.Errorf("%s: %w", shown(x.db), rollback))
 		}
 	}
 	return err
@@ -211,7 +211,7 @@ func printVerdictJSON(out io.Writer, v store.ChainVerdict, warning string) {
 	if warning != "" {
 		line["warning"] = warning
 	}
-	_ = printable.JSON(out, line) // a closed pipe shows in the exit status of whoever closed it
+	_ = printable.JSON(out, line) // a closed pipe shows in the exit status of its reader
 }
 
 // nameLog says in a line of JSON which log it is about.

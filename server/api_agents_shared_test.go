@@ -232,17 +232,17 @@ func TestTokensEndOnAllServers(t *testing.T) {
 	first, second := startTwo(t, func(c *server.Config) { c.BaseURL = base }, privateFederation)
 	acme := first.company(t, "acme")
 	acme.agent(t, "bot")
-	ours := base + "/o/" + acme.id
+	own := base + "/o/" + acme.id
 	ci := newIssuer(t)
-	acme.do(t, "POST /v1/federation", federationBody("ci", ci.URL, ours, `[{"match":{"sub":"bot"},"agentId":"bot"}]`)).status(201)
-	workload := acme.federates(t, ci.token(t, ours, claims{"sub": "bot"})).status(200).str("access_token")
+	acme.do(t, "POST /v1/federation", federationBody("ci", ci.URL, own, `[{"match":{"sub":"bot"},"agentId":"bot"}]`)).status(201)
+	workload := acme.federates(t, ci.token(t, own, claims{"sub": "bot"})).status(200).str("access_token")
 	key, client := acme.create(t, "admin", ""), acme.oauthClient(t, "admin")
 	for ends, by := range map[string]caller{
 		"DELETE /v1/federation/ci":                    acme.with(workload),
 		"DELETE /v1/keys/" + key.credential:           key,
 		"DELETE /v1/oauth/clients/" + client.clientID: acme.with(client.token(t)),
 	} {
-		token := by.do(t, "POST /v1/agents/bot/token", `{"audience":"`+ours+`"}`).status(201).str("token")
+		token := by.do(t, "POST /v1/agents/bot/token", `{"audience":"`+own+`"}`).status(201).str("token")
 		for _, s := range []*service{first, second} {
 			acme.on(s).about(t, "acme", "introspect", token).has(`{"active":true}`)
 		}

@@ -74,7 +74,7 @@ func records(v lines.Verdict) string {
 
 // An archive holds while the server appends, has what was recorded before its moment, and says of
 // both logs what continues it. It is not of another company.
-func TestArchiveBesideAServerThatWrites(t *testing.T) {
+func TestArchiveDuringAppends(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t)
@@ -111,7 +111,7 @@ func TestArchiveBesideAServerThatWrites(t *testing.T) {
 
 // A policy whose witnesses have cosigned a later tree accepts an archive, also when the newest tree
 // is not cosigned.
-func TestArchiveIsVouchedForByWitnesses(t *testing.T) {
+func TestArchiveIsConfirmedByWitnesses(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
 	path := storetest.New(t)
@@ -222,11 +222,11 @@ func TestPruneWaitsForTheExport(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	to := reluctant{export.NewFile(filepath.Join(t.TempDir(), "lines")), make(chan struct{})}
-	var beside *local.Server
+	var second *local.Server
 	s := start(t, func(c *server.Config) {
 		c.Export = &jobs.Export{Destination: to}
 		c.Local = &local.Server{Operations: local.Operations{Store: c.Store}, Log: c.Log}
-		beside = c.Local
+		second = c.Local
 	})
 	acme := s.company(t, "acme")
 	at, _ := acme.moment(t)
@@ -244,16 +244,16 @@ func TestPruneWaitsForTheExport(t *testing.T) {
 		return err
 	}
 	const waits, young = "the export has not acknowledged records from 0 on", "is not a day old"
-	if err := prune(&beside.Operations); !strings.Contains(err.Error(), waits) {
+	if err := prune(&second.Operations); !strings.Contains(err.Error(), waits) {
 		t.Errorf("before the export has sent anything: %v", err)
 	}
 	close(to.released)
-	eventually(t, "the export holds nothing back", func() bool { return strings.Contains(prune(&beside.Operations).Error(), young) })
+	eventually(t, "the export holds nothing back", func() bool { return strings.Contains(prune(&second.Operations).Error(), young) })
 
 	company, err := s.store.Companies.Get(t.Context(), "acme")
 	must.OK(t, err)
 	must.OK(t, s.store.SaveExportPositions(t.Context(), nil, "of another receiver", map[int64]string{company.Actions.Chain: ""}))
-	if err := prune(&beside.Operations); !strings.Contains(err.Error(), young) {
+	if err := prune(&second.Operations); !strings.Contains(err.Error(), young) {
 		t.Errorf("another export, which this server does not serve: %v", err)
 	}
 	if err := prune(&local.Operations{Store: s.store}); !strings.Contains(err.Error(), "--ignore-exports") {

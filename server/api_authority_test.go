@@ -76,8 +76,8 @@ func TestAuthority(t *testing.T) {
 	if state(a) != "notRegistered" || entry(a, "agent", "last") != -1 || entry(a, "agent", "next") != 2 || len(a["passports"].([]any)) != 0 || a["delegation"] != nil {
 		t.Errorf("before the registration: %v", a)
 	}
-	if said := fmt.Sprint(a["cannotSay"]); !strings.Contains(said, `Who stands behind the name "bot"`) {
-		t.Errorf("what cannot be said of a name that is nobody's: %s", said)
+	if text := fmt.Sprint(a["cannotSay"]); !strings.Contains(text, `Who stands behind the name "bot"`) {
+		t.Errorf("what cannot be said of a name that is nobody's: %s", text)
 	}
 
 	a = ask("1?jti=" + first)
@@ -138,12 +138,12 @@ func TestAuthorityNamesAnotherActor(t *testing.T) {
 	}
 	for index, byActor := range []bool{true, true, false, false} {
 		a := acme.do(t, fmt.Sprint("GET /v1/authority/", index), "").status(200)
-		said := fmt.Sprint(a.at("cannotSay"))
-		if a.at("delegation", "byActor") != byActor || strings.Contains(said, "That the agent could use the delegation: its current actor is") == byActor {
+		text := fmt.Sprint(a.at("cannotSay"))
+		if a.at("delegation", "byActor") != byActor || strings.Contains(text, "That the agent could use the delegation: its current actor is") == byActor {
 			t.Errorf("record %d: %s", index, a.raw)
 		}
-		if index == 2 && !strings.Contains(said, `its current actor is "`+acme.companySPIFFE()+`/agent/runner", and the record is of "other".`) {
-			t.Errorf("record %d: %s", index, said)
+		if index == 2 && !strings.Contains(text, `its current actor is "`+acme.companySPIFFE()+`/agent/runner", and the record is of "other".`) {
+			t.Errorf("record %d: %s", index, text)
 		}
 	}
 }

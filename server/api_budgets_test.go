@@ -76,7 +76,7 @@ func TestBodiesHaveABudget(t *testing.T) {
 }
 
 // Bodies without a credential never use the room that is reserved for requests with one.
-func TestBodiesOfStrangersLeaveRoom(t *testing.T) {
+func TestAnonymousBodiesLeaveRoom(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t, func(c *server.Config) {

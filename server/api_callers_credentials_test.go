@@ -151,8 +151,8 @@ func (m *matrix) clients(t testing.TB, acme caller) {
 		m.add("a client's token that is bound to a key, role "+role, "dpop", role+" client", "oauth_token", bound, func(h *held) { h.key = proves })
 		jwt := c.asks(t, []string{"resource", "https://mcp.example"}).status(200).str("access_token")
 		m.add("a client's at+jwt for another resource, role "+role, "", "", "", jwt)
-		ours := c.asks(t, []string{"resource", acme.ours()}).status(200).str("access_token")
-		m.add("a client's at+jwt for this API, role "+role, "bearer", role+" client", "oauth_token", ours)
+		own := c.asks(t, []string{"resource", acme.issuer()}).status(200).str("access_token")
+		m.add("a client's at+jwt for this API, role "+role, "bearer", role+" client", "oauth_token", own)
 	}
 	keyed := newKey(t, jose.EdDSA)
 	id := acme.do(t, "POST /v1/oauth/clients", `{"role":"writer",`+jwksOf(keyed.Key().JWK())[1:]).status(201).str("clientId")
@@ -238,20 +238,20 @@ func (m *matrix) federated(t testing.TB, acme caller) {
 	i, client, proves := newIssuer(t), acme.oauthClient(t, "reader"), newKey(t, jose.ES256)
 	rules := `[{"match":{"client_id":"` + client.clientID + `","sub":"*"},"agentId":"bot","person":true},{"match":{"sub":"workload"},"agentId":"bot"}]`
 	other := newIssuer(t)
-	acme.do(t, "POST /v1/federation", federationBody("idp", i.URL, acme.ours(), rules)).status(201)
-	acme.do(t, "POST /v1/federation", federationBody("gone", other.URL, acme.ours(), rules)).status(201)
+	acme.do(t, "POST /v1/federation", federationBody("idp", i.URL, acme.issuer(), rules)).status(201)
+	acme.do(t, "POST /v1/federation", federationBody("gone", other.URL, acme.issuer(), rules)).status(201)
 	workload := claims{"sub": "workload"}
-	plain := acme.federates(t, i.token(t, acme.ours(), workload)).status(200).str("access_token")
-	bound := acme.federates(t, i.token(t, acme.ours(), workload), signer{caller: acme}.proof(t, proves, "POST", "/v1/oauth/token", "")).status(200).str("access_token")
-	ended := acme.federates(t, other.token(t, acme.ours(), workload)).status(200).str("access_token")
+	plain := acme.federates(t, i.token(t, acme.issuer(), workload)).status(200).str("access_token")
+	bound := acme.federates(t, i.token(t, acme.issuer(), workload), signer{caller: acme}.proof(t, proves, "POST", "/v1/oauth/token", "")).status(200).str("access_token")
+	ended := acme.federates(t, other.token(t, acme.issuer(), workload)).status(200).str("access_token")
 	acme.do(t, "DELETE /v1/federation/gone", "").status(200)
 	m.add("a federated agent's token", "bearer", "agent", "federated_token", plain)
 	m.add("a federated agent's token that is bound to a key", "dpop", "agent", "federated_token", bound, func(h *held) { h.key = proves })
 	m.add("a token of a federation that was deleted", "", "", "", ended)
-	m.add("another issuer's token", "", "", "", i.token(t, acme.ours(), workload))
-	person := i.asserts(t, identityType, acme.ours(), client.clientID, nil)
+	m.add("another issuer's token", "", "", "", i.token(t, acme.issuer(), workload))
+	person := i.asserts(t, identityType, acme.issuer(), client.clientID, nil)
 	for name, headers := range map[string][]string{"": nil, " that is bound to a key": {signer{caller: acme}.proof(t, proves, "POST", "/o/acme/token", "")}} {
-		assertion := i.asserts(t, identityType, acme.ours(), client.clientID, nil)
+		assertion := i.asserts(t, identityType, acme.issuer(), client.clientID, nil)
 		token := acme.presents(t, "/o/acme/token", assertion, nil, append(headers, client.basic())...).status(200).str("access_token")
 		way := map[bool]string{true: "bearer", false: "dpop"}[name == ""]
 		m.add("a person's agent's token"+name, way, "person", "federated_token", token, func(h *held) { h.key, h.subject = proves, token })
@@ -272,7 +272,7 @@ func (m *matrix) notCredentials(t testing.TB, acme caller, svid, planner string)
 		"the company's SVID":               acme.do(t, "POST /v1/companies/svid", "").status(200).str("svid"),
 		"a passport":                       acme.passport(t, "bot", `{"scopes":["*"]}`),
 		"a delegation token":               delegation,
-		"an agent's JWT for the issuer":    acme.do(t, "POST /v1/agents/bot/token", `{"audience":"`+acme.ours()+`"}`).status(201).str("token"),
+		"an agent's JWT for the issuer":    acme.do(t, "POST /v1/agents/bot/token", `{"audience":"`+acme.issuer()+`"}`).status(201).str("token"),
 		"an exchanged token":               acme.exchanges(t, planner, actor(svid)...).status(200).str("access_token"),
 		"a webhook's secret":               hookSecret.str("secret"),
 		"a statement":                      bot.states(t, bot.claims(t, "note", "1")).Compact,

@@ -29,7 +29,7 @@ import (
 // callersOfRoutes says who may call each route. Every other caller is refused. The kinds of
 // callers, and their names, are those of httpapi/callers.go:
 //
-//	nobody     a caller without a credential; if it is the only kind, no credential is read
+//	anonymous  a caller without a credential; if it is the only kind, no credential is read
 //	reader, writer, admin   an API key of the role, or an OAuth client's token that allows it
 //	client     an OAuth client of any role, by its secret, its assertion or a token
 //	agent      an agent for itself: by a key of its own, a federation or a client certificate
@@ -38,12 +38,12 @@ import (
 //
 // The token endpoints have a row for each grant.
 const callersOfRoutes = `
-POST   /v1/companies                                   nobody
-POST   /v1/setup                                       nobody
+POST   /v1/companies                                   anonymous
+POST   /v1/setup                                       anonymous
 GET    /v1/company                                     reader writer admin
 POST   /v1/companies/svid                              admin
 POST   /v1/companies/rotate-keys                       admin
-POST   /v1/recover-key                                 nobody
+POST   /v1/recover-key                                 anonymous
 POST   /v1/agents/register                             admin
 GET    /v1/agents                                      reader writer admin
 GET    /v1/agents/{agentId}                            reader writer admin
@@ -71,10 +71,10 @@ DELETE /v1/federation/{name}                           admin
 GET    /v1/credentials                                 admin
 POST   /v1/oauth/token          client_credentials     client agent
 POST   /v1/oauth/token          token-exchange         admin agent person
-POST   /v1/oauth/token          jwt-bearer             nobody
+POST   /v1/oauth/token          jwt-bearer             anonymous
 POST   /o/{companyId}/token     client_credentials     client agent
 POST   /o/{companyId}/token     token-exchange         admin agent person
-POST   /o/{companyId}/token     jwt-bearer             nobody
+POST   /o/{companyId}/token     jwt-bearer             anonymous
 POST   /o/{companyId}/introspect                       client admin agent person
 POST   /o/{companyId}/revoke                           client admin agent person
 POST   /v1/attest                                      writer admin agent person
@@ -99,9 +99,9 @@ GET    /v1/log/{logId}/checkpoint                      reader writer admin
 GET    /v1/log/{logId}/tile/{path}                     reader writer admin
 GET    /v1/log/{logId}/proof/{index}                   reader writer admin
 GET    /v1/log/{logId}/consistency                     reader writer admin
-POST   /v1/witness/add-checkpoint                      nobody
-GET    /v1/witness                                     nobody
-GET    /v1/witness/{originHash}/checkpoint             nobody
+POST   /v1/witness/add-checkpoint                      anonymous
+GET    /v1/witness                                     anonymous
+GET    /v1/witness/{originHash}/checkpoint             anonymous
 POST   /v1/webhooks                                    admin
 GET    /v1/webhooks                                    admin
 GET    /v1/webhooks/{webhookId}                        admin
@@ -120,22 +120,22 @@ POST   /v1/passports/{jti}/revoke                      admin
 POST   /v1/passports//revoke                           admin
 GET    /v1/passports/revoked                           reader writer admin
 GET    /v1/ocsp/{jti}                                  reader writer admin
-GET    /v1/ca/public-key                               nobody
-GET    /v1/ca/public-keys                              nobody
-GET    /v1/ca/well-known                               nobody
-GET    /.well-known/oauth-authorization-server/o/{companyId}  nobody
-GET    /.well-known/oauth-protected-resource           nobody
-GET    /.well-known/oauth-protected-resource/o/{companyId}    nobody
-GET    /.well-known/openid-configuration/o/{companyId} nobody
-GET    /o/{companyId}/.well-known/openid-configuration nobody
-GET    /o/{companyId}/authorize                        nobody
-GET    /o/{companyId}/jwks                             nobody
-GET    /o/{companyId}/spiffe-bundle                    nobody
-GET    /v1/openapi.json                                nobody
-GET    /v1/health                                      nobody
-GET    /readyz                                         nobody
-GET    /v1/ws                                          nobody reader writer admin
-GET    /v1/nothing                                     nobody
+GET    /v1/ca/public-key                               anonymous
+GET    /v1/ca/public-keys                              anonymous
+GET    /v1/ca/well-known                               anonymous
+GET    /.well-known/oauth-authorization-server/o/{companyId}  anonymous
+GET    /.well-known/oauth-protected-resource           anonymous
+GET    /.well-known/oauth-protected-resource/o/{companyId}    anonymous
+GET    /.well-known/openid-configuration/o/{companyId} anonymous
+GET    /o/{companyId}/.well-known/openid-configuration anonymous
+GET    /o/{companyId}/authorize                        anonymous
+GET    /o/{companyId}/jwks                             anonymous
+GET    /o/{companyId}/spiffe-bundle                    anonymous
+GET    /v1/openapi.json                                anonymous
+GET    /v1/health                                      anonymous
+GET    /readyz                                         anonymous
+GET    /v1/ws                                          anonymous reader writer admin
+GET    /v1/nothing                                     anonymous
 `
 
 // undocumented are the routes of the table that the reference does not have.
@@ -244,10 +244,10 @@ func (l callers) expected(c held, p place) outcome {
 	may := func(kind string) bool { return slices.Contains(l.may, kind) }
 	is := c.is
 	switch {
-	case slices.Equal(l.may, []string{"nobody"}):
+	case slices.Equal(l.may, []string{"anonymous"}):
 		return passes
 	case !p.read(l):
-		is = "nobody"
+		is = "anonymous"
 	case p.way != c.way || c.is == "":
 		return refused
 	case c.foreign && strings.HasPrefix(l.path, "/o/"): // which names the company
@@ -257,11 +257,11 @@ func (l callers) expected(c held, p place) outcome {
 	case l.grant == "client_credentials" && (p.way != "secret" && p.way != "assertion" || !p.read(l)):
 		return refused // a client shows who it is in no other way
 	case slices.ContainsFunc(strings.Fields(is), may):
-		if c.disabled && is != "nobody" {
+		if c.disabled && is != "anonymous" {
 			return forbidden
 		}
 		return passes
-	case is == "nobody":
+	case is == "anonymous":
 		return refused
 	}
 	return forbidden
@@ -513,7 +513,7 @@ func everyKindIsHeld(t *testing.T, all []held) {
 			tables[m[1]] = true
 		}
 	}
-	heldKinds, heldTables := map[string]bool{"nobody": true}, map[string]bool{}
+	heldKinds, heldTables := map[string]bool{"anonymous": true}, map[string]bool{}
 	for _, c := range all {
 		for _, kind := range strings.Fields(c.is) {
 			heldKinds[kind] = true

@@ -133,7 +133,7 @@ func TestClientCertificateAttacks(t *testing.T) {
 }
 
 // A further credential must be of the agent of the certificate, or the request is refused.
-func TestClientCertificateBesideCredential(t *testing.T) {
+func TestClientCertificateWithCredential(t *testing.T) {
 	t.Parallel()
 	s := startTLS(t)
 	acme := s.company(t, "acme")
@@ -154,7 +154,7 @@ func TestClientCertificateBesideCredential(t *testing.T) {
 }
 
 // A connection outlives its certificate and its agent: each request asks again.
-func TestClientCertificateOnKeptConnection(t *testing.T) {
+func TestClientCertificateOnReusedConnection(t *testing.T) {
 	t.Parallel()
 	s := startTLS(t)
 	acme := s.company(t, "acme")

@@ -148,15 +148,15 @@ func TestPublicKeys(t *testing.T) {
 		ring = append(ring, next)
 	}
 	proven := keyring.Flaws(r.str("origin"), ring)
-	beside := slices.Clone(ring)
-	for i := range beside {
+	second := slices.Clone(ring)
+	for i := range second {
 		equal(t, "kid", r.str("logs", 0, "keys", i, "kid"), r.str("keys", i, "kid"))
-		if beside[i].From = from[i]; i > 0 {
-			beside[i].Rotation = rotation(t, r, "logs", 0, "keys", i)
+		if second[i].From = from[i]; i > 0 {
+			second[i].Rotation = rotation(t, r, "logs", 0, "keys", i)
 		}
 	}
 	equal(t, "origin", r.str("logs", 0, "origin"), acme.logNamed(t, "control").Origin)
-	if flaws := append(keyring.FlawsBeside(r.str("logs", 0, "origin"), beside, ring, proven), proven...); strings.Join(flaws, "") != "" {
+	if flaws := append(keyring.FlawsWithProven(r.str("logs", 0, "origin"), second, ring, proven), proven...); strings.Join(flaws, "") != "" {
 		t.Errorf("%q", flaws)
 	}
 	table(t, []row{
@@ -338,7 +338,7 @@ func TestLogAcrossRotations(t *testing.T) {
 
 func testLogAcrossRotations(t *testing.T, acme caller, name string) {
 	var leaves []tlog.Hash
-	var kept []byte // the last checkpoint under each key
+	var stored []byte // the last checkpoint under each key
 	for i, compromised := range []bool{false, true, false} {
 		digest, from := tlog.KeyDigest(acme.publicKey(t)), len(leaves)
 		acme.fill(t, name, 150*(i+1))
@@ -352,7 +352,7 @@ func testLogAcrossRotations(t *testing.T, acme caller, name string) {
 		acme.do(t, fmt.Sprintf("GET /v1/log/%s/proof/%d", log.LogID, len(leaves)-1), "").status(200)
 		before := acme.checkpoint(t, log)
 		equal(t, "root", before.Root, tree.Root())
-		kept = acme.do(t, "GET /v1/log/"+log.LogID+"/checkpoint", "").status(200).raw
+		stored = acme.do(t, "GET /v1/log/"+log.LogID+"/checkpoint", "").status(200).raw
 		acme.do(t, rotateKeys, fmt.Sprintf(`{"compromised":%v}`, compromised)).status(200)
 		after := acme.logNamed(t, name)
 		if after.VKeys[0] == log.VKeys[0] || slices.Contains(after.VKeys, log.VKeys[0]) == compromised {
@@ -375,7 +375,7 @@ func testLogAcrossRotations(t *testing.T, acme caller, name string) {
 		must.OK(t, err)
 		vkeys = append(vkeys, vkey)
 	}
-	if _, _, err := tlog.OpenCheckpoint(kept, vkeys...); err != nil {
+	if _, _, err := tlog.OpenCheckpoint(stored, vkeys...); err != nil {
 		t.Errorf("a checkpoint of the key before: %v", err)
 	}
 	for _, i := range []int{0, 149, 150, 255, 256, 299, 300, 449} {

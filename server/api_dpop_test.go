@@ -171,13 +171,13 @@ func TestProofsAreChecked(t *testing.T) {
 
 // isRefusedProof requires the refusal of a proof, with an access token or at the token endpoint.
 // There a repeated proof gets the same answer as a repeated assertion.
-func (r *reply) isRefusedProof(besideToken, ofAgent bool) {
+func (r *reply) isRefusedProof(withToken, ofAgent bool) {
 	r.t.Helper()
-	said, _ := r.json.(map[string]any)
+	members, _ := r.json.(map[string]any)
 	codes := map[any]int{"INVALID_DPOP_PROOF": 401, "USE_DPOP_NONCE": 401}
-	got := said["code"]
-	if !besideToken {
-		codes, got = map[any]int{"invalid_dpop_proof": 400, "use_dpop_nonce": 400}, said["error"]
+	got := members["code"]
+	if !withToken {
+		codes, got = map[any]int{"invalid_dpop_proof": 400, "use_dpop_nonce": 400}, members["error"]
 		if ofAgent {
 			codes["invalid_client"] = 401
 		}

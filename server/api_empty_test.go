@@ -80,9 +80,9 @@ func TestEmptyValuesAreRefused(t *testing.T) {
 				name := parameter.Value.Name
 				if _, may := mayBeEmpty["query "+name]; parameter.Value.In == "query" && (!may || writes) {
 					bare, query, _ := strings.Cut(call, "?")
-					kept := slices.DeleteFunc(strings.Split(query, "&"), func(pair string) bool { return pair == "" || strings.HasPrefix(pair, name+"=") })
-					refused(name, bare+"?"+strings.Join(append(kept, name+"="), "&"), body, headers...)
-					refused(name, bare+"?"+strings.Join(append(kept, name), "&"), body, headers...)
+					stored := slices.DeleteFunc(strings.Split(query, "&"), func(pair string) bool { return pair == "" || strings.HasPrefix(pair, name+"=") })
+					refused(name, bare+"?"+strings.Join(append(stored, name+"="), "&"), body, headers...)
+					refused(name, bare+"?"+strings.Join(append(stored, name), "&"), body, headers...)
 				}
 			}
 			if op.RequestBody == nil || op.RequestBody.Value.Content["application/json"] == nil || body == "" {

@@ -78,20 +78,20 @@ func TestEnrolmentProofCountsOnce(t *testing.T) {
 	}
 	const used = `{"error":"…: DPoP proof was used before: …","code":"INVALID_DPOP_PROOF"}`
 	key := newKey(t, jose.ES256)
-	ours := signer{acme.enrolling(t, "bot"), "bot", key}
-	proof := ours.proof(t, key, "POST", ours.keys(), "")
+	own := signer{acme.enrolling(t, "bot"), "bot", key}
+	proof := own.proof(t, key, "POST", own.keys(), "")
 	// a refused attempt spends the proof, and not the token
-	ours.do(t, "POST "+ours.keys(), enrolBody(key, `"endorsement":"x.y.z"`), proof).gets(400, `{"error":"…","code":"ENDORSEMENT_INVALID"}`)
-	for _, who := range []caller{zoo, zoo.enrolling(t, "bot"), acme, ours.caller} {
-		who.do(t, "POST "+ours.keys(), enrolBody(key), proof).gets(400, used)
-		who.do(t, "POST "+ours.keys(), enrolBody(key, `"proof":"`+strings.TrimPrefix(proof, "DPoP: ")+`"`)).gets(400, used)
+	own.do(t, "POST "+own.keys(), enrolBody(key, `"endorsement":"x.y.z"`), proof).gets(400, `{"error":"…","code":"ENDORSEMENT_INVALID"}`)
+	for _, who := range []caller{zoo, zoo.enrolling(t, "bot"), acme, own.caller} {
+		who.do(t, "POST "+own.keys(), enrolBody(key), proof).gets(400, used)
+		who.do(t, "POST "+own.keys(), enrolBody(key, `"proof":"`+strings.TrimPrefix(proof, "DPoP: ")+`"`)).gets(400, used)
 	}
-	ours.enrol(t, key).status(201)
+	own.enrol(t, key).status(201)
 	// an enrolled key stays the company's alone with the proof that enrolled it
 	next := newKey(t, jose.EdDSA)
-	proof = ours.proof(t, next, "POST", ours.keys(), "")
-	acme.do(t, "POST "+ours.keys(), enrolBody(next), proof).status(201)
-	zoo.do(t, "POST "+ours.keys(), enrolBody(next), proof).gets(400, used)
+	proof = own.proof(t, next, "POST", own.keys(), "")
+	acme.do(t, "POST "+own.keys(), enrolBody(next), proof).status(201)
+	zoo.do(t, "POST "+own.keys(), enrolBody(next), proof).gets(400, used)
 }
 
 // With --dpop-nonce the proof repeats the nonce of the service; without it the refusal names one,

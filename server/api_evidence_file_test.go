@@ -42,7 +42,7 @@ func TestEvidence(t *testing.T) {
 	acme.attestMany(t, 3)
 	svid := acme.agent(t, "bot")
 	helper := acme.agent(t, "helper")
-	lost, kept := jti(t, acme, acme.passport(t, "bot", "")), jti(t, acme, acme.passport(t, "bot", ""))
+	lost, stored := jti(t, acme, acme.passport(t, "bot", "")), jti(t, acme, acme.passport(t, "bot", ""))
 	tick()
 	token, _ := acme.exchange(t, helper, svid)
 	acme.do(t, "POST /v1/attest", fmt.Sprintf(`{"agentId":"bot","actionType":"a","payload":{ "a": 1.50 },"delegation":%q}`, token)).status(201)
@@ -74,7 +74,7 @@ func TestEvidence(t *testing.T) {
 	equal(t, "what bears on the action", of(r, "authority"),
 		"[agent.registered agent.registered passport.issued passport.issued passport.revoked agent.disabled]")
 	equal(t, "what became of the passport", of(r, "passport")+r.str("status", "status"), "[passport.issued passport.revoked]revoked")
-	r = acme.evidence(t, "3?jti="+kept)
+	r = acme.evidence(t, "3?jti="+stored)
 	equal(t, "a passport that was revoked with its agent", of(r, "passport")+r.str("status", "status"), "[passport.issued agent.disabled]revoked")
 	never := "00000000-0000-4000-8000-000000000000"
 	r = acme.evidence(t, "3?jti="+never)
@@ -94,7 +94,7 @@ func TestEvidence(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 
-	for call, status := range map[string]int{"7": 404, "-1": 400, "x": 400, "0?log=x": 400, "0?jti=x": 400, "0?log=control&jti=" + kept: 400, "99?log=control": 404} {
+	for call, status := range map[string]int{"7": 404, "-1": 400, "x": 400, "0?log=x": 400, "0?jti=x": 400, "0?log=control&jti=" + stored: 400, "99?log=control": 404} {
 		acme.do(t, "GET /v1/evidence/"+call, "").status(status)
 	}
 }

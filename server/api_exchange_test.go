@@ -140,11 +140,11 @@ func TestExchangeNestsAsRFC8693(t *testing.T) {
 	shape := `{"access_token":"<token>","issued_token_type":"` + jwtType + `","token_type":"N_A","expires_in":"<number>"}`
 	first := acme.exchanges(t, a, actor(b)...).gets(200, shape).sets("Cache-Control: no-store", "Pragma: no-cache").str("access_token")
 	second := acme.exchanges(t, first, actor(c)...).gets(200, shape).str("access_token")
-	header, said := decoded(t, second, 0), decoded(t, second, 1)
-	act, err := json.Marshal(said["act"])
+	header, members := decoded(t, second, 0), decoded(t, second, 1)
+	act, err := json.Marshal(members["act"])
 	must.OK(t, err)
-	if want := `{"act":{"sub":"` + id("b") + `"},"sub":"` + id("c") + `"}`; string(act) != want || said["sub"] != id("a") || said["aud"] != s.url+"/o/acme" || said["iss"] != s.url+"/o/acme" {
-		t.Errorf("claims %v, want the act %s", said, want)
+	if want := `{"act":{"sub":"` + id("b") + `"},"sub":"` + id("c") + `"}`; string(act) != want || members["sub"] != id("a") || members["aud"] != s.url+"/o/acme" || members["iss"] != s.url+"/o/acme" {
+		t.Errorf("claims %v, want the act %s", members, want)
 	}
 	if header["typ"] != "at+jwt" || header["alg"] != "ES256" {
 		t.Errorf("header %v", header)
@@ -194,9 +194,9 @@ func TestWhoMayExchange(t *testing.T) {
 	id := func(name string) string { return acme.companySPIFFE() + "/agent/" + name }
 	chainOf := func(answer *reply) string {
 		t.Helper()
-		said := decoded(t, answer.status(200).str("access_token"), 1)
-		act, _ := json.Marshal(said["act"])
-		return strings.ReplaceAll(said["sub"].(string)+string(act), acme.companySPIFFE()+"/agent/", "")
+		members := decoded(t, answer.status(200).str("access_token"), 1)
+		act, _ := json.Marshal(members["act"])
+		return strings.ReplaceAll(members["sub"].(string)+string(act), acme.companySPIFFE()+"/agent/", "")
 	}
 	for what, test := range map[string]struct {
 		as   caller
@@ -215,9 +215,9 @@ func TestWhoMayExchange(t *testing.T) {
 			t.Errorf("%s: %s, want %s", what, got, test.want)
 		}
 	}
-	said := decoded(t, signedIn.exchanges(t, signedIn.credential, "may_act", id("b")).status(200).str("access_token"), 1)
-	if said["sub"] != id("bot") || said["act"].(map[string]any)["sub"] != id("bot") || said["scope"] != "agent" || said["client_id"] != id("bot") {
-		t.Errorf("an agent's own token: %v", said)
+	members := decoded(t, signedIn.exchanges(t, signedIn.credential, "may_act", id("b")).status(200).str("access_token"), 1)
+	if members["sub"] != id("bot") || members["act"].(map[string]any)["sub"] != id("bot") || members["scope"] != "agent" || members["client_id"] != id("bot") {
+		t.Errorf("an agent's own token: %v", members)
 	}
 	admin.asks(t, []string{"may_act", id("b")}).gets(400, `{"error":"invalid_request","error_description":"may_act…"}`)
 	const noClient, unauthorized = `{"error":"invalid_client"}`, `{"error":"unauthorized_client","error_description":"…"}`
@@ -380,15 +380,15 @@ func TestExchangeNarrows(t *testing.T) {
 	acme.namesForExchanges(t, resource, "second", "x")
 	access := acme.exchanges(t, wide, "resource", resource, "audience", "second", "requested_token_type", accessType).
 		gets(200, `{"access_token":"<token>","issued_token_type":"`+accessType+`","token_type":"Bearer","expires_in":"<number>","scope":"read write delete"}`).str("access_token")
-	if said := decoded(t, access, 1); len(said["aud"].([]any)) != 2 || said["sub"] != acme.companySPIFFE() || said["org"] != "acme" {
-		t.Errorf("%v", said)
+	if members := decoded(t, access, 1); len(members["aud"].([]any)) != 2 || members["sub"] != acme.companySPIFFE() || members["org"] != "acme" {
+		t.Errorf("%v", members)
 	}
 	acme.with(access).do(t, "GET /v1/company", "").status(401)
 
 	may := acme.exchanges(t, a, append(actor(a), "may_act", id("b"))...).status(200).str("access_token")
 	acted := acme.exchanges(t, may, actor(b)...).status(200).str("access_token")
-	if said := decoded(t, acted, 1); said["may_act"].(map[string]any)["sub"] != id("b") || said["act"].(map[string]any)["sub"] != id("b") {
-		t.Errorf("%v", said)
+	if members := decoded(t, acted, 1); members["may_act"].(map[string]any)["sub"] != id("b") || members["act"].(map[string]any)["sub"] != id("b") {
+		t.Errorf("%v", members)
 	}
 	acme.about(t, "acme", "introspect", acted).has(`{"may_act":{"sub":"` + id("b") + `"}}`)
 	acme.exchanges(t, acted, actor(acme.agent(t, "c"))...).status(400)
@@ -413,8 +413,8 @@ func TestExchangeNarrows(t *testing.T) {
 	acme.do(t, "POST /v1/attest", body).gets(400, `{"error":"Invalid delegation: …bound…"}`)
 	bot.with("").do(t, "POST /v1/attest", body, "Authorization: DPoP "+bound, bot.proof(t, bot.key, "POST", "/v1/attest", bound)).status(201)
 	byItself := bot.with("").exchanges(t, a, "header", "Authorization: DPoP "+bound, "header", bot.proof(t, bot.key, "POST", path, bound)).status(200)
-	if said := decoded(t, byItself.str("access_token"), 1); said["act"].(map[string]any)["sub"] != bot.spiffe() || said["cnf"] == nil || said["agent_key"] != bot.thumbprint() {
-		t.Errorf("%v", said)
+	if members := decoded(t, byItself.str("access_token"), 1); members["act"].(map[string]any)["sub"] != bot.spiffe() || members["cnf"] == nil || members["agent_key"] != bot.thumbprint() {
+		t.Errorf("%v", members)
 	}
 	acme.about(t, "acme", "introspect", byItself.str("access_token")).has(`{"active":true,"token_type":"DPoP"}`)
 	acme.do(t, "DELETE "+bot.keys()+"/"+bot.thumbprint(), "").status(200)

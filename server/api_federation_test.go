@@ -99,8 +99,8 @@ func (i *otherIssuer) token(t testing.TB, audience string, more claims) string {
 
 func privateFederation(c *server.Config) { c.FederationAllowPrivate = true }
 
-// ours is the issuer of the company, the audience of tokens for it.
-func (c caller) ours() string { return c.url + "/o/" + c.id }
+// issuer is the issuer of the company, the audience of tokens for it.
+func (c caller) issuer() string { return c.url + "/o/" + c.id }
 
 func federationBody(name, issuer, audience, rules string) string {
 	return fmt.Sprintf(`{"name":%q,"issuer":%q,"audience":%q,"rules":%s}`, name, issuer, audience, rules)
@@ -126,13 +126,13 @@ func TestFederations(t *testing.T) {
 	s := start(t, privateFederation)
 	c, other := s.company(t, "acme"), s.company(t, "zoo")
 	i := newIssuer(t)
-	made := c.do(t, "POST /v1/federation", federationBody("ci", i.URL, c.ours(), ciRules)).status(201)
+	made := c.do(t, "POST /v1/federation", federationBody("ci", i.URL, c.issuer(), ciRules)).status(201)
 	if made.str("rules", 0, "agentId") != "ci-{repository}" || made.str("issuer") != i.URL {
 		t.Errorf("%s", made.raw)
 	}
 	c.do(t, "POST /v1/federation", federationBody("ci", "https://x.example", "a", ciRules)).status(409)
-	c.do(t, "POST /v1/federation", federationBody("ci2", i.URL, c.ours(), ciRules)).status(409)
-	c.federates(t, i.token(t, c.ours(), nil)).status(200)
+	c.do(t, "POST /v1/federation", federationBody("ci2", i.URL, c.issuer(), ciRules)).status(409)
+	c.federates(t, i.token(t, c.issuer(), nil)).status(200)
 	shown := c.do(t, "GET /v1/federation/ci", "").status(200)
 	if !strings.Contains(string(shown.raw), `"keys":{"count":1,"fetchedAt":"2`) {
 		t.Errorf("%s", shown.raw)
@@ -171,7 +171,7 @@ func TestFederations(t *testing.T) {
 	if n := len(c.do(t, "GET /v1/federation", "").status(200).raw); n > 25 {
 		t.Error("a refused federation is there")
 	}
-	pinned := strings.Replace(federationBody("pinned", "https://kubernetes.default.svc.cluster.local", c.ours(), `[{"match":{"sub":"s"},"agentId":"b"}]`), `"rules"`, `"jwks":`+set+`,"rules"`, 1)
+	pinned := strings.Replace(federationBody("pinned", "https://kubernetes.default.svc.cluster.local", c.issuer(), `[{"match":{"sub":"s"},"agentId":"b"}]`), `"rules"`, `"jwks":`+set+`,"rules"`, 1)
 	if made := c.do(t, "POST /v1/federation", pinned).status(201); !strings.Contains(string(made.raw), `"keys":{"count":1,"fetchedAt":null}`) || !strings.Contains(string(made.raw), `"jwks":{"keys":[{`) {
 		t.Errorf("%s", made.raw)
 	}
@@ -183,8 +183,8 @@ func TestFederationWithinIsRefused(t *testing.T) {
 	s := start(t)
 	c := s.company(t, "acme")
 	i := newIssuer(t)
-	c.do(t, "POST /v1/federation", federationBody("ci", i.URL, c.ours(), ciRules)).status(400)
-	c.do(t, "POST /v1/federation", federationBody("ci", "https://127.0.0.1", c.ours(), ciRules)).status(400)
+	c.do(t, "POST /v1/federation", federationBody("ci", i.URL, c.issuer(), ciRules)).status(400)
+	c.do(t, "POST /v1/federation", federationBody("ci", "https://127.0.0.1", c.issuer(), ciRules)).status(400)
 	if i.asked.Load() != 0 {
 		t.Error("an issuer within was asked")
 	}
@@ -197,12 +197,12 @@ func TestWorkloadBecomesItsAgent(t *testing.T) {
 	s := start(t, privateFederation)
 	c := s.company(t, "acme")
 	i := newIssuer(t)
-	c.do(t, "POST /v1/federation", federationBody("ci", i.URL, c.ours(), ciRules)).status(201)
-	answer := c.federates(t, i.token(t, c.ours(), nil)).status(200)
+	c.do(t, "POST /v1/federation", federationBody("ci", i.URL, c.issuer(), ciRules)).status(201)
+	answer := c.federates(t, i.token(t, c.issuer(), nil)).status(200)
 	if answer.str("token_type") != "Bearer" || answer.at("expires_in").(float64) > 300 || answer.at("expires_in").(float64) < 290 {
 		t.Errorf("%s", answer.raw)
 	}
-	long := c.federates(t, i.token(t, c.ours(), claims{"exp": time.Now().Unix() + 7200})).status(200)
+	long := c.federates(t, i.token(t, c.issuer(), claims{"exp": time.Now().Unix() + 7200})).status(200)
 	if n := long.at("expires_in").(float64); n != 600 {
 		t.Errorf("%v s, and the rule says 600", n)
 	}
@@ -224,7 +224,7 @@ func TestWorkloadBecomesItsAgent(t *testing.T) {
 	}
 	c.do(t, "DELETE /v1/federation/ci", "").status(200)
 	agent.do(t, "POST /v1/attest", `{"agentId":"ci-octo-org__octo-repo","actionType":"deploy","payload":1}`).status(401)
-	c.federates(t, i.token(t, c.ours(), nil)).status(400)
+	c.federates(t, i.token(t, c.issuer(), nil)).status(400)
 }
 
 // A DPoP proof binds the token: it is refused as Bearer, and with proofs of another key.
@@ -233,7 +233,7 @@ func TestFederatedTokenIsBound(t *testing.T) {
 	s := start(t, privateFederation)
 	c := s.company(t, "acme")
 	i := newIssuer(t)
-	c.do(t, "POST /v1/federation", federationBody("ci", i.URL, c.ours(), ciRules)).status(201)
+	c.do(t, "POST /v1/federation", federationBody("ci", i.URL, c.issuer(), ciRules)).status(201)
 	proof := func(key *jose.PrivateKey, path, token string) string {
 		t.Helper()
 		proof, err := dpop.Make(t.Context(), key, dpop.Request{Method: "POST", URL: s.url + path, AccessToken: token}, time.Now())
@@ -242,13 +242,13 @@ func TestFederatedTokenIsBound(t *testing.T) {
 	}
 	key := newKey(t, jose.ES256)
 	signIn := proof(key, "/v1/oauth/token", "")
-	answer := c.federates(t, i.token(t, c.ours(), nil), signIn).status(200)
+	answer := c.federates(t, i.token(t, c.issuer(), nil), signIn).status(200)
 	token := answer.str("access_token")
 	if answer.str("token_type") != "DPoP" {
 		t.Errorf("%s", answer.raw)
 	}
-	c.federates(t, i.token(t, c.ours(), nil), signIn).gets(400, `{"error":"invalid_dpop_proof","error_description":"…used before…"}`)
-	if bad := c.federates(t, i.token(t, c.ours(), nil), proof(key, "/v1/attest", "")).status(400); bad.str("error") != "invalid_dpop_proof" {
+	c.federates(t, i.token(t, c.issuer(), nil), signIn).gets(400, `{"error":"invalid_dpop_proof","error_description":"…used before…"}`)
+	if bad := c.federates(t, i.token(t, c.issuer(), nil), proof(key, "/v1/attest", "")).status(400); bad.str("error") != "invalid_dpop_proof" {
 		t.Errorf("%s", bad.raw)
 	}
 	const body = `{"agentId":"ci-octo-org__octo-repo","actionType":"deploy","payload":1}`
@@ -268,38 +268,38 @@ func TestRefusedAssertions(t *testing.T) {
 	i, another := newIssuer(t), newIssuer(t)
 	rules := `[{"match":{"repository":"octo-org/*","ref":"refs/heads/main"},"agentId":"ci-{repository}","ttl":600},
 		{"match":{"sub":"disabled"},"agentId":"disabled"},{"match":{"sub":"a_/b"},"agentId":"{sub}"}]`
-	c.do(t, "POST /v1/federation", federationBody("ci", i.URL, c.ours(), rules)).status(201)
+	c.do(t, "POST /v1/federation", federationBody("ci", i.URL, c.issuer(), rules)).status(201)
 	c.do(t, "POST /v1/federation", federationBody("second", i.URL, "second", ciRules)).status(201)
-	other.do(t, "POST /v1/federation", federationBody("ci", another.URL, other.ours(), ciRules)).status(201)
+	other.do(t, "POST /v1/federation", federationBody("ci", another.URL, other.issuer(), ciRules)).status(201)
 	c.agent(t, "ci-octo-org__octo-repo")
 	c.agent(t, "disabled")
 	c.do(t, "POST /v1/agents/disabled/disable", "").status(200)
-	once := i.token(t, c.ours(), nil)
+	once := i.token(t, c.issuer(), nil)
 	c.federates(t, once).status(200)
 	now := time.Now().Unix()
 	var all []string
 	for name, test := range map[string]struct{ token, want string }{
 		"replayed":                     {once, "used before"},
 		"no token":                     {"x", "three parts"},
-		"issuer of another company":    {another.token(t, c.ours(), nil), "does not trust"},
-		"issuer of nobody":             {i.token(t, c.ours(), claims{"iss": "https://evil.example"}), "does not trust"},
+		"issuer of another company":    {another.token(t, c.issuer(), nil), "does not trust"},
+		"issuer of nobody":             {i.token(t, c.issuer(), claims{"iss": "https://evil.example"}), "does not trust"},
 		"company that is unknown":      {i.token(t, c.url+"/o/nobody", nil), "does not trust"},
-		"company that does not trust":  {i.token(t, other.ours(), nil), "does not trust"},
+		"company that does not trust":  {i.token(t, other.issuer(), nil), "does not trust"},
 		"audience that names none":     {i.token(t, "https://other.example", nil), "issuer of the company"},
-		"audience of another":          {i.token(t, c.ours()+"/", nil), "does not trust"},
+		"audience of another":          {i.token(t, c.issuer()+"/", nil), "does not trust"},
 		"audience beside":              {i.token(t, "second", nil), "issuer of the company"},
-		"signed by another":            {another.token(t, c.ours(), claims{"iss": i.URL, "x": 1}) + "A", ""},
-		"expired":                      {i.token(t, c.ours(), claims{"exp": now - 1}), "ended"},
-		"too long":                     {i.token(t, c.ours(), claims{"exp": now + 90000}), "a day ahead"},
-		"not yet":                      {i.token(t, c.ours(), claims{"nbf": now + 200}), "not valid yet"},
-		"from the future":              {i.token(t, c.ours(), claims{"iat": now + 200}), "iat"},
-		"no exp":                       {i.token(t, c.ours(), claims{"exp": nil}), "exp"},
-		"other branch":                 {i.token(t, c.ours(), claims{"ref": "refs/heads/evil"}), "no rule"},
-		"other owner":                  {i.token(t, c.ours(), claims{"repository": "evil/octo-org/x"}), "no rule"},
-		"owner alike":                  {i.token(t, c.ours(), claims{"repository": "octo-org-evil/x"}), "no rule"},
-		"agent not registered":         {i.token(t, c.ours(), claims{"repository": "octo-org/new"}), "not registered"},
-		"agent disabled":               {i.token(t, c.ours(), claims{"repository": nil, "sub": "disabled"}), "disabled"},
-		"claim that is no part of one": {i.token(t, c.ours(), claims{"repository": nil, "sub": "a_/b"}), "cannot be a part"},
+		"signed by another":            {another.token(t, c.issuer(), claims{"iss": i.URL, "x": 1}) + "A", ""},
+		"expired":                      {i.token(t, c.issuer(), claims{"exp": now - 1}), "ended"},
+		"too long":                     {i.token(t, c.issuer(), claims{"exp": now + 90000}), "a day ahead"},
+		"not yet":                      {i.token(t, c.issuer(), claims{"nbf": now + 200}), "not valid yet"},
+		"from the future":              {i.token(t, c.issuer(), claims{"iat": now + 200}), "iat"},
+		"no exp":                       {i.token(t, c.issuer(), claims{"exp": nil}), "exp"},
+		"other branch":                 {i.token(t, c.issuer(), claims{"ref": "refs/heads/evil"}), "no rule"},
+		"other owner":                  {i.token(t, c.issuer(), claims{"repository": "evil/octo-org/x"}), "no rule"},
+		"owner alike":                  {i.token(t, c.issuer(), claims{"repository": "octo-org-evil/x"}), "no rule"},
+		"agent not registered":         {i.token(t, c.issuer(), claims{"repository": "octo-org/new"}), "not registered"},
+		"agent disabled":               {i.token(t, c.issuer(), claims{"repository": nil, "sub": "disabled"}), "disabled"},
+		"claim that is no part of one": {i.token(t, c.issuer(), claims{"repository": nil, "sub": "a_/b"}), "cannot be a part"},
 	} {
 		answer := c.federates(t, test.token).status(400)
 		if answer.str("error") != "invalid_grant" || !strings.Contains(answer.str("error_description"), test.want) {
@@ -320,19 +320,19 @@ func TestIssuerThatHangs(t *testing.T) {
 	c, other := s.company(t, "acme"), s.company(t, "zoo")
 	bad, good := newIssuer(t), newIssuer(t)
 	bad.answer = func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
-	c.do(t, "POST /v1/federation", federationBody("bad", bad.URL, c.ours(), ciRules)).status(201)
-	other.do(t, "POST /v1/federation", federationBody("good", good.URL, other.ours(), ciRules)).status(201)
+	c.do(t, "POST /v1/federation", federationBody("bad", bad.URL, c.issuer(), ciRules)).status(201)
+	other.do(t, "POST /v1/federation", federationBody("good", good.URL, other.issuer(), ciRules)).status(201)
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			answer := c.federates(t, bad.token(t, c.ours(), nil)).status(503)
+			answer := c.federates(t, bad.token(t, c.issuer(), nil)).status(503)
 			if answer.str("code") != "NOT_DONE" || answer.header.Get("Retry-After") == "" {
 				t.Errorf("%s", answer.raw)
 			}
 		})
 	}
 	for range 20 {
-		other.federates(t, good.token(t, other.ours(), nil)).status(200)
+		other.federates(t, good.token(t, other.issuer(), nil)).status(200)
 	}
 	wg.Wait()
 	if n := bad.asked.Load(); n != 1 {
@@ -382,10 +382,10 @@ func TestWorkloadExchangesItsToken(t *testing.T) {
 	s := start(t, privateFederation)
 	c := s.company(t, "acme")
 	i := newIssuer(t)
-	c.do(t, "POST /v1/federation", federationBody("ci", i.URL, c.ours(), ciRules)).status(201)
+	c.do(t, "POST /v1/federation", federationBody("ci", i.URL, c.issuer(), ciRules)).status(201)
 	exchange := func(path, kind, more string) *reply {
 		t.Helper()
-		body := "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange&subject_token=" + i.token(t, c.ours(), nil) +
+		body := "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Atoken-exchange&subject_token=" + i.token(t, c.issuer(), nil) +
 			"&subject_token_type=urn%3Aietf%3Aparams%3Aoauth%3Atoken-type%3A" + kind + more
 		return c.with("").do(t, "POST "+path, body, "Content-Type: application/x-www-form-urlencoded")
 	}
@@ -410,7 +410,7 @@ func TestWorkloadExchangesItsToken(t *testing.T) {
 		}
 	}
 	asserted := c.with("").do(t, "POST /v1/oauth/token", "grant_type=urn%3Aietf%3Aparams%3Aoauth%3Agrant-type%3Ajwt-bearer&resource=https%3A%2F%2Fx.example&assertion="+
-		i.token(t, c.ours(), nil), "Content-Type: application/x-www-form-urlencoded").status(400)
+		i.token(t, c.issuer(), nil), "Content-Type: application/x-www-form-urlencoded").status(400)
 	if asserted.str("error") != "invalid_target" {
 		t.Errorf("%s", asserted.raw)
 	}
@@ -427,9 +427,9 @@ func TestRuleLetsInSoManySubjects(t *testing.T) {
 	c := s.company(t, "acme")
 	i := newIssuer(t)
 	rules := `[{"match":{"sub":"repo:octo-org/*:ref:refs/heads/main"},"agentId":"ci","ttl":600},{"match":{"sub":"other"},"agentId":"ci"}]`
-	c.do(t, "POST /v1/federation", federationBody("ci", i.URL, c.ours(), rules)).status(201)
+	c.do(t, "POST /v1/federation", federationBody("ci", i.URL, c.issuer(), rules)).status(201)
 	c.agent(t, "ci")
-	as := func(subject string) *reply { return c.federates(t, i.token(t, c.ours(), claims{"sub": subject})) }
+	as := func(subject string) *reply { return c.federates(t, i.token(t, c.issuer(), claims{"sub": subject})) }
 	repo := func(n int) string { return fmt.Sprintf("repo:octo-org/r%d:ref:refs/heads/main", n) }
 	for n := range 3 {
 		as(repo(n)).status(200)

@@ -31,7 +31,7 @@ func (s *service) port() string {
 // Without --base-url, what was made for another server counts nowhere here, whichever name and
 // scheme a request has: no assertion, no proof, no token of another issuer. Nothing is signed in
 // that name, and no document calls it the server's. Each refusal names the setting.
-func TestForeignHostIsNoIdentity(t *testing.T) {
+func TestUnknownHostIsNoIdentity(t *testing.T) {
 	t.Parallel()
 	s := start(t, privateFederation)
 	acme := s.company(t, "acme")

@@ -36,15 +36,15 @@ func TestReadOnlyWhenBehindHeadFile(t *testing.T) {
 	s = startOn(t, path, cred.Domain{})
 	acme.service = s
 	acme.refusesWrites(t, "ROLLED_BACK")
-	said := s.anyone().do(t, "GET /readyz", "")
-	said.gets(503, `{"error":"…","code":"ROLLED_BACK","requestId":"…"}`)
+	text := s.anyone().do(t, "GET /readyz", "")
+	text.gets(503, `{"error":"…","code":"ROLLED_BACK","requestId":"…"}`)
 	// Only the company learns which log it is. Unauthenticated callers and other companies do not.
 	const reason = "was known at size 5 with log root "
 	why := acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"x","payload":1}`).status(503).str("error")
 	if !strings.Contains(why, reason) || !strings.Contains(why, "and is at size 3 with log root ") || strings.Contains(why, "acme") {
 		t.Errorf("the reason for the company: %s", why)
 	}
-	for by, answer := range map[string]*reply{"anybody": said, "a registration": s.anyone().do(t, "POST /v1/companies", `{"companyId":"zoo"}`),
+	for by, answer := range map[string]*reply{"anybody": text, "a registration": s.anyone().do(t, "POST /v1/companies", `{"companyId":"zoo"}`),
 		"another company": globex.on(s).do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"x","payload":1}`)} {
 		answer.status(503)
 		if text := answer.str("error"); answer.str("code") != "ROLLED_BACK" || logDetail.MatchString(text) || strings.Contains(text, "acme") {

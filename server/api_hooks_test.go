@@ -104,8 +104,8 @@ func TestHookSubagents(t *testing.T) {
 	launch := func(call, id string) string {
 		return agent("PostToolUse", call, `,"tool_response":{"isAsync":true,"status":"async_launched","agentId":"`+id+`"}`)
 	}
-	stop := func(id, said string) string {
-		return `{"session_id":"s-1","prompt_id":"p-1","hook_event_name":"SubagentStop","agent_id":"` + id + `","agent_type":"Explore","last_assistant_message":"` + said + `"}`
+	stop := func(id, text string) string {
+		return `{"session_id":"s-1","prompt_id":"p-1","hook_event_name":"SubagentStop","agent_id":"` + id + `","agent_type":"Explore","last_assistant_message":"` + text + `"}`
 	}
 	batch := `{"session_id":"s-1","hook_event_name":"PostToolBatch","tool_calls":[{"tool_name":"Agent","tool_use_id":"t1","tool_input":{},` +
 		`"tool_response":[{"type":"text","text":"Async agent launched successfully.\nagentId: a1 (internal)"}]}]}`
@@ -122,8 +122,8 @@ func TestHookSubagents(t *testing.T) {
 	call := func(id string) string {
 		return `{"source":"claude-code","tool":"Agent","callId":"` + id + `","sessionId":"s-1",`
 	}
-	subagent := func(id, said string) string {
-		return `claude-code tool.subagent-ended {"source":"claude-code","sessionId":"s-1","agentType":"Explore","subagentId":"` + id + `","output":"` + said + `"}`
+	subagent := func(id, text string) string {
+		return `claude-code tool.subagent-ended {"source":"claude-code","sessionId":"s-1","agentType":"Explore","subagentId":"` + id + `","output":"` + text + `"}`
 	}
 	compare(t, acme.hooked(t), []string{
 		`claude-code tool.requested ` + call("t1") + `"input":{}}`,

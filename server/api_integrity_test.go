@@ -23,7 +23,7 @@ import (
 const (
 	doesNotVerify = "a log does not verify"
 	passEnded     = "the background verification has reached every company"
-	verifiedAnew  = "each log is verified in full once"
+	verifiedFully = "each log is verified in full once"
 )
 
 func verifyEvery(d time.Duration) func(*server.Config) {
@@ -193,7 +193,7 @@ func TestVerifiedFileNeverHidesAChange(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func()
-		anew   int // how often the log reports a new verification of everything
+		full   int // how often the log reports a new verification of everything
 	}{
 		{"as it was", func() {}, 0},
 		{"older", func() { must.OK(t, os.WriteFile(name, older, 0o600)) }, 0},
@@ -226,8 +226,8 @@ func TestVerifiedFileNeverHidesAChange(t *testing.T) {
 			if got := strings.Contains(string(verdict.raw), `"valid":true`); got == isChanged {
 				t.Errorf("%s, a record changed: %v: %s", c.name, isChanged, verdict.raw)
 			}
-			if n := again.log.says(verifiedAnew); n != c.anew {
-				t.Errorf("%s: the log says %d times that all is verified anew, want %d", c.name, n, c.anew)
+			if n := again.log.says(verifiedFully); n != c.full {
+				t.Errorf("%s: the log says %d times that all is verified anew, want %d", c.name, n, c.full)
 			}
 			again.stop()
 			if isChanged {

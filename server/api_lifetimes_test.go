@@ -58,7 +58,7 @@ func (s *secure) endings(t *testing.T, acme caller) map[string]ending {
 	asBot := func(c caller) ending { return ending{caller: c, agent: "bot", ends: end, holder: end} }
 	byAssertion := asBot(caller{s.service, "acme", ""})
 	byAssertion.params = func() []string { // each counts once
-		text, err := assertion.Make(t.Context(), briefKey.key, briefKey.spiffe(), acme.ours(), time.Now())
+		text, err := assertion.Make(t.Context(), briefKey.key, briefKey.spiffe(), acme.issuer(), time.Now())
 		must.OK(t, err)
 		return []string{"client_assertion_type", assertion.Type, "client_assertion", text}
 	}
@@ -78,11 +78,11 @@ func (s *secure) endings(t *testing.T, acme caller) map[string]ending {
 	certified := s.certified(t, "acme", true, s.clientCA.ClientPair(t, botURI, func(c *x509.Certificate) { c.NotAfter = end }))
 
 	ci := newIssuer(t)
-	acme.do(t, "POST /v1/federation", federationBody("ci", ci.URL, acme.ours(), `[{"match":{"sub":"bot"},"agentId":"bot"}]`)).status(201)
-	workload := acme.with(acme.federates(t, ci.token(t, acme.ours(), claims{"sub": "bot", "exp": end.Unix()})).status(200).str("access_token"))
+	acme.do(t, "POST /v1/federation", federationBody("ci", ci.URL, acme.issuer(), `[{"match":{"sub":"bot"},"agentId":"bot"}]`)).status(201)
+	workload := acme.with(acme.federates(t, ci.token(t, acme.issuer(), claims{"sub": "bot", "exp": end.Unix()})).status(200).str("access_token"))
 	idp := newIssuer(t)
-	acme.do(t, "POST /v1/federation", federationBody("idp", idp.URL, acme.ours(), `[{"match":{"client_id":"`+lasting.clientID+`"},"agentId":"bot","person":true}]`)).status(201)
-	person := asBot(acme.with(acme.presents(t, "/o/acme/token", idp.asserts(t, identityType, acme.ours(), lasting.clientID, claims{"exp": end.Unix()}), nil, lasting.basic()).
+	acme.do(t, "POST /v1/federation", federationBody("idp", idp.URL, acme.issuer(), `[{"match":{"client_id":"`+lasting.clientID+`"},"agentId":"bot","person":true}]`)).status(201)
+	person := asBot(acme.with(acme.presents(t, "/o/acme/token", idp.asserts(t, identityType, acme.issuer(), lasting.clientID, claims{"exp": end.Unix()}), nil, lasting.basic()).
 		status(200).str("access_token")))
 	person.person = true
 	return map[string]ending{
@@ -153,7 +153,7 @@ func TestNothingIssuedOutlivesItsCaller(t *testing.T) {
 	}
 	routes := map[string]issuing{
 		"token":                 {"createAgentToken", false, call("POST /v1/agents/bot/token", `{"audience":"x","ttl":3600}`)},
-		"token for the issuer":  {"createAgentToken", false, call("POST /v1/agents/bot/token", `{"audience":"`+acme.ours()+`","ttl":3600}`)},
+		"token for the issuer":  {"createAgentToken", false, call("POST /v1/agents/bot/token", `{"audience":"`+acme.issuer()+`","ttl":3600}`)},
 		"SVID for an audience":  {"getAgentSVID", false, call("GET /v1/agents/bot/svid?audience=x", "")},
 		"exchange":              {"getCompanyToken", false, exchangeOf()},
 		"exchange for others":   {"getCompanyToken", false, exchangeOf("audience", "x")},

@@ -257,14 +257,14 @@ func TestConsistencyWithTheNewestCheckpoint(t *testing.T) {
 	acme := start(t).company(t, "acme")
 	for _, name := range []string{"actions", "control"} {
 		log := acme.logNamed(t, name)
-		kept := []tlog.Checkpoint{acme.checkpoint(t, log)}
+		stored := []tlog.Checkpoint{acme.checkpoint(t, log)}
 		for size := int(log.Size) + 1; size < 12; size++ {
 			acme.fill(t, name, size)
 			// The answer then has a checkpoint that covers it.
 			acme.do(t, fmt.Sprintf("GET /v1/log/%s/proof/%d", log.LogID, size-1), "").status(200)
-			kept = append(kept, acme.checkpoint(t, log))
+			stored = append(stored, acme.checkpoint(t, log))
 		}
-		for _, old := range kept {
+		for _, old := range stored {
 			answer := acme.do(t, fmt.Sprintf("GET /v1/log/%s/consistency?from=%d", log.LogID, old.Size), "").status(200)
 			update, err := witness.ParseRequest(answer.raw)
 			must.OK(t, err)
@@ -384,12 +384,12 @@ func TestCheckpointsOnlyGrow(t *testing.T) {
 		})
 	}
 	group.Wait()
-	kept := acme.checkpoint(t, log)
+	stored := acme.checkpoint(t, log)
 	s.stop()
 	again := startOn(t, s.path, s.store.Domain(), func(c *server.Config) { c.BaseURL = "https://elsewhere.example" })
 	acme.service = again
-	if now := acme.checkpoint(t, log); now.Size < kept.Size || acme.actions(t).Origin != log.Origin {
-		t.Errorf("after a restart: %+v, before %+v", now, kept)
+	if now := acme.checkpoint(t, log); now.Size < stored.Size || acme.actions(t).Origin != log.Origin {
+		t.Errorf("after a restart: %+v, before %+v", now, stored)
 	}
 }
 

@@ -49,12 +49,12 @@ func scrape(t testing.TB, url string) map[string]string {
 
 // The metrics have no name of a company, an agent or anything else of a caller, and no more series
 // however many of them there are.
-func TestMetricsNameNobody(t *testing.T) {
+func TestMetricsHaveNoIdentities(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	url, change := withMetrics(t)
 	s := start(t, change)
-	load := func(round int) (said []string) {
+	load := func(round int) (texts []string) {
 		for i := range 5 {
 			name := fmt.Sprintf("hostile-%d-%d", round, i)
 			acme := s.company(t, name)
@@ -71,9 +71,9 @@ func TestMetricsNameNobody(t *testing.T) {
 			res, err := s.client.Do(req)
 			must.OK(t, err)
 			must.OK(t, res.Body.Close())
-			said = append(said, name, strings.ToUpper(strings.ReplaceAll(name, "-", "")))
+			texts = append(texts, name, strings.ToUpper(strings.ReplaceAll(name, "-", "")))
 		}
-		return said
+		return texts
 	}
 	first := load(1)
 	before := scrape(t, url)

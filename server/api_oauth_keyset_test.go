@@ -130,7 +130,7 @@ func TestBadKeySetsOfClients(t *testing.T) {
 			at.answers(test.answer)
 			id := acme.fetchedClient(t, at.URL+"/jwks")
 			answer := s.signsIn(t, id, key, "k1").status(401)
-			if said := answer.str("error_description"); !strings.Contains(said, "client_assertion cannot be checked: the key set cannot be fetched: ") || !strings.Contains(said, test.want) {
+			if text := answer.str("error_description"); !strings.Contains(text, "client_assertion cannot be checked: the key set cannot be fetched: ") || !strings.Contains(text, test.want) {
 				t.Errorf("%s, want %q", answer.raw, test.want)
 			}
 			if listed := acme.do(t, "GET /v1/oauth/clients", "").status(200); !strings.Contains(listed.str("clients", 0, "keys", "failure"), test.want) {

@@ -131,7 +131,7 @@ func TestResourceOfMetadataOpensAPI(t *testing.T) {
 	}
 	for _, resource := range []string{metadata.str("resource"), whole, whole + "/"} {
 		token := asks("resource", resource).gets(200, `{"access_token":"<token>","token_type":"bearer","expires_in":"<number>","scope":"writer"}`).str("access_token")
-		if header, claims := decoded(t, token, 0), decoded(t, token, 1); header["typ"] != "at+jwt" || claims["aud"] != resource || claims["iss"] != acme.ours() {
+		if header, claims := decoded(t, token, 0), decoded(t, token, 1); header["typ"] != "at+jwt" || claims["aud"] != resource || claims["iss"] != acme.issuer() {
 			t.Errorf("%v %v", header, claims)
 		}
 		acme.with(token).do(t, "GET /v1/company", "").status(200)
@@ -140,16 +140,16 @@ func TestResourceOfMetadataOpensAPI(t *testing.T) {
 		acme.with(tampered(token)).do(t, "GET /v1/company", "").status(401)
 		acme.about(t, "acme", "introspect", token).has(`{"active":true,"client_id":"` + c.clientID + `","scope":"writer"}`)
 	}
-	ours := metadata.str("resource")
-	reader := acme.with(asks("resource", ours, "scope", "reader").has(`{"scope":"reader"}`).str("access_token"))
+	own := metadata.str("resource")
+	reader := acme.with(asks("resource", own, "scope", "reader").has(`{"scope":"reader"}`).str("access_token"))
 	reader.do(t, "GET /v1/company", "").status(200)
 	reader.do(t, "POST /v1/attest", attestBody("a", "1", "")).status(403)
 
 	// what others have been handed too, and what another company's part is named, opens nothing
 	const invalid = `{"error":"invalid_target","error_description":"…"}`
-	// ours is of http here
-	asks("resource", ours, "resource", "https://mcp.example").gets(400, invalid)
-	asks("resource", zoo.ours()).gets(400, invalid)
+	// the resource is of http here
+	asks("resource", own, "resource", "https://mcp.example").gets(400, invalid)
+	asks("resource", zoo.issuer()).gets(400, invalid)
 	public := start(t, func(c *server.Config) { c.BaseURL = "https://attest.example" })
 	both := public.company(t, "acme").oauthClient(t, "admin").asks(t, []string{"resource", "https://attest.example/o/acme", "resource", "https://mcp.example"}).status(200)
 	public.anyone().with(both.str("access_token")).do(t, "GET /v1/company", "").status(401)
@@ -163,7 +163,7 @@ func TestResourceOfMetadataOpensAPI(t *testing.T) {
 		},
 	} {
 		of := acme.oauthClient(t, "reader")
-		token := of.asks(t, []string{"resource", ours}).status(200).str("access_token")
+		token := of.asks(t, []string{"resource", own}).status(200).str("access_token")
 		acme.with(token).do(t, "GET /v1/company", "").status(200)
 		stream := acme.with(token).listen(t)
 		end(token, of)
@@ -180,9 +180,9 @@ func TestResourceOfMetadataOpensAPIToAgents(t *testing.T) {
 	s := start(t, privateFederation)
 	acme := s.company(t, "acme")
 	bot := acme.signer(t, "bot", jose.ES256)
-	text, err := assertion.Make(t.Context(), bot.key, bot.spiffe(), acme.ours(), time.Now())
+	text, err := assertion.Make(t.Context(), bot.key, bot.spiffe(), acme.issuer(), time.Now())
 	must.OK(t, err)
-	body := oauthForm("grant_type", "client_credentials", "client_assertion_type", assertion.Type, "client_assertion", text, "resource", acme.ours())
+	body := oauthForm("grant_type", "client_credentials", "client_assertion_type", assertion.Type, "client_assertion", text, "resource", acme.issuer())
 	token := bot.anyone().do(t, "POST /o/acme/token", body, formType, bot.proof(t, bot.key, "POST", "/o/acme/token", "")).
 		gets(200, `{"access_token":"<token>","token_type":"DPoP","expires_in":"<number>","scope":"agent"}`).str("access_token")
 	attest := func(headers ...string) *reply {
@@ -194,12 +194,12 @@ func TestResourceOfMetadataOpensAPIToAgents(t *testing.T) {
 	attest("Authorization: DPoP "+token, bot.proof(t, bot.key, "POST", "/v1/attest", token)).status(401)
 
 	i := newIssuer(t)
-	acme.do(t, "POST /v1/federation", federationBody("ci", i.URL, acme.ours(), ciRules)).status(201)
+	acme.do(t, "POST /v1/federation", federationBody("ci", i.URL, acme.issuer(), ciRules)).status(201)
 	federates := func(resource string) *reply {
 		return s.anyone().do(t, "POST /o/acme/token", oauthForm("grant_type", "urn:ietf:params:oauth:grant-type:jwt-bearer",
-			"assertion", i.token(t, acme.ours(), nil), "resource", resource), formType)
+			"assertion", i.token(t, acme.issuer(), nil), "resource", resource), formType)
 	}
-	workload := acme.with(federates(acme.ours()).gets(200, `{"access_token":"oauth_<secret>","token_type":"Bearer","expires_in":"<number>"}`).str("access_token"))
+	workload := acme.with(federates(acme.issuer()).gets(200, `{"access_token":"oauth_<secret>","token_type":"Bearer","expires_in":"<number>"}`).str("access_token"))
 	workload.do(t, "POST /v1/attest", attestBody("ci-octo-org__octo-repo", "1", "")).status(201)
 	federates("https://mcp.example").gets(400, `{"error":"invalid_target","error_description":"…"}`)
 }

@@ -76,14 +76,14 @@ func TestNoAcknowledgementAfterDatabaseMoved(t *testing.T) {
 	s.anyone().do(t, "GET /readyz", "").gets(503, `{"error":"…","code":"FILE_CHANGED","requestId":"…"}`)
 	s.anyone().do(t, "GET /v1/health", "").status(200)
 	s.stop()
-	said := 0
+	text := 0
 	for _, line := range s.log.lines(t) {
 		if cause, _ := line["error"].(string); line["msg"] != "request" && strings.Contains(cause, s.path+" was moved or deleted") {
-			said++
+			text++
 		}
 	}
-	if said != 1 {
-		t.Errorf("the log says %d times what happened", said)
+	if text != 1 {
+		t.Errorf("the log says %d times what happened", text)
 	}
 	must.OK(t, os.Rename(s.path+".moved", s.path))
 	again := startOn(t, s.path, cred.Domain{})

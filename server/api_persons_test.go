@@ -51,7 +51,7 @@ func (c caller) idp(t testing.TB) idp {
 	t.Helper()
 	p := idp{newIssuer(t), c.oauthClient(t, "reader")}
 	rules := `[{"match":{"client_id":"` + p.client.clientID + `","sub":"*"},"agentId":"assistant","person":true},{"match":{"sub":"alice"},"agentId":"workload"}]`
-	c.do(t, "POST /v1/federation", federationBody("idp", p.URL, c.ours(), rules)).status(201)
+	c.do(t, "POST /v1/federation", federationBody("idp", p.URL, c.issuer(), rules)).status(201)
 	c.agent(t, "assistant")
 	c.agent(t, "workload")
 	return p
@@ -65,7 +65,7 @@ func TestAgentActsForPerson(t *testing.T) {
 	acme := s.company(t, "acme")
 	p := acme.idp(t)
 	person, agentID := p.URL+"#alice", acme.companySPIFFE()+"/agent/assistant"
-	assertion := p.asserts(t, identityType, acme.ours(), p.client.clientID, claims{"scope": "agent other", "resource": acme.ours()})
+	assertion := p.asserts(t, identityType, acme.issuer(), p.client.clientID, claims{"scope": "agent other", "resource": acme.issuer()})
 	answer := acme.presents(t, "/o/acme/token", assertion, []string{"scope", "agent"}, p.client.basic()).
 		gets(200, `{"access_token":"…","token_type":"Bearer","expires_in":"<number>","scope":"agent"}`)
 	token := answer.str("access_token")
@@ -87,7 +87,7 @@ func TestAgentActsForPerson(t *testing.T) {
 	if found := acme.do(t, "GET /v1/records?delegatedBy="+strings.ReplaceAll(person, "#", "%23"), "").status(200).at("records").([]any); len(found) != 2 {
 		t.Errorf("%d records are found by the person", len(found))
 	}
-	acme.about(t, "acme", "introspect", token).gets(200, `{"active":true,"iss":"`+acme.ours()+`","aud":"`+acme.ours()+`","org":"acme","exp":"<number>","sub":"`+person+`",
+	acme.about(t, "acme", "introspect", token).gets(200, `{"active":true,"iss":"`+acme.issuer()+`","aud":"`+acme.issuer()+`","org":"acme","exp":"<number>","sub":"`+person+`",
 		"client_id":"`+p.client.clientID+`","agent_id":"assistant","scope":"agent","token_type":"Bearer","act":{"sub":"`+agentID+`"}}`)
 	log := string(acme.do(t, "GET /v1/chain?log=control", "").status(200).raw)
 	if !strings.Contains(log, `"tokenSubject":"alice"`) || !strings.Contains(log, `"clientId":"`+p.client.clientID+`","federation":"idp"`) || !strings.Contains(log, `"issuer":"`+p.URL+`"`) {
@@ -109,8 +109,8 @@ func TestAgentActsForPerson(t *testing.T) {
 	// another agent comes to act for the person, by exchange
 	other := acme.agent(t, "other")
 	passed := acme.exchanges(t, token, actor(other)...).status(200).str("access_token")
-	if said := decoded(t, passed, 1); said["sub"] != person || said["act"].(map[string]any)["sub"] != acme.companySPIFFE()+"/agent/other" {
-		t.Errorf("%v", said)
+	if members := decoded(t, passed, 1); members["sub"] != person || members["act"].(map[string]any)["sub"] != acme.companySPIFFE()+"/agent/other" {
+		t.Errorf("%v", members)
 	}
 	if got := acme.records(t, passed); !strings.Contains(got, `"delegationChain":["`+person+`","`+agentID+`","`+acme.companySPIFFE()+`/agent/other"]`) {
 		t.Errorf("the record has %s", got)
@@ -125,7 +125,7 @@ func TestAgentActsForPerson(t *testing.T) {
 	acme.exchanges(t, token, "audience", "https://x.example").status(200)
 
 	// the same key for another person is another request
-	bob := acme.presents(t, "/v1/oauth/token", p.asserts(t, identityType, acme.ours(), p.client.clientID, claims{"sub": "bob"}), nil, p.client.basic()).status(200).str("access_token")
+	bob := acme.presents(t, "/v1/oauth/token", p.asserts(t, identityType, acme.issuer(), p.client.clientID, claims{"sub": "bob"}), nil, p.client.basic()).status(200).str("access_token")
 	acme.with(bob).do(t, "POST /v1/attest", `{"agentId":"assistant","actionType":"a","payload":1}`, "Idempotency-Key: k").status(422)
 	agent.do(t, "POST /v1/attest", `{"agentId":"assistant","actionType":"a","payload":1}`, "Idempotency-Key: k").sets("Idempotent-Replayed: true")
 
@@ -151,10 +151,10 @@ func TestRefusedIdentityAssertions(t *testing.T) {
 	acme.do(t, "POST /v1/federation", federationBody("second", p.URL, "second", `[{"match":{"client_id":"`+p.client.clientID+`"},"agentId":"assistant","person":true}]`)).status(201)
 	evil := newIssuer(t)
 	now := time.Now().Unix()
-	once := p.asserts(t, identityType, acme.ours(), p.client.clientID, nil)
+	once := p.asserts(t, identityType, acme.issuer(), p.client.clientID, nil)
 	acme.presents(t, "/o/acme/token", once, nil, p.client.basic()).status(200)
 	id := p.client.clientID
-	asserts := func(changes claims) string { return p.asserts(t, identityType, acme.ours(), id, changes) }
+	asserts := func(changes claims) string { return p.asserts(t, identityType, acme.issuer(), id, changes) }
 	botAssertion := []string{"client_assertion_type", assertion.Type, "client_assertion", bot.assertion(t)}
 	thumbprint := newKey(t, jose.ES256).Key().Thumbprint
 	for name, test := range map[string]struct {
@@ -185,13 +185,13 @@ func TestRefusedIdentityAssertions(t *testing.T) {
 		"more than a day":               {token: asserts(claims{"exp": now + 90000}), want: "invalid_grant a day ahead"},
 		"from the future":               {token: asserts(claims{"iat": now + 600}), want: "invalid_grant iat"},
 		"not yet valid":                 {token: asserts(claims{"nbf": now + 600}), want: "invalid_grant nbf"},
-		"issuer that nobody trusts":     {token: evil.asserts(t, identityType, acme.ours(), id, nil), want: "invalid_grant does not trust"},
+		"issuer that nobody trusts":     {token: evil.asserts(t, identityType, acme.issuer(), id, nil), want: "invalid_grant does not trust"},
 		"signed by another":             {token: tampered(asserts(nil)), want: "invalid_grant"},
-		"audience of another company":   {token: p.asserts(t, identityType, zoo.ours(), id, nil), path: "/v1/oauth/token", want: "invalid_grant does not trust"},
-		"audience of another, here":     {token: p.asserts(t, identityType, zoo.ours(), id, nil), want: "invalid_grant aud"},
+		"audience of another company":   {token: p.asserts(t, identityType, zoo.issuer(), id, nil), path: "/v1/oauth/token", want: "invalid_grant does not trust"},
+		"audience of another, here":     {token: p.asserts(t, identityType, zoo.issuer(), id, nil), want: "invalid_grant aud"},
 		"audience of the federation":    {token: p.asserts(t, identityType, "second", id, nil), want: "invalid_grant issuer of the company as aud"},
-		"audience the token endpoint":   {token: p.asserts(t, identityType, acme.ours()+"/token", id, nil), want: "invalid_grant aud"},
-		"two audiences":                 {token: asserts(claims{"aud": []string{acme.ours(), "x"}}), want: "invalid_grant exactly one aud"},
+		"audience the token endpoint":   {token: p.asserts(t, identityType, acme.issuer()+"/token", id, nil), want: "invalid_grant aud"},
+		"two audiences":                 {token: asserts(claims{"aud": []string{acme.issuer(), "x"}}), want: "invalid_grant exactly one aud"},
 		"person of no form":             {token: asserts(claims{"sub": "a b"}), want: "invalid_grant sub"},
 		"person that no rule names":     {token: asserts(claims{"sub": "a/b"}), want: "invalid_grant no rule"},
 		"somebody acts already":         {token: asserts(claims{"act": claims{"sub": "x"}}), want: "invalid_grant act"},
@@ -199,14 +199,14 @@ func TestRefusedIdentityAssertions(t *testing.T) {
 		"scope empty":                   {token: asserts(claims{"scope": ""}), want: "invalid_grant scope"},
 		"scope asked for is wider":      {token: asserts(nil), more: []string{"scope", "admin"}, want: "invalid_scope"},
 		"resource of another":           {token: asserts(claims{"resource": "https://x.example"}), want: "invalid_grant resource"},
-		"ours and another's resource":   {token: asserts(claims{"resource": []string{acme.ours(), "https://x.example"}}), want: "invalid_grant resource"},
+		"ours and another's resource":   {token: asserts(claims{"resource": []string{acme.issuer(), "https://x.example"}}), want: "invalid_grant resource"},
 		"resource is asked for":         {token: asserts(nil), more: []string{"resource", "https://x.example"}, want: "invalid_target"},
 		"authorization details":         {token: asserts(claims{"authorization_details": []any{}}), want: "invalid_grant authorization_details"},
 		"bound, without a proof":        {token: asserts(claims{"cnf": claims{"jkt": thumbprint}}), want: "invalid_grant bound"},
 		"bound, proof of another key":   {token: asserts(claims{"cnf": claims{"jkt": thumbprint}}), more: []string{"DPoP"}, want: "invalid_grant bound"},
-		"typ JWT, and no workload's":    {token: p.asserts(t, "JWT", acme.ours(), id, claims{"sub": "carol"}), want: "invalid_grant no rule"},
-		"typ at+jwt, and no workload's": {token: p.asserts(t, "at+jwt", acme.ours(), id, claims{"sub": "carol"}), want: "invalid_grant no rule"},
-		"typ that looks alike":          {token: p.asserts(t, "id-jag+jwt", acme.ours(), id, nil), want: "invalid_grant typ"},
+		"typ JWT, and no workload's":    {token: p.asserts(t, "JWT", acme.issuer(), id, claims{"sub": "carol"}), want: "invalid_grant no rule"},
+		"typ at+jwt, and no workload's": {token: p.asserts(t, "at+jwt", acme.issuer(), id, claims{"sub": "carol"}), want: "invalid_grant no rule"},
+		"typ that looks alike":          {token: p.asserts(t, "id-jag+jwt", acme.issuer(), id, nil), want: "invalid_grant typ"},
 	} {
 		path, header := test.path, test.header
 		if path == "" {
@@ -243,7 +243,7 @@ func TestRefusedIdentityAssertions(t *testing.T) {
 	exchange := oauthForm("grant_type", grant, "subject_token", asserts(nil), "subject_token_type", jwtType)
 	acme.with("").do(t, "POST /o/acme/token", exchange, p.client.basic(), formType).gets(400, `{"error":"invalid_request","error_description":"…jwt-bearer"}`)
 	// with the typ of a workload the same claims are a workload's, whose rule is another
-	workload := acme.federates(t, p.asserts(t, "JWT", acme.ours(), id, nil)).status(200).str("access_token")
+	workload := acme.federates(t, p.asserts(t, "JWT", acme.issuer(), id, nil)).status(200).str("access_token")
 	record := acme.with(workload).do(t, "POST /v1/attest", `{"agentId":"workload","actionType":"a","payload":1}`).status(201)
 	if strings.Contains(string(record.raw), "delegation") {
 		t.Errorf("%s", record.raw)
@@ -263,7 +263,7 @@ func TestTokenForPersonIsBound(t *testing.T) {
 	p := acme.idp(t)
 	key := newKey(t, jose.ES256)
 	proof := func(path, token string) string { return signer{caller: acme}.proof(t, key, "POST", path, token) }
-	bound := p.asserts(t, identityType, acme.ours(), p.client.clientID, claims{"cnf": claims{"jkt": key.Key().Thumbprint}})
+	bound := p.asserts(t, identityType, acme.issuer(), p.client.clientID, claims{"cnf": claims{"jkt": key.Key().Thumbprint}})
 	token := acme.presents(t, "/o/acme/token", bound, nil, p.client.basic(), proof("/o/acme/token", "")).has(`{"token_type":"DPoP"}`).str("access_token")
 	const body = `{"agentId":"assistant","actionType":"a","payload":1}`
 	acme.with(token).do(t, "POST /v1/attest", body).status(401)

@@ -96,14 +96,14 @@ func TestWebhookEnabledBehindPrunedRecords(t *testing.T) {
 	acme.do(t, "POST /v1/webhooks/"+id+"/enable", "").has(state) // nothing more
 	acme.do(t, "GET /v1/webhooks/"+id, "").has(state)
 	acme.do(t, "GET /v1/webhooks", "").has(`{"webhooks":[` + state + `]}`)
-	var said []any
+	var text []any
 	for _, r := range acme.do(t, "GET /v1/chain?log=control", "").status(200).at("records").([]any) {
 		if payload := r.(map[string]any)["payload"].(map[string]any); payload["actionType"] == "webhook.enabled" {
-			said = append(said, payload["payload"].(map[string]any)["skippedRecords"])
+			text = append(text, payload["payload"].(map[string]any)["skippedRecords"])
 		}
 	}
-	if fmt.Sprint(said) != "[3 <nil>]" {
-		t.Errorf("control records say %v", said)
+	if fmt.Sprint(text) != "[3 <nil>]" {
+		t.Errorf("control records say %v", text)
 	}
 	if s.log.says("which it does not send") != 1 || s.log.says(`"records":3,"next":3`) != 1 {
 		t.Error("the log does not say so, or says it twice")
@@ -172,7 +172,7 @@ func TestPrunedRecords(t *testing.T) {
 }
 
 // A payload that is missing, and that no control record of the company covers, is damage.
-func TestMissingPayloadThatNobodyPruned(t *testing.T) {
+func TestMissingPayloadThatWasNotPruned(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	s.file(t, unguarded)
@@ -314,8 +314,8 @@ func TestSessionsOfPrunedRecords(t *testing.T) {
 	acme := s.company(t, "acme")
 	a := acme.signer(t, "bot", jose.EdDSA)
 	attest := func(sid string) {
-		for i, said := range a.run(t, sid, 3, true) {
-			a.attests(t, fmt.Sprint(i), said.Compact).status(201)
+		for i, text := range a.run(t, sid, 3, true) {
+			a.attests(t, fmt.Sprint(i), text.Compact).status(201)
 		}
 	}
 	attest("old")

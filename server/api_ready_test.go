@@ -22,27 +22,27 @@ func TestNotReadyBelowTheDiskFloor(t *testing.T) {
 }
 
 // What /readyz says to anybody names no company, agent, file or folder, whatever is wrong.
-func TestReadinessNamesNobody(t *testing.T) {
+func TestReadinessHasNoIdentities(t *testing.T) {
 	storetest.AboutFile(t)
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme-of-secrets")
 	acme.agent(t, "bot-of-secrets")
-	beside := storetest.Heads(s.path)
-	must.OK(t, os.Remove(beside))
-	must.OK(t, os.Mkdir(beside, 0o700))
+	second := storetest.Heads(s.path)
+	must.OK(t, os.Remove(second))
+	must.OK(t, os.Mkdir(second, 0o700))
 	acme.attestMany(t, 1)
-	var said []string
+	var texts []string
 	eventually(t, "the head file is behind", func() bool {
 		r := s.anyone().do(t, "GET /readyz", "").status(200)
-		said = append(said, string(r.raw))
+		texts = append(texts, string(r.raw))
 		return r.str("status") == "degraded"
 	})
 	must.OK(t, os.Rename(s.path, s.path+".moved"))
-	said = append(said, string(s.anyone().do(t, "GET /readyz", "").status(503).raw))
+	texts = append(texts, string(s.anyone().do(t, "GET /readyz", "").status(503).raw))
 	must.OK(t, os.Rename(s.path+".moved", s.path))
-	for _, text := range said {
+	for _, text := range texts {
 		if strings.Contains(text, "of-secrets") || strings.Contains(text, "attestd.db") || strings.ContainsAny(text, `/\\`) {
 			t.Errorf("said: %s", text)
 		}

@@ -96,7 +96,7 @@ func TestSettingsOfTrustAreRecorded(t *testing.T) {
 
 // Only a caller on the same machine who connects directly is answered. Others do not learn whether
 // the company exists.
-func TestRecoverKeyRefusesStrangers(t *testing.T) {
+func TestRecoverKeyRefusesRemoteCallers(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s := start(t)

@@ -66,23 +66,23 @@ func only(want, got any) any {
 		if !ok {
 			return got
 		}
-		kept := map[string]any{}
+		stored := map[string]any{}
 		for name := range want {
 			if v, ok := m[name]; ok {
-				kept[name] = only(want[name], v)
+				stored[name] = only(want[name], v)
 			}
 		}
-		return kept
+		return stored
 	case []any:
 		list, ok := got.([]any)
 		if !ok || len(list) != len(want) {
 			return got
 		}
-		kept := make([]any, len(list))
+		stored := make([]any, len(list))
 		for i := range list {
-			kept[i] = only(want[i], list[i])
+			stored[i] = only(want[i], list[i])
 		}
-		return kept
+		return stored
 	}
 	return got
 }

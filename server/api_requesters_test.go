@@ -19,10 +19,10 @@ func TestTokensEndWithWhatAskedForThem(t *testing.T) {
 	bot := acme.signer(t, "bot", jose.ES256)
 	svid := acme.do(t, "GET /v1/agents/bot/svid", "").status(200).str("svid")
 	ci := newIssuer(t)
-	federation := federationBody("ci", ci.URL, acme.ours(), `[{"match":{"sub":"bot"},"agentId":"bot"}]`)
+	federation := federationBody("ci", ci.URL, acme.issuer(), `[{"match":{"sub":"bot"},"agentId":"bot"}]`)
 	acme.do(t, "POST /v1/federation", federation).status(201)
 	workload := func() caller {
-		return acme.with(acme.federates(t, ci.token(t, acme.ours(), claims{"sub": "bot"})).status(200).str("access_token"))
+		return acme.with(acme.federates(t, ci.token(t, acme.issuer(), claims{"sub": "bot"})).status(200).str("access_token"))
 	}
 	key := acme.create(t, "admin", "")
 	client := acme.oauthClient(t, "admin")
@@ -55,9 +55,9 @@ func TestTokensEndWithWhatAskedForThem(t *testing.T) {
 				actorToken = actor(svid)
 			}
 			delegation := test.by.exchanges(t, planner, actorToken...).status(200).str("access_token")
-			ours, several := token(`"`+acme.ours()+`"`), token(`["https://x.example","`+acme.ours()+`"]`)
-			forAudience := test.by.do(t, "GET /v1/agents/bot/svid?audience="+acme.ours(), "").status(200).str("svid")
-			tokens := map[string]string{"a token": ours, "one for others beside": several, "an SVID": forAudience, "a delegation": delegation}
+			own, several := token(`"`+acme.issuer()+`"`), token(`["https://x.example","`+acme.issuer()+`"]`)
+			forAudience := test.by.do(t, "GET /v1/agents/bot/svid?audience="+acme.issuer(), "").status(200).str("svid")
+			tokens := map[string]string{"a token": own, "one for others beside": several, "an SVID": forAudience, "a delegation": delegation}
 			for kind, token := range tokens {
 				answer := acme.about(t, "acme", "introspect", token).has(`{"active":true,"agent_id":"bot","org":"acme"}`)
 				if who := answer.str("sub"); kind != "a delegation" && (who != bot.spiffe() || answer.str("token_type") != "N_A") {
@@ -66,14 +66,14 @@ func TestTokensEndWithWhatAskedForThem(t *testing.T) {
 			}
 			// one for others alone is not known
 			acme.about(t, "acme", "introspect", token(`"https://x.example"`)).gets(200, inactive)
-			acme.exchanges(t, ours, actor(planner)...).status(200)
+			acme.exchanges(t, own, actor(planner)...).status(200)
 			acme.exchanges(t, several, actor(planner)...).gets(400, `{"error":"invalid_request","error_description":"Invalid subject_token: …"}`)
 
-			revoked := token(`"` + acme.ours() + `"`)
+			revoked := token(`"` + acme.issuer() + `"`)
 			acme.about(t, "acme", "revoke", revoked).gets(200, `{}`)
 			acme.about(t, "acme", "introspect", revoked).gets(200, inactive)
 			acme.exchanges(t, revoked, actor(planner)...).status(400)
-			acme.about(t, "acme", "introspect", ours).has(`{"active":true}`) // its others go on
+			acme.about(t, "acme", "introspect", own).has(`{"active":true}`) // its others go on
 
 			acme.do(t, "POST /v1/attest", actedBy("bot", delegation)).status(201)
 			for _, then := range []func(){test.ends, test.back} {
@@ -86,7 +86,7 @@ func TestTokensEndWithWhatAskedForThem(t *testing.T) {
 						t.Errorf("%s is still active: %s", kind, answer.raw)
 					}
 				}
-				acme.exchanges(t, ours, actor(planner)...).status(400)
+				acme.exchanges(t, own, actor(planner)...).status(400)
 				if answer := acme.do(t, "POST /v1/attest", actedBy("bot", delegation)); answer.code/100 == 2 {
 					t.Errorf("the delegation is still good: %s", answer.raw)
 				} else if !strings.Contains(what, "disabled") {
@@ -98,8 +98,8 @@ func TestTokensEndWithWhatAskedForThem(t *testing.T) {
 	// an agent ends its own, and no other's
 	acme.do(t, "POST /v1/agents/bot/enable", "").status(200)
 	again := acme.signer(t, "other", jose.EdDSA).signsIn(t)
-	mine := again.do(t, "POST /v1/agents/other/token", `{"audience":"`+acme.ours()+`"}`).status(201).str("token")
-	another := acme.do(t, "POST /v1/agents/bot/token", `{"audience":"`+acme.ours()+`"}`).status(201).str("token")
+	mine := again.do(t, "POST /v1/agents/other/token", `{"audience":"`+acme.issuer()+`"}`).status(201).str("token")
+	another := acme.do(t, "POST /v1/agents/bot/token", `{"audience":"`+acme.issuer()+`"}`).status(201).str("token")
 	again.about(t, "acme", "revoke", another).gets(400, `{"error":"unauthorized_client","error_description":"…"}`)
 	again.about(t, "acme", "revoke", mine).gets(200, `{}`)
 	acme.about(t, "acme", "introspect", mine).gets(200, inactive)
@@ -144,9 +144,9 @@ func TestTokenForAResourceIsNoSubject(t *testing.T) {
 	}
 	named := self.exchanges(t, svid, "resource", one, "may_act", id("server")).status(200).str("access_token")
 	for _, more := range [][]string{{"resource", two}, nil} {
-		said := decoded(t, server.exchanges(t, named, more...).status(200).str("access_token"), 1)
-		if said["sub"] != id("planner") || said["act"].(map[string]any)["sub"] != id("server") {
-			t.Errorf("%v", said)
+		members := decoded(t, server.exchanges(t, named, more...).status(200).str("access_token"), 1)
+		if members["sub"] != id("planner") || members["act"].(map[string]any)["sub"] != id("server") {
+			t.Errorf("%v", members)
 		}
 	}
 	acme.exchanges(t, named, actor(svid)...).gets(400, refused)

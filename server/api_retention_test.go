@@ -21,7 +21,7 @@ import (
 // The service deletes a passport after its end. It then says of that what it says of one that was
 // never issued. Another passport, the control log, and its comparison with the tables are as
 // before.
-func TestPassportThatHasGone(t *testing.T) {
+func TestPassportThatWasDeleted(t *testing.T) {
 	testenv.Needs(t, testenv.NotRaced)
 	t.Parallel()
 	_, err := document() // outside of the bubble, because other tests share it

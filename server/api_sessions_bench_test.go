@@ -25,8 +25,8 @@ func BenchmarkListSessions(b *testing.B) {
 		for n := range 5 {
 			a := acme.signer(b, fmt.Sprint("bot-", n), jose.EdDSA)
 			var items []string
-			for i, said := range a.run(b, "run", places, true) {
-				items = append(items, attestBody(a.agentID, fmt.Sprint(i), said.Compact))
+			for i, text := range a.run(b, "run", places, true) {
+				items = append(items, attestBody(a.agentID, fmt.Sprint(i), text.Compact))
 			}
 			all = append(all, items)
 		}

@@ -70,10 +70,10 @@ func TestSessionListSaysWhatCheckersSay(t *testing.T) {
 				}
 			}
 			c.End = random.IntN(5) == 0
-			said := a.states(t, c)
-			hashes = append(hashes, said.Hash())
+			text := a.states(t, c)
+			hashes = append(hashes, text.Hash())
 			if random.IntN(4) > 0 {
-				sent = append(sent, attestBody("bot", fmt.Sprint(seq), said.Compact))
+				sent = append(sent, attestBody("bot", fmt.Sprint(seq), text.Compact))
 			}
 		}
 		random.Shuffle(len(sent), func(i, j int) {

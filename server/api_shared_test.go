@@ -89,30 +89,30 @@ func TestWebhooksOfTwoServers(t *testing.T) {
 	t.Parallel()
 	a, b := startTwo(t, private)
 	acme := a.company(t, "acme")
-	kept, deleted := newEndpoint(t), newEndpoint(t)
-	acme.webhook(t, kept.URL, "")
+	stored, deleted := newEndpoint(t), newEndpoint(t)
+	acme.webhook(t, stored.URL, "")
 	id, _ := acme.on(b).webhook(t, deleted.URL, "")
 	for i := range 6 {
 		acme.on([]*service{a, b}[i%2]).attestMany(t, 1)
 	}
 	for i := range 6 {
-		kept.record(t, "acme", i)
+		stored.record(t, "acme", i)
 		deleted.record(t, "acme", i)
 	}
 	acme.on(b).do(t, "DELETE /v1/webhooks/"+id, "").status(200)
 	acme.attestMany(t, 1)
-	kept.record(t, "acme", 6)
+	stored.record(t, "acme", 6)
 	bot := acme.signer(t, "bot", jose.EdDSA)
-	kept.keyEvent(t, "agent-key.enrolled", "bot")
+	stored.keyEvent(t, "agent-key.enrolled", "bot")
 	a.stop() // whether or not the first one had the duty
 	acme.on(b).attestMany(t, 1)
-	kept.record(t, "acme", 7)
+	stored.record(t, "acme", 7)
 	signer{acme.on(b), "bot", bot.key}.revokeKey(t, bot.key)
-	kept.keyEvent(t, "agent-key.revoked", "bot")
+	stored.keyEvent(t, "agent-key.revoked", "bot")
 	select {
 	case d := <-deleted.arrived:
 		t.Errorf("%s arrives at a webhook that is deleted", d.body)
-	case d := <-kept.arrived:
+	case d := <-stored.arrived:
 		t.Errorf("%s arrives once more", d.body)
 	case <-time.After(300 * time.Millisecond):
 	}

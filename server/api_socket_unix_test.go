@@ -89,7 +89,7 @@ func TestLocalErrorsKeepTheirKind(t *testing.T) {
 
 // Idle connections to the socket make no command report an unknown outcome. A command that meets
 // too many of them learns that nothing was carried out, and retries.
-func TestCommandBesideIdleConnections(t *testing.T) {
+func TestCommandWithIdleConnections(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
 	var cfg *server.Config

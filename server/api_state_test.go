@@ -16,7 +16,7 @@ import (
 // The state that the doctor reads over the local socket names no company and no agent, and has no
 // secret, whatever is wrong: with a log that does not verify, changed tables, and a head file that
 // is behind.
-func TestStateNamesNobody(t *testing.T) {
+func TestStateHasNoIdentities(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	s, operator := startLocal(t, verifyEvery(time.Millisecond), func(c *server.Config) {
@@ -25,7 +25,7 @@ func TestStateNamesNobody(t *testing.T) {
 	acme := s.company(t, "acme-of-secrets")
 	acme.agent(t, "bot-of-secrets")
 	acme.recordMany(t, 3)
-	var said string
+	var answer string
 	shows := func(what string, ok func(failing int, reasons string) bool) {
 		t.Helper()
 		eventually(t, what, func() bool {
@@ -33,10 +33,10 @@ func TestStateNamesNobody(t *testing.T) {
 			must.OK(t, err)
 			text, err := json.Marshal(state)
 			must.OK(t, err)
-			said = string(text)
+			answer = string(text)
 			for _, secret := range []string{"of-secrets", acme.credential, acme.credential[len(acme.credential)-16:]} {
-				if strings.Contains(said, secret) {
-					t.Fatalf("said: %s", said)
+				if strings.Contains(answer, secret) {
+					t.Fatalf("said: %s", answer)
 				}
 			}
 			return ok(state.Verification.Failing, state.Readiness+" "+strings.Join(state.Reasons, " "))
@@ -47,16 +47,16 @@ func TestStateNamesNobody(t *testing.T) {
 	shows("a log does not verify", func(failing int, reasons string) bool {
 		return failing == 1 && strings.Contains(reasons, "LOG_FAILED")
 	})
-	beside := storetest.Heads(s.path)
-	must.OK(t, os.Remove(beside))
-	must.OK(t, os.Mkdir(beside, 0o700))
+	second := storetest.Heads(s.path)
+	must.OK(t, os.Remove(second))
+	must.OK(t, os.Mkdir(second, 0o700))
 	acme.do(t, "POST /v1/agents/register", `{"agentId":"other-of-secrets"}`).status(201)
 	shows("the head file is behind", func(_ int, reasons string) bool { return strings.Contains(reasons, "HEAD_FILE_BEHIND") })
 	must.OK(t, storetest.Stranger(t, s.path, `UPDATE agent SET registered_at = '2020-01-01T00:00:00.000Z' WHERE agent_id = 'bot-of-secrets'`).Close())
 	shows("the tables were changed", func(_ int, reasons string) bool { return strings.Contains(reasons, "TABLES_CHANGED") })
 	for _, has := range []string{`"program":"attestd/1.2.3-test"`, `"verification":`, `"limits":`} {
-		if !strings.Contains(said, has) {
-			t.Errorf("%s is not in %s", has, said)
+		if !strings.Contains(answer, has) {
+			t.Errorf("%s is not in %s", has, answer)
 		}
 	}
 }

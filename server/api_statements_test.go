@@ -21,17 +21,17 @@ func TestStatementIsRecordedOnce(t *testing.T) {
 	for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
 		a := acme.signer(t, "bot-"+algorithm, algorithm)
 		const payload = `{"b":1,"a":"ü"}`
-		said := a.states(t, a.claims(t, "note", payload))
-		first := a.attests(t, payload, said.Compact).sets("Idempotent-Replayed:")
-		first.has(`{"payload":{"statement":"` + said.Compact + `","agentId":"` + a.agentID + `"}}`)
-		again := a.attests(t, payload, said.Compact).status(201).sets("Idempotent-Replayed: true")
+		text := a.states(t, a.claims(t, "note", payload))
+		first := a.attests(t, payload, text.Compact).sets("Idempotent-Replayed:")
+		first.has(`{"payload":{"statement":"` + text.Compact + `","agentId":"` + a.agentID + `"}}`)
+		again := a.attests(t, payload, text.Compact).status(201).sets("Idempotent-Replayed: true")
 		if string(first.raw) != string(again.raw) {
 			t.Errorf("first %s, then %s", first.raw, again.raw)
 		}
 		if algorithm == jose.ES256 { // anyone who sees the signature can write another valid one
-			a.attests(t, payload, twin(t, said.Compact)).status(201).sets("Idempotent-Replayed: true")
+			a.attests(t, payload, twin(t, text.Compact)).status(201).sets("Idempotent-Replayed: true")
 		}
-		acme.do(t, "POST /v1/attest/batch", `{"records":[`+attestBody(a.agentID, payload, said.Compact)+`]}`).status(201).sets("Idempotent-Replayed: true")
+		acme.do(t, "POST /v1/attest/batch", `{"records":[`+attestBody(a.agentID, payload, text.Compact)+`]}`).status(201).sets("Idempotent-Replayed: true")
 	}
 	acme.do(t, "GET /v1/verify", "").has(`{"valid":true}`)
 	if n := len(acme.do(t, "GET /v1/chain", "").at("records").([]any)); n != 2 {
@@ -127,17 +127,17 @@ func TestStatementsAtOnce(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	a := acme.signer(t, "bot", jose.EdDSA)
-	said := make([]string, 24)
-	for i := range said { // three statements of one place, each eight times
+	texts := make([]string, 24)
+	for i := range texts { // three statements of one place, each eight times
 		c := a.claims(t, "note", fmt.Sprint(i%3))
 		c.Session, c.ID = "run", fmt.Sprint("id-", i%3)
 		c.IssuedAt = time.Now().Truncate(time.Hour).Unix() // of all eight the same
-		said[i] = a.states(t, c).Compact
+		texts[i] = a.states(t, c).Compact
 	}
-	codes := make([]int, len(said))
+	codes := make([]int, len(texts))
 	var all errgroup.Group
-	for i := range said {
-		all.Go(func() error { codes[i] = a.attests(t, fmt.Sprint(i%3), said[i]).code; return nil })
+	for i := range texts {
+		all.Go(func() error { codes[i] = a.attests(t, fmt.Sprint(i%3), texts[i]).code; return nil })
 	}
 	must.OK(t, all.Wait())
 	accepted := map[int]int{}

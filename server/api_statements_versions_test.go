@@ -103,13 +103,13 @@ func TestStatementIsForOneLog(t *testing.T) {
 	b := signer{there, "bot", a.key}
 	there.agent(t, "bot")
 	enrolled := b.enrol(t, a.key).status(201)
-	for _, said := range []string{
+	for _, texts := range []string{
 		enrolled.str("log"),
 		there.do(t, "GET "+b.keys(), "").status(200).str("log"),
 		b.signsIn(t).do(t, "GET "+b.keys(), "").status(200).str("log"),
 	} {
-		if said != b.origin(t) || said == a.origin(t) {
-			t.Errorf("the log is %q", said)
+		if texts != b.origin(t) || texts == a.origin(t) {
+			t.Errorf("the log is %q", texts)
 		}
 	}
 	made := a.run(t, "run", 3, true)
@@ -181,14 +181,14 @@ func TestSIDIsOfOneKey(t *testing.T) {
 	for round := range 8 {
 		sid := fmt.Sprint("at-once-", round)
 		codes := make([]int, 8)
-		said := make([]string, len(codes))
-		for i := range said {
-			said[i] = begins([]signer{a, b}[i%2], sid)
+		texts := make([]string, len(codes))
+		for i := range texts {
+			texts[i] = begins([]signer{a, b}[i%2], sid)
 		}
 		var all errgroup.Group
 		for i := range codes {
 			all.Go(func() error {
-				codes[i] = acme.do(t, "POST /v1/attest", attestBody("bot", "0", said[i])).code
+				codes[i] = acme.do(t, "POST /v1/attest", attestBody("bot", "0", texts[i])).code
 				return nil
 			})
 		}
@@ -247,8 +247,8 @@ func TestRevocationSaysSince(t *testing.T) {
 
 	// evidence has the first and the last of them, and the verdict says the earliest time
 	verdict := evidence.Check(acme.do(t, "GET /v1/evidence/0", "").status(200).raw, evidence.Trust{Fingerprint: acme.fingerprint(t)})
-	said := "the key was in other hands since " + created + ", says its revocation (stolen)"
-	if verdict.Outcome != evidence.Holds || verdict.Statement.Since != created || !slices.Contains(verdict.Checked, said) {
+	text := "the key was in other hands since " + created + ", says its revocation (stolen)"
+	if verdict.Outcome != evidence.Holds || verdict.Statement.Since != created || !slices.Contains(verdict.Checked, text) {
 		t.Errorf("%+v %+v", verdict, verdict.Statement)
 	}
 	a.attests(t, "2", a.states(t, a.claims(t, "note", "2")).Compact).gets(403, `{"error":"…","code":"STATEMENT_KEY_UNKNOWN"}`)

@@ -56,7 +56,7 @@ func TestStreamEndsWithItsCredential(t *testing.T) {
 
 // An address or a company that has used up its places is answered 503, and clients with a
 // credential find places that others cannot take.
-func TestStreamPlacesAreKept(t *testing.T) {
+func TestStreamPlacesAreReserved(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	testenv.Concurrent(t)
 	t.Parallel()

@@ -70,7 +70,7 @@ func traced(t testing.TB, url string) func(*server.Config) {
 
 // A request and its transaction are spans of the trace that its traceparent names. No span has
 // anything of a company, an agent or a caller, and a tracestate is dropped.
-func TestSpansNameNobody(t *testing.T) {
+func TestSpansHaveNoIdentities(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	to := newCollector(t)
@@ -115,7 +115,7 @@ func TestSpansNameNobody(t *testing.T) {
 }
 
 // A collector that never answers delays no request, and a stop by no more than its share.
-func TestHangingCollectorDelaysNobody(t *testing.T) {
+func TestHangingCollectorDelaysNoRequest(t *testing.T) {
 	testenv.Needs(t, testenv.NotQuick, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	release := make(chan struct{})

@@ -11,7 +11,7 @@ import (
 // Two servers of one database have each a version and settings of their own, as during a rolling
 // upgrade. Companies register at both, whichever started last, can be changed at both, and their
 // control logs verify.
-func TestCompaniesRegisterBesideAnotherVersion(t *testing.T) {
+func TestCompaniesRegisterWithAnotherVersion(t *testing.T) {
 	testenv.Needs(t, testenv.NotQuick)
 	testenv.Concurrent(t)
 	t.Parallel()

@@ -506,7 +506,7 @@ func TestWitnessProvesARewrittenHistory(t *testing.T) {
 // If the log does not lead to a stored checkpoint, its company is halted after the start and at the
 // next check of the log. This holds for the last published checkpoint and for one that a witness
 // has cosigned, although no witness shows anything.
-func TestKeptCheckpointsAreCompared(t *testing.T) {
+func TestStoredCheckpointsAreCompared(t *testing.T) {
 	storetest.AboutFile(t)
 	t.Parallel()
 	schema, err := os.ReadFile("../schema.sql")

@@ -13,7 +13,7 @@ import (
 )
 
 // Of a running server the settings in force count, also after they were read again.
-func TestExposedSaysWhatStrangersCan(t *testing.T) {
+func TestExposedListsAnonymousAccess(t *testing.T) {
 	t.Parallel()
 	public, loopback := &net.TCPAddr{IP: net.ParseIP("192.0.2.1")}, &net.TCPAddr{IP: net.ParseIP("127.0.0.1")}
 	limits := limit.Limits{Standard: 1, Sensitive: 1, Attest: 1, Log: 1, Company: 1}
@@ -30,8 +30,8 @@ func TestExposedSaysWhatStrangersCan(t *testing.T) {
 	} {
 		s := &status{Config: Config{Stream: c.stream, BaseURL: "https://attest.example.com"}, live: new(atomic.Pointer[Live])}
 		s.live.Store(&c.live)
-		if said := s.inForce().Exposed(loopback); len(said) > 0 {
-			t.Errorf("%+v on loopback: %q", c.live, said)
+		if text := s.inForce().Exposed(loopback); len(text) > 0 {
+			t.Errorf("%+v on loopback: %q", c.live, text)
 		}
 		var flags []string
 		for _, sentence := range s.inForce().Exposed(public) {
@@ -43,10 +43,10 @@ func TestExposedSaysWhatStrangersCan(t *testing.T) {
 		}
 	}
 	nameless := Config{Live: Live{Limits: limits, Registration: api.Registration{Mode: api.RegistrationClosed}}, Stream: stream.Off}
-	if said := nameless.Exposed(public); len(said) != 1 || !strings.HasSuffix(said[0], "see --base-url") {
-		t.Errorf("without a name: %q", said)
+	if text := nameless.Exposed(public); len(text) != 1 || !strings.HasSuffix(text[0], "see --base-url") {
+		t.Errorf("without a name: %q", text)
 	}
-	if said := nameless.Exposed(loopback); len(said) != 0 {
-		t.Errorf("without a name on loopback: %q", said)
+	if text := nameless.Exposed(loopback); len(text) != 0 {
+		t.Errorf("without a name on loopback: %q", text)
 	}
 }

@@ -30,13 +30,13 @@ func boundStreams(h http.Handler, connections *limit.Listener) http.Handler {
 			h.ServeHTTP(w, r)
 			return
 		}
-		give, err := connections.Seat(r.RemoteAddr)
+		release, err := connections.Reserve(r.RemoteAddr)
 		if err != nil {
 			w.Header().Set("Retry-After", "10")
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		defer give()
+		defer release()
 		s := &streamWriter{ResponseWriter: w, control: http.NewResponseController(w)}
 		h.ServeHTTP(s, r)
 		if s.wrote { // net/http writes the rest after this

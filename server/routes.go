@@ -9,8 +9,8 @@ import (
 
 // Who may call a route.
 var (
-	public  = httpapi.Need{Who: httpapi.Nobody}
-	anyPage = httpapi.Need{Who: httpapi.Nobody, AnyPage: true}
+	public  = httpapi.Need{Who: httpapi.Anonymous}
+	anyPage = httpapi.Need{Who: httpapi.Anonymous, AnyPage: true}
 	reader  = httpapi.Need{Who: httpapi.IsReader | httpapi.IsWriter | httpapi.IsAdmin}
 	admin   = httpapi.Need{Who: httpapi.IsAdmin}
 
@@ -22,10 +22,10 @@ var (
 	agentAsks     = httpapi.Need{Who: httpapi.IsWriter | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson, Reads: true}
 	adminIssues   = httpapi.Need{Who: httpapi.IsAdmin | httpapi.IsAgent, Issues: true}
 
-	tokenSeeker  = httpapi.Need{Who: httpapi.Nobody | httpapi.IsClient | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson}
+	tokenSeeker  = httpapi.Need{Who: httpapi.Anonymous | httpapi.IsClient | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson}
 	clientRevoke = httpapi.Need{Who: httpapi.IsClient | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson}
 	clientAsks   = httpapi.Need{Who: httpapi.IsClient | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson, Reads: true}
-	follower     = httpapi.Need{Who: httpapi.Nobody | httpapi.IsReader | httpapi.IsWriter | httpapi.IsAdmin, Socket: true}
+	follower     = httpapi.Need{Who: httpapi.Anonymous | httpapi.IsReader | httpapi.IsWriter | httpapi.IsAdmin, Socket: true}
 )
 
 // A row of the table: path, who may call it, which limit counts it, and what becomes of what its
@@ -168,7 +168,7 @@ func routes(r *resources) []httpapi.Route {
 		get("/v1/ca/well-known", public, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.publicKeys.WellKnown)),
 
 		get("/.well-known/oauth-authorization-server/o/{companyId}", anyPage, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.issuers.Metadata)),
-		get("/.well-known/oauth-protected-resource", anyPage, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.issuers.WholeResource)),
+		get("/.well-known/oauth-protected-resource", anyPage, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.issuers.ServerResource)),
 		get("/.well-known/oauth-protected-resource/o/{companyId}", anyPage, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.issuers.CompanyResource)),
 		get("/.well-known/openid-configuration/o/{companyId}", anyPage, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.issuers.Metadata)),
 		get("/o/{companyId}/.well-known/openid-configuration", anyPage, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.issuers.Metadata)),

@@ -76,13 +76,13 @@ func (s *Server) write(ctx context.Context) error {
 		s.calls.Published(batch)
 		s.monitor.Publish(batch, external)
 	}
-	others := func(number, from, to int64) {
+	remote := func(number, from, to int64) {
 		s.calls.Elsewhere(number)
 		s.monitor.Grown(number, from, to)
 	}
 	return s.Store.Run(ctx, store.RunOptions{Transacted: s.transacted(), Publish: publish, Grown: s.grown,
-		Appended: func(records int) { s.deliverer.Pace.Appended(records, time.Now()) }, Others: others,
-		Changed: s.changes.Note, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Quotas: s.live.Load().Quotas,
+		Appended: func(records int) { s.deliverer.Pace.Appended(records, time.Now()) }, Others: remote,
+		Changed: s.changes.Add, WentBack: s.hub.WentBack, AcceptClock: s.AcceptClock, Quotas: s.live.Load().Quotas,
 		KeyLifetime: s.Retention.RetryKeys, Steady: jobs.SteadyClock(), Log: s.Log})
 }
 

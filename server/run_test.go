@@ -22,7 +22,7 @@ type diary struct {
 	lines []string
 }
 
-func (d *diary) note(line string) {
+func (d *diary) record(line string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lines = append(d.lines, line)
@@ -62,23 +62,23 @@ func runDelayed(t *testing.T, delay time.Duration, handler http.HandlerFunc, wor
 	m := lifecycle{
 		handler: handler,
 		begin:   func(context.Context) {},
-		streams: func() { s.note("streams closed") },
+		streams: func() { s.record("streams closed") },
 		delay:   delay,
 		leave: func() {
 			if delay > 0 {
-				s.note("not ready")
+				s.record("not ready")
 			}
 		},
 		log: slog.New(slog.DiscardHandler),
 		workers: append(workers, func(ctx context.Context) error {
 			<-ctx.Done()
-			s.note("worker stopped")
+			s.record("worker stopped")
 			return ctx.Err()
 		}),
 	}
 	go func() {
 		err := m.run(ctx, s.ln)
-		s.note("ended")
+		s.record("ended")
 		s.ended <- err
 	}()
 	t.Cleanup(s.client.CloseIdleConnections)
@@ -90,12 +90,12 @@ func (s *started) get() {
 	go func() {
 		res, err := s.client.Get("http://attestd/")
 		if err != nil {
-			s.note("request failed")
+			s.record("request failed")
 			return
 		}
 		_, _ = io.Copy(io.Discard, res.Body)
 		_ = res.Body.Close()
-		s.note(res.Status)
+		s.record(res.Status)
 	}()
 	synctest.Wait()
 }

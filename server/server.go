@@ -167,7 +167,7 @@ func (s *Server) newBackground(verifier *chain.Verifier, checkpoints *service.Ch
 // company.
 func (s *Server) companyChanged(company int64) {
 	s.changes.Follow(company)
-	s.companies.Again()
+	s.companies.Recount()
 }
 
 // verifyWorkers is the number of goroutines that check signatures for GET /v1/verify: one for each

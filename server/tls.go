@@ -23,7 +23,7 @@ func (t *TLS) addTo(l *lifecycle, connections *limit.Listener, recordStart func(
 		})
 	}
 	if t.Redirect != nil {
-		l.plain, l.plainListener = t.redirects(), connections.Beside(t.Redirect)
+		l.plain, l.plainListener = t.redirects(), connections.Sharing(t.Redirect)
 	}
 }
 

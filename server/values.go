@@ -70,7 +70,7 @@ func (s *status) stateValues() []metrics.Value {
 func (s *status) limitValues() []metrics.Value {
 	pools := func() map[string]*limit.Pool {
 		return map[string]*limit.Pool{
-			"connections": s.listener.Pool(), "streams": s.hub.Places(), "bodies": s.api.Bodies, "webhooks": s.deliverer.Seats,
+			"connections": s.listener.Pool(), "streams": s.hub.Places(), "bodies": s.api.Bodies, "webhooks": s.deliverer.Slots,
 			"verifications": s.verifications.Requests, "searches": s.searches,
 		}
 	}

@@ -54,9 +54,9 @@ func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Att
 	for i := range items {
 		draft, stmt, err := a.draft(ctx, by, &items[i])
 		if err != nil && len(draft.Keys) > 0 {
-			var there *chain.Record
-			if there, err = a.orRecorded(ctx, by, &draft, err); err == nil {
-				all[i] = chain.Appended{Record: *there, Replayed: true}
+			var existing *chain.Record
+			if existing, err = a.orRecorded(ctx, by, &draft, err); err == nil {
+				all[i] = chain.Appended{Record: *existing, Replayed: true}
 				continue
 			}
 		}
@@ -90,7 +90,7 @@ func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Att
 }
 
 // draft makes of an attestation what the log takes, and its statement, or nil. With an error it has
-// the keys under which the record may stand already.
+// the keys under which the record may exist already.
 func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attestation) (d chain.Draft, stmt *statement.Statement, err error) {
 	d.Chain = by.Company.Chain
 	if err := mayActAs(by, item.AgentID); err != nil {
@@ -136,7 +136,7 @@ func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attesta
 
 // recordPayload builds the payload object of a record: as it is stored, with the caller's value
 // byte for byte, and canonical. The canonical one needs no second pass over the whole: its members
-// stand in their sorted order. action is the action_hash of a statement; "" where there is none.
+// are in their sorted order. action is the action_hash of a statement; "" where there is none.
 func recordPayload(company string, a *Attestation) (stored, canonical []byte, action string, err error) {
 	stored = make([]byte, 0, len(a.Payload)+len(a.AgentID)+len(company)+len(a.ActionType)+len(a.Statement)+80)
 	stored = jcs.AppendString(append(stored, `{"agentId":`...), a.AgentID)
@@ -273,7 +273,7 @@ func statementError(err error) error {
 // conflictError is the refusal of what would make an agent say two things in one place, if the
 // record that is there has the name indeed.
 func (a *Attestations) conflictError(ctx context.Context, by store.Caller, err error) error {
-	if !errors.Is(err, chain.ErrTaken) {
+	if !errors.Is(err, chain.ErrUniqueKeyReused) {
 		return err
 	}
 	if err := a.Store.Retries.CheckTaken(ctx, by, err); err != nil {
@@ -340,14 +340,14 @@ func (a *Attestations) appendDerived(ctx context.Context, by store.Caller, items
 	return nil
 }
 
-// withFreeKeys returns the items that are not recorded yet. Those whose keys stand for something
+// withFreeKeys returns the items that are not recorded yet. Those whose keys name something
 // else, be it for an item before them, have their other keys, or are left out.
 func (a *Attestations) withFreeKeys(ctx context.Context, by store.Caller, items []derived) ([]derived, error) {
 	free := make([]derived, 0, len(items))
 	first := make(map[string]*derived, len(items))
 	for i := range items {
 		item := &items[i]
-		there, err := a.isRecorded(ctx, by, item)
+		exists, err := a.isRecorded(ctx, by, item)
 		before := first[item.Key]
 		if errors.Is(err, chain.ErrKeyReused) || item.Key != "" && before != nil && !item.equals(before) {
 			switch {
@@ -357,12 +357,12 @@ func (a *Attestations) withFreeKeys(ctx context.Context, by store.Caller, items 
 				continue
 			}
 			item.Key, item.replaced = item.other(), true
-			there, err = a.isRecorded(ctx, by, item)
+			exists, err = a.isRecorded(ctx, by, item)
 		}
 		if err != nil {
 			return nil, err
 		}
-		if first[item.Key] = item; !there {
+		if first[item.Key] = item; !exists {
 			free = append(free, *item)
 		}
 	}
@@ -409,11 +409,11 @@ func (a *Attestations) without(ctx context.Context, by store.Caller, items []der
 			rest = append(rest, *item)
 			continue
 		}
-		there, err := a.isRecorded(ctx, by, item)
+		exists, err := a.isRecorded(ctx, by, item)
 		if err != nil && !errors.Is(err, chain.ErrKeyReused) {
 			return nil, err
 		}
-		if !there {
+		if !exists {
 			if err := refuse(item, refused); err != nil {
 				return nil, err
 			}
@@ -436,8 +436,9 @@ func (a *Attestations) isRecorded(ctx context.Context, by store.Caller, item *de
 	return err == nil, err
 }
 
-// noteTime bounds how long the answer to an append waits for its sessions to be listed.
-const noteTime = 5 * time.Second
+// recordSessionsTimeout bounds how long the answer to an append waits for its sessions to be
+// listed.
+const recordSessionsTimeout = 5 * time.Second
 
 // recordSessions makes sure that the sessions of appended records without statements are listed. It
 // comes after the append, so that nothing is stored of what was refused. The records are durable
@@ -446,7 +447,7 @@ func (a *Attestations) recordSessions(ctx context.Context, by store.Caller, sess
 	if len(sessions) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordSessionsTimeout)
 	defer cancel()
 	_ = a.Store.Sessions.Note(ctx, by, sessions...)
 }

@@ -138,11 +138,11 @@ type authorityQuery struct {
 	company *store.Company
 	size    int64
 
-	at       string // the time of the action
-	before   int64  // how many control records had been written by then
-	complete bool   // whether the log begins with the company's registration
-	cannot   []string
-	doubted  bool
+	at               string // the time of the action
+	before           int64  // how many control records had been written by then
+	complete         bool   // whether the log begins with the company's registration
+	cannot           []string
+	sameTimeReported bool
 }
 
 // answer answers for an action that is there; jti is a passport to ask for as well, "" for none.
@@ -201,11 +201,11 @@ func (q *authorityQuery) answer(ctx context.Context, record *chain.Record, jti s
 	if a.Statement, err = q.statement(ctx, record); err != nil {
 		return a, err
 	}
-	whose := "Which credential appended the record: an action does not say."
+	unknownSigner := "Which credential appended the record: an action does not say."
 	if a.Statement != nil {
-		whose = "That the agent alone holds the key that signed the action: whoever enrolled the key may hold it, and only who knows the agent's key can tell."
+		unknownSigner = "That the agent alone holds the key that signed the action: whoever enrolled the key may hold it, and only who knows the agent's key can tell."
 	}
-	a.CannotSay = append(q.cannot, whose,
+	a.CannotSay = append(q.cannot, unknownSigner,
 		"That the agent held or used a passport: none is presented when an action is recorded.",
 		"When SVIDs, delegation tokens and access tokens were issued: they are not recorded, there are too many.")
 	if acted != nil {
@@ -262,8 +262,8 @@ func (q *authorityQuery) entry(ctx context.Context, query store.ControlQuery) (*
 	if err != nil || found == nil {
 		return nil, err
 	}
-	if found.Timestamp == q.at && !q.doubted {
-		q.doubted = true
+	if found.Timestamp == q.at && !q.sameTimeReported {
+		q.sameTimeReported = true
 		q.cannot = append(q.cannot, "Which came first of the action and a change in the same millisecond: the two logs are ordered by their times alone.")
 	}
 	e := ControlEntry(*found)
@@ -312,7 +312,7 @@ func (q *authorityQuery) passports(ctx context.Context, agent string) ([]Passpor
 	list := []PassportEntry{}
 	for _, p := range found {
 		e := PassportEntry{JTI: p.JTI, Scopes: p.Scopes, IssuedAt: unixTime(p.IssuedAt), ExpiresAt: unixTime(p.ExpiresAt)}
-		if e.Issued, e.Revoked, err = q.course(ctx, p.JTI, agent); err != nil {
+		if e.Issued, e.Revoked, err = q.issueAndRevocation(ctx, p.JTI, agent); err != nil {
 			return nil, err
 		}
 		if e.Issued == nil && q.company.Complete() { // not issued, but written into the table
@@ -326,9 +326,9 @@ func (q *authorityQuery) passports(ctx context.Context, agent string) ([]Passpor
 	return list, nil
 }
 
-// course finds the issue of a passport and its revocation, which may have come with the disabling
-// of its agent.
-func (q *authorityQuery) course(ctx context.Context, jti, agent string) (issued, revoked *ControlEntry, err error) {
+// issueAndRevocation finds the issue of a passport and its revocation, which may have come with the
+// disabling of its agent.
+func (q *authorityQuery) issueAndRevocation(ctx context.Context, jti, agent string) (issued, revoked *ControlEntry, err error) {
 	subject := store.AboutPassport(jti)
 	if issued, err = q.first(ctx, subject, 0, store.PassportIssued); err != nil {
 		return nil, nil, err
@@ -347,7 +347,7 @@ func (q *authorityQuery) passport(ctx context.Context, jti string) (*PassportAut
 		return nil, err
 	}
 	a := &PassportAuthority{JTI: jti, State: "issued"}
-	if a.Issued, a.Revoked, err = q.course(ctx, jti, p.AgentID); err != nil {
+	if a.Issued, a.Revoked, err = q.issueAndRevocation(ctx, jti, p.AgentID); err != nil {
 		return nil, err
 	}
 	switch {

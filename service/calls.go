@@ -27,10 +27,10 @@ const (
 	examinedAtOnce = 128
 	examinedBytes  = 1 << 20
 
-	// callsBefore bounds how many records of calls before a refusal are looked at, for requests and
-	// outcomes of the same call; recordsBefore is the same for records of any kind.
-	callsBefore   = 1024
-	recordsBefore = 1 << 16
+	// maxCallsBack bounds how many records of calls before a refusal are examined, for requests
+	// and outcomes of the same call; maxRecordsBack is the same for records of any kind.
+	maxCallsBack   = 1024
+	maxRecordsBack = 1 << 16
 )
 
 // maxRecordDepth is above how deep the payload of a record nests.
@@ -192,14 +192,14 @@ func (c *Calls) before(ctx context.Context, number int64, refusal *examined) (s 
 	filter.Agent = refusal.call.Agent
 	var same []examined // the last first
 	seen := 0
-	scan := search.NewScan(c.Store, number, filter, max(0, refusal.index-recordsBefore), refusal.index, true)
-	for !scan.Done() && seen < callsBefore {
+	scan := search.NewScan(c.Store, number, filter, max(0, refusal.index-maxRecordsBack), refusal.index, true)
+	for !scan.Done() && seen < maxCallsBack {
 		err := scan.Step(ctx, func(r *chain.Record) bool {
 			seen++
 			if one, ok := readCall(r); ok && one.call.Key() == key {
 				same = append(same, one)
 			}
-			return seen < callsBefore
+			return seen < maxCallsBack
 		})
 		if damage := (*search.DamageError)(nil); errors.As(err, &damage) {
 			break

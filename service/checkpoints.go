@@ -49,7 +49,7 @@ func (p *Checkpoints) Compared(ctx context.Context, by store.Caller, l store.Log
 }
 
 // Covering is Newest, but signs again, however short ago it has, for a record that the last
-// checkpoint does not cover: who was told of a record may have its proof.
+// checkpoint does not cover: a reader who has seen a record may have its proof.
 func (p *Checkpoints) Covering(ctx context.Context, by store.Caller, l store.Log, index int64) ([]byte, error) {
 	turn := &p.turns[by.Company.Chain%int64(len(p.turns))]
 	turn.Lock()

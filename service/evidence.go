@@ -79,10 +79,10 @@ func (e *Evidence) File(ctx context.Context, by store.Caller, name store.LogName
 		return nil, err
 	}
 	err = e.Store.Snapshot(ctx, gather)
-	if behind := (*notPublishedError)(nil); errors.As(err, &behind) {
+	if unpublished := (*notPublishedError)(nil); errors.As(err, &unpublished) {
 		// which of the control records bear on the action is known now, and they are no more than
 		// the first control.Length
-		if _, err := e.Checkpoints.Covering(ctx, by, behind.log, behind.index); err != nil {
+		if _, err := e.Checkpoints.Covering(ctx, by, unpublished.log, unpublished.index); err != nil {
 			return nil, err
 		}
 		err = e.Store.Snapshot(ctx, gather)

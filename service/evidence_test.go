@@ -16,8 +16,8 @@ import (
 	"attestd/store"
 )
 
-// Evidence is whole while keys are rotated, and passports issued, as fast as can be: each file and
-// each report is of one moment, and none is refused for what came between.
+// Evidence is complete while keys are rotated, and passports issued, as fast as can be: each file
+// and each report is of one moment, and none is refused for what came between.
 func TestEvidenceDuringRotations(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()

@@ -81,14 +81,14 @@ func (t *Tokens) Exchange(ctx context.Context, by store.Caller, r ExchangeReques
 	if subject.chosen && store.NamesRole(scope) {
 		return token, errors.Join(ErrInvalidScope, errors.New("the scope of subject_token names a role of this API, which a delegation does not give: ask for a part of it without that"))
 	}
-	audience, ours, err := r.target()
-	if err == nil && !ours {
+	audience, toSelf, err := r.target()
+	if err == nil && !toSelf {
 		err = t.mayLeave(ctx, by, audience)
 	}
 	if err == nil {
-		token.Type, err = r.issuedType(ours)
+		token.Type, err = r.issuedType(toSelf)
 	}
-	if err == nil && !ours {
+	if err == nil && !toSelf {
 		err = ofCompany(by, subject.Chain)
 	}
 	if err != nil {
@@ -152,7 +152,7 @@ func (t *Tokens) addActor(ctx context.Context, by store.Caller, r ExchangeReques
 		switch {
 		case err != nil:
 			return err
-		case !presented.ours:
+		case !presented.ownAudience:
 			return refusedExchange("actor_token is for another audience: it must be for the company's issuer alone")
 		case len(presented.Chain) > 1:
 			return refusedExchange("actor_token must be the actor's own, without act")
@@ -166,7 +166,7 @@ func (t *Tokens) addActor(ctx context.Context, by store.Caller, r ExchangeReques
 	}
 	last := subject.Chain[len(subject.Chain)-1]
 	switch {
-	case !subject.ours && (subject.mayAct == nil || subject.mayAct.Subject != actor):
+	case !subject.ownAudience && (subject.mayAct == nil || subject.mayAct.Subject != actor):
 		return refusedExchange("subject_token is for another audience, and has no may_act for who comes to act: it must be for the company's issuer alone")
 	case actor == "" && len(subject.Chain) == 1:
 		return refusedExchange("actor_token is required: an exchange makes a token with which somebody acts")
@@ -237,9 +237,9 @@ func narrower(has, asked string) (scope string, ok bool) {
 	return strings.Join(given, " "), true
 }
 
-// target returns for whom the token is: what is asked for, or else the company's issuer, which is
-// we.
-func (r ExchangeRequest) target() (audience []string, ours bool, err error) {
+// target returns for whom the token is: what is asked for, or else the company's issuer,
+// which is this service.
+func (r ExchangeRequest) target() (audience []string, toSelf bool, err error) {
 	wrong := func(why string) ([]string, bool, error) {
 		return nil, false, errors.Join(ErrInvalidTarget, errors.New(why))
 	}
@@ -280,12 +280,12 @@ func (t *Tokens) mayLeave(ctx context.Context, by store.Caller, audience []strin
 	return nil
 }
 
-// issuedType is the type of the token: this API takes no JWT as access token, others do.
-func (r ExchangeRequest) issuedType(ours bool) (string, error) {
+// issuedType is the type of the token: this API accepts no JWT as access token, others do.
+func (r ExchangeRequest) issuedType(toSelf bool) (string, error) {
 	switch {
-	case r.RequestedType == TokenTypeJWT || r.RequestedType == "" && ours:
+	case r.RequestedType == TokenTypeJWT || r.RequestedType == "" && toSelf:
 		return TokenTypeJWT, nil
-	case r.RequestedType == "" || r.RequestedType == TokenTypeAccess && !ours:
+	case r.RequestedType == "" || r.RequestedType == TokenTypeAccess && !toSelf:
 		return TokenTypeAccess, nil
 	case r.RequestedType == TokenTypeAccess:
 		return "", refusedExchange("requested_token_type " + TokenTypeAccess + " needs the resource or audience that takes it; without one it is " + TokenTypeJWT)

@@ -112,7 +112,7 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 	}
 	token.Text, err = s.Store.Federations.IssueFederated(ctx, by, use, s.MostSubjects())
 	if errors.Is(err, store.ErrUsed) {
-		return token, usedBefore(err, once, refusedGrant(errors.New("the assertion was used before")))
+		return token, replayed(err, once, refusedGrant(errors.New("the assertion was used before")))
 	}
 	return token, issueError(err)
 }
@@ -124,8 +124,8 @@ func (s *Federations) trusted(ctx context.Context, in Federating, idt *idtoken.T
 		if in.Issuers == "" {
 			return by, f, refusedGrant(ErrNoName)
 		}
-		ours := false
-		if id, ours = strings.CutPrefix(idt.Audience, in.Issuers); !ours {
+		isOwn := false
+		if id, isOwn = strings.CutPrefix(idt.Audience, in.Issuers); !isOwn {
 			return by, f, refusedGrant(errors.New("the assertion must have the issuer of the company, " + in.Issuers +
 				"{companyId}, as aud; or send it to the token endpoint of the company"))
 		}
@@ -236,13 +236,13 @@ func (in Federating) parse() (idt *idtoken.Token, person *idtoken.Identity, err 
 // fits requires that an identity assertion is for the issuer of the company, for the client of the
 // company that presents it, and for nothing that its token is not good for.
 func (in Federating) fits(by store.Caller, person *idtoken.Identity) error {
-	ours := in.Issuers + by.Company.ID
-	foreign := func(resource string) bool {
-		return resource != ours && resource != strings.TrimSuffix(in.Issuers, "/o/")
+	own := in.Issuers + by.Company.ID
+	isForeign := func(resource string) bool {
+		return resource != own && resource != strings.TrimSuffix(in.Issuers, "/o/")
 	}
 	why := ""
 	switch {
-	case person.Audience != ours:
+	case person.Audience != own:
 		why = "the assertion must have the issuer of the company as aud"
 	case in.Client.Client == "" || in.Client.Company == nil || in.Client.Company.ID != by.Company.ID:
 		why = "the client that presents the assertion is not of the company that it is for"
@@ -250,7 +250,7 @@ func (in Federating) fits(by store.Caller, person *idtoken.Identity) error {
 		why = "the assertion is for another client: its client_id is not the client that presents it"
 	case person.Scope != nil && !slices.Contains(strings.Split(*person.Scope, " "), string(store.ActsAsAgent)):
 		why = "the assertion has a scope without agent, which is all that its token is good for"
-	case slices.ContainsFunc(person.Resources, foreign):
+	case slices.ContainsFunc(person.Resources, isForeign):
 		why = "the assertion is for another resource than this service"
 	default:
 		return nil

@@ -57,7 +57,7 @@ func (s *Federations) Warm(ctx context.Context) error {
 
 const (
 	maxFederations   = 32       // of a company
-	maxFederationURI = 1024     // bytes of an issuer and of an audience: both stand in one index
+	maxFederationURI = 1024     // bytes of an issuer and of an audience: both are in one index
 	maxPinnedKeys    = 16 << 10 // bytes of a key set, which is in a control record
 )
 

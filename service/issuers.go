@@ -62,7 +62,7 @@ var ErrNotIssued = errors.New("not a valid token of this issuer")
 // The caller checks its audience, and whether it was revoked.
 func (i *Issuers) Check(ctx context.Context, by store.Caller, compact, typ string) (claims []byte, err error) {
 	token, err := jose.Parse(compact, maxIssued)
-	if err != nil || token.Header.Type != typ || token.Header.Others != 0 || token.Header.JWK != nil {
+	if err != nil || token.Header.Type != typ || token.Header.Extra != 0 || token.Header.JWK != nil {
 		return nil, ErrNotIssued
 	}
 	published, err := i.Store.TokenKeys.Published(ctx, by)
@@ -129,7 +129,7 @@ func (i *Issuers) Token(ctx context.Context, by store.Caller, r AgentTokenReques
 		return AgentToken{}, err
 	}
 	claims = strconv.AppendInt(append(claims, `,"nbf":`...), by.At.Unix(), 10)
-	if !r.isForUs() {
+	if !r.isForOwnIssuer() {
 		claims = jcs.AppendString(append(claims, `,"jti":`...), uuid.NewString())
 		claims = jcs.AppendString(append(claims, `,"agent_id":`...), r.AgentID)
 	}
@@ -161,8 +161,8 @@ func (i *Issuers) SVID(ctx context.Context, by store.Caller, r AgentTokenRequest
 	return AgentSVID{AgentID: r.AgentID, SPIFFEID: by.Company.Issuer.AgentID(r.AgentID), SVID: token, ExpiresAt: chain.FormatTime(ends)}, nil
 }
 
-// isForUs reports whether the company's issuer, which is we, is to take the token.
-func (r AgentTokenRequest) isForUs() bool { return slices.Contains(r.Audience, r.Issuer) }
+// isForOwnIssuer reports whether the company's issuer, which is this service, accepts the token.
+func (r AgentTokenRequest) isForOwnIssuer() bool { return slices.Contains(r.Audience, r.Issuer) }
 
 // claims returns what every token of an agent says, without the closing brace, and when it ends. An
 // audience of one is a string: some verifiers know no other form. A token for us says more: what it
@@ -190,7 +190,7 @@ func (i *Issuers) claims(ctx context.Context, by store.Caller, r AgentTokenReque
 	}
 	claims = strconv.AppendInt(append(claims, `,"iat":`...), by.At.Unix(), 10)
 	claims = strconv.AppendInt(append(claims, `,"exp":`...), ends.Unix(), 10)
-	if r.isForUs() {
+	if r.isForOwnIssuer() {
 		claims = jcs.AppendString(append(claims, `,"jti":`...), uuid.NewString())
 		claims = jcs.AppendString(append(claims, `,"agent_id":`...), r.AgentID)
 		claims = jcs.AppendString(append(claims, `,"client_id":`...), clientOf(by))

@@ -65,8 +65,10 @@ type accessClaims struct {
 	MayAct *party          `json:"may_act,omitempty"`
 }
 
-// isForUs reports whether the company's issuer, which is we, is alone to take the token.
-func (c *accessClaims) isForUs() bool { return len(c.Audience) == 1 && c.Audience[0] == c.Issuer }
+// isForOwnIssuer reports whether the company's issuer, which is we, is alone to take the token.
+func (c *accessClaims) isForOwnIssuer() bool {
+	return len(c.Audience) == 1 && c.Audience[0] == c.Issuer
+}
 
 // requester is the credential with which a token was requested, apart from the OAuth client. Where
 // that is gone, the token counts no more.

@@ -20,8 +20,8 @@ import (
 type ownToken struct {
 	cred.Delegation
 	mayAct *party // nil for anybody
-	// this service alone is its audience: no one else was handed it
-	ours bool
+	// this service alone is its audience: no other service received it
+	ownAudience bool
 	// the scope is a text that the maker of the delegation has chosen, and gives no role
 	chosen bool
 }
@@ -68,7 +68,7 @@ func (t *Tokens) readToken(ctx context.Context, by store.Caller, r ExchangeReque
 		token, bound, err = t.readOpaque(ctx, by, text)
 	case iss == by.Company.Issuer.Domain.Issuer() && kind == TokenTypeJWT:
 		token.Delegation, err = by.Company.Issuer.CheckDelegation(text, by.At)
-		token.chosen, token.ours = true, true
+		token.chosen, token.ownAudience = true, true
 	default:
 		token, bound, err = t.readJWT(ctx, by, text, kind)
 	}
@@ -111,7 +111,7 @@ func (t *Tokens) readOpaque(ctx context.Context, by store.Caller, text string) (
 		names = person.Chain
 	}
 	token.Delegation = cred.NewDelegation(names, "", found.Scope.Names(found.Role))
-	token.Ends, token.ours = found.Expires, true
+	token.Ends, token.ownAudience = found.Expires, true
 	return token, found.JKT, nil
 }
 
@@ -120,7 +120,7 @@ func (t *Tokens) readOpaque(ctx context.Context, by store.Caller, text string) (
 func (t *Tokens) readJWT(ctx context.Context, by store.Caller, text, kind string) (token ownToken, jkt string, err error) {
 	c, d, err := t.checkJWT(ctx, by, text)
 	if errors.Is(err, ErrNotIssued) && kind == TokenTypeJWT {
-		if c, err = t.checkAgentToken(ctx, by, text); err == nil && !c.isForUs() {
+		if c, err = t.checkAgentToken(ctx, by, text); err == nil && !c.isForOwnIssuer() {
 			err = ErrNotIssued
 		}
 		d = cred.NewDelegation([]string{c.Subject}, c.ID, "")
@@ -131,7 +131,7 @@ func (t *Tokens) readJWT(ctx context.Context, by store.Caller, text, kind string
 	if !by.Company.Issuer.Domain.IsID(c.Subject) && !isPerson(c.Subject) {
 		return token, "", ErrNotIssued
 	}
-	token = ownToken{Delegation: d, mayAct: c.MayAct, ours: c.isForUs()}
+	token = ownToken{Delegation: d, mayAct: c.MayAct, ownAudience: c.isForOwnIssuer()}
 	token.Ends = time.Unix(c.Expires, 0)
 	if c.Confirms != nil {
 		jkt = c.Confirms.JKT
@@ -244,7 +244,7 @@ func (t *Tokens) delegation(ctx context.Context, by store.Caller, text string) (
 		return wrong("it is no token of this company, or has ended or been revoked")
 	case err != nil:
 		return cred.Delegation{}, false, err
-	case !c.isForUs():
+	case !c.isForOwnIssuer():
 		return wrong("it is an access token for another resource")
 	case !by.Company.Issuer.Domain.IsID(c.Subject) && !isPerson(c.Subject):
 		return wrong("its subject is no principal")

@@ -84,14 +84,14 @@ func (g *gatherer) period(ctx context.Context, l store.Log, sizes [2]int64) (p e
 }
 
 // frontier returns that of the first size records, when they are a beginning of a tree.
-func (g *gatherer) frontier(ctx context.Context, l store.Log, size int64, whole tlog.Tree) (f tlog.Frontier, err error) {
+func (g *gatherer) frontier(ctx context.Context, l store.Log, size int64, full tlog.Tree) (f tlog.Frontier, err error) {
 	tree := g.view.LogTree(l)
-	proof, err := tlog.ProveConsistency(ctx, tree, size, whole)
+	proof, err := tlog.ProveConsistency(ctx, tree, size, full)
 	if err == nil {
 		f, err = tlog.FrontierAt(ctx, tree, size)
 	}
-	if err == nil && tlog.CheckConsistency(proof, f.Tree(), whole) != nil {
-		err = fmt.Errorf("log %s: hashes on disk do not lead from size %d to the log root of size %d", l.ID, size, whole.Size)
+	if err == nil && tlog.CheckConsistency(proof, f.Tree(), full) != nil {
+		err = fmt.Errorf("log %s: hashes on disk do not lead from size %d to the log root of size %d", l.ID, size, full.Size)
 	}
 	return f, err
 }

@@ -178,7 +178,7 @@ func (g *gatherer) session(ctx context.Context, f *SessionFile, last, control in
 var errBatch = errors.New("batch is full")
 
 const (
-	sessionBatch = 256     // records that are read at once, where they stand near one another
+	sessionBatch = 256     // records that are read at once, where they are near one another
 	sessionGap   = 16      // how near
 	sessionBytes = 1 << 20 // of payloads, after which a read ends
 )

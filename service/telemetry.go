@@ -10,7 +10,7 @@ import (
 
 // AppendTelemetry appends the records of the items of an export that are not refused, all or none
 // of each MaxItems, and refuses those that may not be recorded. Without an error, every item that
-// is not refused is recorded, be it by an earlier export. A span whose IDs stand for another span
+// is not refused is recorded, be it by an earlier export. A span whose IDs name another span
 // becomes a record of its own: IDs that come twice must hide nothing.
 func (a *Attestations) AppendTelemetry(ctx context.Context, by store.Caller, items []telemetry.Item, o telemetry.Options) error {
 	recorder := telemetry.NewRecorder(o)

@@ -38,8 +38,8 @@ type TokenRequest struct {
 	Own []string
 }
 
-// isForUs reports whether the token is asked for with names of this API alone.
-func (r *TokenRequest) isForUs() bool { return len(r.Resources) > 0 && OnlyOf(r.Own, r.Resources) }
+// isForOwnIssuer reports whether the token is asked for with names of this API alone.
+func (r *TokenRequest) isForOwnAPI() bool { return len(r.Resources) > 0 && OnlyOf(r.Own, r.Resources) }
 
 // OnlyOf reports whether all of some resources are among our own.
 func OnlyOf(own, resources []string) bool {
@@ -81,14 +81,14 @@ func (t *Tokens) Issue(ctx context.Context, by store.Caller, once []store.UsedPr
 		grant.Scope = token.Scope
 	}
 	var err error
-	if r.isForUs() {
+	if r.isForOwnAPI() {
 		err = boundResources(r.Resources)
 	} else {
 		err = checkResources(r.Resources)
 	}
 	switch {
 	case err != nil:
-	case r.isForUs():
+	case r.isForOwnAPI():
 		token.Scope = store.Scope(grant.Scope.Names(by.Role))
 		grant.Text = func(ends time.Time) (string, error) { return t.signAccess(ctx, by, r, grant, ends) }
 		token.Text, token.Ends, err = t.Store.Credentials.IssueToken(ctx, by, grant, lifetimeOfToken)
@@ -100,7 +100,7 @@ func (t *Tokens) Issue(ctx context.Context, by store.Caller, once []store.UsedPr
 	}
 	switch {
 	case errors.Is(err, store.ErrUsed):
-		err = usedBefore(err, once, refusedClient(errors.New("client_assertion was used before")))
+		err = replayed(err, once, refusedClient(errors.New("client_assertion was used before")))
 	case errors.Is(err, store.ErrBadClient):
 		err = ErrInvalidClient
 	case errors.Is(err, store.ErrNotFound):
@@ -109,9 +109,9 @@ func (t *Tokens) Issue(ctx context.Context, by store.Caller, once []store.UsedPr
 	return token, err
 }
 
-// usedBefore is the answer to something that counts once and was used before: other if that is one
+// replayed is the answer to something that counts once and was used before: other if that is one
 // of some that were presented, and otherwise ErrInvalidProof, because it is the DPoP proof.
-func usedBefore(err error, once []store.UsedProof, other error) error {
+func replayed(err error, once []store.UsedProof, other error) error {
 	var used *store.UsedError
 	if errors.As(err, &used) && slices.Contains(once, used.Proof) {
 		return other

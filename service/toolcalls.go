@@ -70,11 +70,11 @@ func (a *Attestations) FollowSubagents(ctx context.Context, by store.Caller, age
 			call := e.Launch()
 			call.Tool, call.CallID, call.AgentType = launch.Tool, launch.CallID, launch.AgentType
 			outcome := call.EndedBy(e.Output)
-			there, err := a.recordOf(ctx, by, agent, outcome)
+			existing, err := a.recordOf(ctx, by, agent, outcome)
 			if err != nil {
 				return nil, err
 			}
-			if there == nil { // else the subagent went on, and has ended again
+			if existing == nil { // else the subagent went on, and has ended again
 				events = append(events, outcome)
 			}
 		case e.Type == action.ToolPending && e.SubagentID != "":
@@ -172,7 +172,7 @@ func (a *Attestations) placeOfEnd(ctx context.Context, by store.Caller, of names
 	return int(last) + 1, nil
 }
 
-// AppendCalls appends the records of tool calls, all or none of each MaxItems. Where a key stands
+// AppendCalls appends the records of tool calls, all or none of each MaxItems. Where a key exists
 // for something else already, late ones are left out; others become records of their own: a call ID
 // that comes twice must hide nothing.
 func (a *Attestations) AppendCalls(ctx context.Context, by store.Caller, agent string, records []action.Record, late bool) error {
@@ -188,11 +188,11 @@ func (a *Attestations) appendCalls(ctx context.Context, by store.Caller, agent s
 	items := make([]derived, 0, len(records))
 	for _, r := range records {
 		item := Attestation{AgentID: agent, ActionType: r.ActionType, Payload: r.Payload, Key: r.Key}
-		there, err := a.isRecordedInClear(ctx, by, &item)
+		exists, err := a.isRecordedInClear(ctx, by, &item)
 		if err != nil {
 			return err
 		}
-		if there {
+		if exists {
 			continue
 		}
 		item.Key = derivedKey(by, r.Key)

@@ -22,7 +22,7 @@ import (
 
 // isEnd reports whether an error comes from a context rather than from the database.
 func isEnd(err error) bool {
-	return errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, chain.ErrAgain)
+	return errors.Is(err, context.Canceled) && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrNotFound) && !errors.Is(err, chain.ErrTransactionLost)
 }
 
 // A caller who leaves during a read gets no more rows and the error of its context. Afterwards

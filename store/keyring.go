@@ -86,7 +86,7 @@ func (v *View) KeySet(ctx context.Context, number int64) (chain.KeySet, error) {
 		if err != nil {
 			return nil, err
 		}
-		flaws = keyring.FlawsBeside(origin, ring, all, keyring.Flaws(first, all))
+		flaws = keyring.FlawsWithProven(origin, ring, all, keyring.Flaws(first, all))
 	}
 	set := make(chain.KeySet, len(ring))
 	for i, flaw := range flaws {

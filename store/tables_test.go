@@ -327,7 +327,7 @@ func TestVerifyFindsEveryChangedRow(t *testing.T) {
 var ofLogs = []string{"record.", "node.", "head.", "summary.", "log.", "log_key."}
 
 // An external change of a row while a server runs is detected by the checks that the server makes
-// every five seconds: see TestForeignWriteIsNoticedWithinTenSeconds of package jobs.
+// every five seconds: see TestExternalWriteIsDetectedWithinTenSeconds of package jobs.
 func TestRunningServerFindsEveryChangedRight(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.NotRaced)
 	t.Parallel()

@@ -131,7 +131,7 @@ func TestPrivateCA(t *testing.T) {
 			t.Errorf("the other issuer: %s", answer)
 		}
 		for _, what := range []string{"the witness cannot be asked", "the export is not accepted", "the backup failed"} {
-			said := func() bool {
+			answer := func() bool {
 				for line := range strings.Lines(s.log.String()) {
 					if strings.Contains(line, what) && strings.Contains(line, "certificate signed by unknown authority") {
 						return true
@@ -139,7 +139,7 @@ func TestPrivateCA(t *testing.T) {
 				}
 				return false
 			}
-			for end := time.Now().Add(patience); !said(); time.Sleep(20 * time.Millisecond) {
+			for end := time.Now().Add(patience); !answer(); time.Sleep(20 * time.Millisecond) {
 				if time.Now().After(end) {
 					t.Fatalf("%q is not in the log: %s", what, tail(s.log.String(), 4000))
 				}

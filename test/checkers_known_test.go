@@ -71,82 +71,82 @@ func TestCheckersTakeTheKeysThatAreStored(t *testing.T) {
 		}
 	}
 	for _, test := range []struct {
-		name   string
-		status int
-		says   string // the checker: of the verdict, or of its refusal
-		store  func(t *testing.T, home string)
-		args   []string // small.json without any
-		env    func(home string) string
-		unix   bool
+		name    string
+		status  int
+		message string // the checker: of the verdict, or of its refusal
+		store   func(t *testing.T, home string)
+		args    []string // small.json without any
+		env     func(home string) string
+		unix    bool
 	}{
-		{name: "no file", status: unconfirmed, says: "holds, key not confirmed", store: func(*testing.T, string) {}},
-		{name: "an empty file", status: unconfirmed, says: "holds, key not confirmed", store: func(t *testing.T, home string) { storeKeys(t, home, "") }},
-		{name: "the company's key", status: holds, says: "company's key " + sampleKey + ", which is stored as trusted on this machine",
+		{name: "no file", status: unconfirmed, message: "holds, key not confirmed", store: func(*testing.T, string) {}},
+		{name: "an empty file", status: unconfirmed, message: "holds, key not confirmed", store: func(t *testing.T, home string) { storeKeys(t, home, "") }},
+		{name: "the company's key", status: holds, message: "company's key " + sampleKey + ", which is stored as trusted on this machine",
 			store: func(t *testing.T, home string) { trust(t, home, "add", "acme", sampleKey) }},
-		{name: "keys of two companies", status: holds, says: "which is stored as trusted on this machine", store: func(t *testing.T, home string) {
+		{name: "keys of two companies", status: holds, message: "which is stored as trusted on this machine", store: func(t *testing.T, home string) {
 			trust(t, home, "add", "other", otherKey)
 			trust(t, home, "add", "acme", sampleKey)
 		}},
-		{name: "a file with comments", status: holds, says: "holds\n", store: func(t *testing.T, home string) {
+		{name: "a file with comments", status: holds, message: "holds\n", store: func(t *testing.T, home string) {
 			storeKeys(t, home, "# from the contract, f\xfcr alle\r\n\r\n \t#\n\tacme   "+sampleKey+" \r\n"+strings.TrimSpace(others))
 		}},
-		{name: "the file of a session", status: holds, says: "confirmed by the key that is stored as trusted on this machine", args: []string{"session-open.jsonl"},
+		{name: "the file of a session", status: holds, message: "confirmed by the key that is stored as trusted on this machine", args: []string{"session-open.jsonl"},
 			store: func(t *testing.T, home string) { storeKeys(t, home, ours) }},
-		{name: "the agent's key beside it", status: holds, says: "confirmed by the key that is stored as trusted on this machine", args: []string{"signed.json", "--agent-key", agentKey},
+		{name: "the agent's key beside it", status: holds, message: "confirmed by the key that is stored as trusted on this machine", args: []string{"signed.json", "--agent-key", agentKey},
 			store: func(t *testing.T, home string) { storeKeys(t, home, ours) }},
-		{name: "only another company's key", status: unconfirmed, says: "that it is the company's is not confirmed",
+		{name: "only another company's key", status: unconfirmed, message: "that it is the company's is not confirmed",
 			store: func(t *testing.T, home string) { trust(t, home, "add", "other", sampleKey) }},
-		{name: "another key of the company", status: fails, says: "fails: KEY: the file does not contain the key that you trust",
+		{name: "another key of the company", status: fails, message: "fails: KEY: the file does not contain the key that you trust",
 			store: func(t *testing.T, home string) { trust(t, home, "add", "acme", otherKey) }},
-		{name: "a key that was removed", status: unconfirmed, says: "holds, key not confirmed", store: func(t *testing.T, home string) {
+		{name: "a key that was removed", status: unconfirmed, message: "holds, key not confirmed", store: func(t *testing.T, home string) {
 			trust(t, home, "add", "acme", sampleKey)
 			trust(t, home, "remove", "acme")
 		}},
-		{name: "a typed key counts in its place", status: holds, says: ", which you named", args: []string{"small.json", "--key", sampleKey},
+		{name: "a typed key counts in its place", status: holds, message: ", which you named", args: []string{"small.json", "--key", sampleKey},
 			store: func(t *testing.T, home string) { storeKeys(t, home, "acme "+otherKey+"\n") }},
-		{name: "so does a wrong one", status: fails, says: "fails: KEY: ", args: []string{"small.json", "--key", otherKey},
+		{name: "so does a wrong one", status: fails, message: "fails: KEY: ", args: []string{"small.json", "--key", otherKey},
 			store: func(t *testing.T, home string) { storeKeys(t, home, ours) }},
-		{name: "and a policy", status: fails, says: "fails: POLICY: ", args: []string{"small.json", "--policy", "policy"},
+		{name: "and a policy", status: fails, message: "fails: POLICY: ", args: []string{"small.json", "--policy", "policy"},
 			store: func(t *testing.T, home string) { storeKeys(t, home, ours) }},
-		{name: "a typed key beside a file that is refused", status: holds, says: ", which you named", args: []string{"small.json", "--key", sampleKey},
+		{name: "a typed key beside a file that is refused", status: holds, message: ", which you named", args: []string{"small.json", "--key", sampleKey},
 			store: func(t *testing.T, home string) { storeKeys(t, home, "acme\n") }},
 
-		{name: "a line without a key", status: refused, says: `trusted-keys: line 2 is not a company and the fingerprint of a key: "acme"`,
+		{name: "a line without a key", status: refused, message: `trusted-keys: line 2 is not a company and the fingerprint of a key: "acme"`,
 			store: func(t *testing.T, home string) { storeKeys(t, home, others+"acme\n") }},
-		{name: "a line with more", status: refused, says: "trusted-keys: line 1 is not", store: func(t *testing.T, home string) { storeKeys(t, home, "acme "+sampleKey+" since 2025\n") }},
-		{name: "a key that is cut", status: refused, says: "trusted-keys: line 1 is not", store: func(t *testing.T, home string) { storeKeys(t, home, ours[:len(ours)-2]) }},
-		{name: "a name of no company", status: refused, says: "trusted-keys: line 1 is not", store: func(t *testing.T, home string) { storeKeys(t, home, ".. "+sampleKey) }},
-		{name: "two keys of a company", status: refused, says: "acme has two keys", store: func(t *testing.T, home string) { storeKeys(t, home, ours+"acme "+otherKey+"\n") }},
-		{name: "the same key twice", status: refused, says: "acme has two keys", store: func(t *testing.T, home string) { storeKeys(t, home, ours+ours) }},
-		{name: "the largest file", status: holds, says: "holds\n", store: func(t *testing.T, home string) {
+		{name: "a line with more", status: refused, message: "trusted-keys: line 1 is not", store: func(t *testing.T, home string) { storeKeys(t, home, "acme "+sampleKey+" since 2025\n") }},
+		{name: "a key that is cut", status: refused, message: "trusted-keys: line 1 is not", store: func(t *testing.T, home string) { storeKeys(t, home, ours[:len(ours)-2]) }},
+		{name: "a name of no company", status: refused, message: "trusted-keys: line 1 is not", store: func(t *testing.T, home string) { storeKeys(t, home, ".. "+sampleKey) }},
+		{name: "two keys of a company", status: refused, message: "acme has two keys", store: func(t *testing.T, home string) { storeKeys(t, home, ours+"acme "+otherKey+"\n") }},
+		{name: "the same key twice", status: refused, message: "acme has two keys", store: func(t *testing.T, home string) { storeKeys(t, home, ours+ours) }},
+		{name: "the largest file", status: holds, message: "holds\n", store: func(t *testing.T, home string) {
 			storeKeys(t, home, ours+strings.Repeat("#", 64<<10-len(ours)))
 		}},
-		{name: "a larger one", status: refused, says: "trusted-keys has more than 65536 bytes", store: func(t *testing.T, home string) {
+		{name: "a larger one", status: refused, message: "trusted-keys has more than 65536 bytes", store: func(t *testing.T, home string) {
 			storeKeys(t, home, ours+strings.Repeat("#", 64<<10-len(ours)+1))
 		}},
-		{name: "a folder in its place", status: refused, says: "trusted-keys", store: func(t *testing.T, home string) {
+		{name: "a folder in its place", status: refused, message: "trusted-keys", store: func(t *testing.T, home string) {
 			must.OK(t, os.MkdirAll(filepath.Join(configFolder(home), "trusted-keys"), 0o700))
 		}},
-		{name: "a pipe in its place", status: refused, says: "trusted-keys is not a regular file", unix: true, store: func(t *testing.T, home string) {
+		{name: "a pipe in its place", status: refused, message: "trusted-keys is not a regular file", unix: true, store: func(t *testing.T, home string) {
 			must.OK(t, os.MkdirAll(configFolder(home), 0o700))
 			must.OK(t, exec.CommandContext(t.Context(), "mkfifo", filepath.Join(configFolder(home), "trusted-keys")).Run())
 		}},
-		{name: "a file that others may write", status: refused, says: "others can write ", unix: true, store: func(t *testing.T, home string) {
+		{name: "a file that others may write", status: refused, message: "others can write ", unix: true, store: func(t *testing.T, home string) {
 			must.OK(t, os.Chmod(storeKeys(t, home, ours), 0o602))
 		}},
-		{name: "a file that the group may write", status: refused, says: "others can write ", unix: true, store: func(t *testing.T, home string) {
+		{name: "a file that the group may write", status: refused, message: "others can write ", unix: true, store: func(t *testing.T, home string) {
 			must.OK(t, os.Chmod(storeKeys(t, home, ours), 0o620))
 		}},
-		{name: "a file that others may read", status: holds, says: "holds\n", unix: true, store: func(t *testing.T, home string) {
+		{name: "a file that others may read", status: holds, message: "holds\n", unix: true, store: func(t *testing.T, home string) {
 			must.OK(t, os.Chmod(storeKeys(t, home, ours), 0o644))
 		}},
-		{name: "a folder that others may write", status: refused, says: " write ", unix: true, store: func(t *testing.T, home string) {
+		{name: "a folder that others may write", status: refused, message: " write ", unix: true, store: func(t *testing.T, home string) {
 			must.OK(t, os.Chmod(filepath.Dir(filepath.Dir(storeKeys(t, home, ours))), 0o777))
 		}},
-		{name: "a folder that is shared as /tmp is", status: holds, says: "holds\n", unix: true, store: func(t *testing.T, home string) {
+		{name: "a folder that is shared as /tmp is", status: holds, message: "holds\n", unix: true, store: func(t *testing.T, home string) {
 			must.OK(t, os.Chmod(filepath.Dir(filepath.Dir(storeKeys(t, home, ours))), os.ModeSticky|0o777))
 		}},
-		{name: "a link into such a folder", status: refused, says: " write ", unix: true, store: func(t *testing.T, home string) {
+		{name: "a link into such a folder", status: refused, message: " write ", unix: true, store: func(t *testing.T, home string) {
 			shared := filepath.Join(home, "shared")
 			must.OK(t, os.Mkdir(shared, 0o700))
 			must.OK(t, os.Chmod(shared, 0o777))
@@ -154,31 +154,31 @@ func TestCheckersTakeTheKeysThatAreStored(t *testing.T) {
 			must.OK(t, os.MkdirAll(configFolder(home), 0o700))
 			must.OK(t, os.Symlink("../../shared/keys", filepath.Join(configFolder(home), "trusted-keys")))
 		}},
-		{name: "a link to a file of one's own", status: holds, says: "holds\n", unix: true, store: func(t *testing.T, home string) {
+		{name: "a link to a file of one's own", status: holds, message: "holds\n", unix: true, store: func(t *testing.T, home string) {
 			must.OK(t, os.MkdirAll(configFolder(home), 0o700))
 			must.OK(t, os.WriteFile(filepath.Join(home, "keys"), []byte(ours), 0o600))
 			must.OK(t, os.Symlink(filepath.Join(home, "keys"), filepath.Join(configFolder(home), "trusted-keys")))
 		}},
-		{name: "a link that leads to itself", status: refused, says: "trusted-keys", unix: true, store: func(t *testing.T, home string) {
+		{name: "a link that leads to itself", status: refused, message: "trusted-keys", unix: true, store: func(t *testing.T, home string) {
 			must.OK(t, os.MkdirAll(configFolder(home), 0o700))
 			must.OK(t, os.Symlink("trusted-keys", filepath.Join(configFolder(home), "trusted-keys")))
 		}},
-		{name: "a link to nothing", status: unconfirmed, says: "holds, key not confirmed", unix: true, store: func(t *testing.T, home string) {
+		{name: "a link to nothing", status: unconfirmed, message: "holds, key not confirmed", unix: true, store: func(t *testing.T, home string) {
 			must.OK(t, os.MkdirAll(configFolder(home), 0o700))
 			must.OK(t, os.Symlink("nothing", filepath.Join(configFolder(home), "trusted-keys")))
 		}},
-		{name: "a refused file comes before all else", status: refused, says: "trusted-keys: line 1 is not", args: []string{"nothing.json", "--agent-key", "short"},
+		{name: "a refused file comes before all else", status: refused, message: "trusted-keys: line 1 is not", args: []string{"nothing.json", "--agent-key", "short"},
 			store: func(t *testing.T, home string) { storeKeys(t, home, "acme\n") }},
 
-		{name: "the folder of XDG_CONFIG_HOME", status: holds, says: "holds\n", unix: true, env: func(home string) string { return "XDG_CONFIG_HOME=" + home + "/xdg" },
+		{name: "the folder of XDG_CONFIG_HOME", status: holds, message: "holds\n", unix: true, env: func(home string) string { return "XDG_CONFIG_HOME=" + home + "/xdg" },
 			store: func(t *testing.T, home string) {
 				must.OK(t, os.MkdirAll(home+"/xdg/attestd", 0o700))
 				must.OK(t, os.WriteFile(home+"/xdg/attestd/trusted-keys", []byte(ours), 0o600))
 				storeKeys(t, home, "acme "+otherKey)
 			}},
-		{name: "a relative XDG_CONFIG_HOME", status: unconfirmed, says: "holds, key not confirmed", unix: true, env: func(string) string { return "XDG_CONFIG_HOME=.config" },
+		{name: "a relative XDG_CONFIG_HOME", status: unconfirmed, message: "holds, key not confirmed", unix: true, env: func(string) string { return "XDG_CONFIG_HOME=.config" },
 			store: func(t *testing.T, home string) { storeKeys(t, home, ours) }},
-		{name: "no home", status: unconfirmed, says: "holds, key not confirmed", unix: true, env: func(string) string { return "HOME=" },
+		{name: "no home", status: unconfirmed, message: "holds, key not confirmed", unix: true, env: func(string) string { return "HOME=" },
 			store: func(t *testing.T, home string) { storeKeys(t, home, ours) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -205,14 +205,14 @@ func TestCheckersTakeTheKeysThatAreStored(t *testing.T) {
 				var out, log strings.Builder
 				cmd.Stdout, cmd.Stderr = &out, &log
 				_ = cmd.Run() // the exit status is compared
-				says := out.String()
+				message := out.String()
 				if test.status == refused {
-					if says = log.String(); out.Len() > 0 {
+					if message = log.String(); out.Len() > 0 {
 						t.Errorf("%s prints %q beside no verdict", checker.name, out.String())
 					}
 				}
-				if status := cmd.ProcessState.ExitCode(); status != test.status || !strings.Contains(says, test.says) {
-					t.Errorf("%s: exit status %d, %.400q; want %d and %q", checker.name, status, says, test.status, test.says)
+				if status := cmd.ProcessState.ExitCode(); status != test.status || !strings.Contains(message, test.message) {
+					t.Errorf("%s: exit status %d, %.400q; want %d and %q", checker.name, status, message, test.status, test.message)
 				}
 			}
 		})

@@ -145,8 +145,8 @@ func wordFiles(t *testing.T, dir string) (cases []wordCase) {
 	return cases
 }
 
-// said is the output of a checker for a file.
-type said struct {
+// checkerOutput is the output of a checker for a file.
+type checkerOutput struct {
 	status int // of the exit; -1 of the console
 	lines  []string
 }
@@ -155,7 +155,7 @@ type said struct {
 var words = regexp.MustCompile(`^(holds(?:, key not confirmed)?|fails: [A-Z_]+|fails|pruned)(?:$|:)`)
 
 // verdict returns these words; "" for no verdict.
-func (s said) verdict() string {
+func (s checkerOutput) verdict() string {
 	m := words.FindStringSubmatch(s.lines[0])
 	if m == nil {
 		return ""
@@ -164,7 +164,7 @@ func (s said) verdict() string {
 }
 
 var (
-	madeAnew     = regexp.MustCompile(`SHA256:[A-Za-z0-9_-]{43}|[0-9a-f]{64}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z|records? [0-9]+|[0-9]+ (of|records)|to [0-9]+`)
+	varying      = regexp.MustCompile(`SHA256:[A-Za-z0-9_-]{43}|[0-9a-f]{64}|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z|records? [0-9]+|[0-9]+ (of|records)|to [0-9]+`)
 	ofInterpeter = regexp.MustCompile(`^(fails: MALFORMED): .*`)
 )
 
@@ -184,12 +184,12 @@ func TestCheckersSpeakTheSameWords(t *testing.T) {
 	dir := t.TempDir()
 	cases := wordFiles(t, dir)
 	var home string // of the case
-	runIn := func(program string, args ...string) said {
+	runIn := func(program string, args ...string) checkerOutput {
 		cmd := exec.CommandContext(t.Context(), program, args...)
 		cmd.Dir, cmd.Env = dir, atHome(home)
 		var out, log bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &log
-		s, err := said{}, cmd.Run()
+		s, err := checkerOutput{}, cmd.Run()
 		if exited := (*exec.ExitError)(nil); errors.As(err, &exited) {
 			s.status, err = exited.ExitCode(), nil
 		}
@@ -247,11 +247,11 @@ func TestCheckersSpeakTheSameWords(t *testing.T) {
 		if c.keys != "" {
 			args = append(args, c.keys)
 		}
-		all := map[string]said{
+		all := map[string]checkerOutput{
 			"attestd check": runIn(attestd, ofCommand...), "check.py": runIn(python, append([]string{checkPy}, args...)...),
 			"check.mjs": runIn(node, append([]string{filepath.Join(web, "check.mjs")}, args...)...),
 		}
-		console := said{-1, ofConsole[i].Lines}
+		console := checkerOutput{-1, ofConsole[i].Lines}
 		if ofConsole[i].Words != "" {
 			console.lines = append([]string{ofConsole[i].Words}, console.lines...)
 		}
@@ -283,7 +283,7 @@ func TestCheckersSpeakTheSameWords(t *testing.T) {
 
 // compare writes the verdicts of the checkers on a file next to one another, and demands that those
 // that have a verdict agree.
-func (c *wordCase) compare(t *testing.T, table *strings.Builder, all map[string]said) {
+func (c *wordCase) compare(t *testing.T, table *strings.Builder, all map[string]checkerOutput) {
 	t.Helper()
 	statuses := map[string]int{"": 2, "holds": 0, "holds, key not confirmed": 5, "pruned": 5}
 	var shared, from string
@@ -312,7 +312,7 @@ func (c *wordCase) compare(t *testing.T, table *strings.Builder, all map[string]
 			}
 		}
 		if c.changes {
-			text = madeAnew.ReplaceAllString(text, "…")
+			text = varying.ReplaceAllString(text, "…")
 		}
 		fmt.Fprintf(table, "%-17s %s\n", name+status, text)
 		if verdict == "" {
@@ -332,7 +332,7 @@ func (c *wordCase) compare(t *testing.T, table *strings.Builder, all map[string]
 	}
 	for _, line := range summary {
 		if c.changes {
-			line = madeAnew.ReplaceAllString(line, "…")
+			line = varying.ReplaceAllString(line, "…")
 		}
 		fmt.Fprintf(table, "  %s\n", line)
 	}
@@ -356,8 +356,8 @@ func TestCheckersRefuseMistypedOptions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for _, test := range []struct {
-				says string
-				args []string
+				message string
+				args    []string
 			}{
 				{"--key", []string{file, "--key"}},
 				{"--key", []string{file, "--key="}},
@@ -375,8 +375,8 @@ func TestCheckersRefuseMistypedOptions(t *testing.T) {
 				{"-k", []string{file, "-k", sampleKey}},
 				{"", nil},
 			} {
-				if r := run(t, test.args...); r.status != 2 || r.stdout != "" || r.stderr == "" || !strings.Contains(r.stderr, test.says) {
-					t.Errorf("%s %q: exit status %d, %q and %q; want 2, nothing, and %q", name, test.args, r.status, r.stdout, r.stderr, test.says)
+				if r := run(t, test.args...); r.status != 2 || r.stdout != "" || r.stderr == "" || !strings.Contains(r.stderr, test.message) {
+					t.Errorf("%s %q: exit status %d, %q and %q; want 2, nothing, and %q", name, test.args, r.status, r.stdout, r.stderr, test.message)
 				}
 			}
 			for _, args := range [][]string{{file, "--key", sampleKey}, {file, "--key=" + sampleKey}, {"--key", sampleKey, file}} {
@@ -431,9 +431,9 @@ func TestCheckPyNamesMissingPackage(t *testing.T) {
 	if err := cmd.Run(); !errors.As(err, &exited) || exited.ExitCode() != 2 || out.Len() > 0 {
 		t.Errorf("%v, %q; want exit status 2 and no verdict", err, out.String())
 	}
-	for _, says := range []string{"check.py needs the Python package cryptography", "\n    python3 -m pip install cryptography\n"} {
-		if !strings.Contains(log.String(), says) || strings.Contains(log.String(), "Traceback") {
-			t.Errorf("it says %q, want %q", log.String(), says)
+	for _, message := range []string{"check.py needs the Python package cryptography", "\n    python3 -m pip install cryptography\n"} {
+		if !strings.Contains(log.String(), message) || strings.Contains(log.String(), "Traceback") {
+			t.Errorf("it says %q, want %q", log.String(), message)
 		}
 	}
 }

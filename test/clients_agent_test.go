@@ -119,8 +119,8 @@ func TestGoClientIsAnAgent(t *testing.T) {
 				if len(list.Sessions) != 1 || list.Sessions[0].State != "sealed" || list.Sessions[0].Records != 3 {
 					t.Errorf("%+v", list.Sessions)
 				}
-				if said := verdictOnSession(t, s, c, "bot", "one"); !strings.Contains(said, ": 3 records, complete: 0 to 3, sealed, 1 refused\n") {
-					t.Errorf("the verdict is\n%s", said)
+				if answer := verdictOnSession(t, s, c, "bot", "one"); !strings.Contains(answer, ": 3 records, complete: 0 to 3, sealed, 1 refused\n") {
+					t.Errorf("the verdict is\n%s", answer)
 				}
 			})
 		}
@@ -152,10 +152,10 @@ func TestGoClientSignsDelegations(t *testing.T) {
 	for _, token := range []string{"", direct.Token, exchanged.AccessToken, svid.SVID} {
 		r, err := session.Attest(t.Context(), api.Attestation{AgentID: "bot", ActionType: "a", Payload: 1, Delegation: token})
 		must.OK(t, err)
-		said, err := statement.Parse(r.Payload.Statement)
+		answer, err := statement.Parse(r.Payload.Statement)
 		must.OK(t, err)
-		if said.Version() != 2 || len(said.Delegation) != map[bool]int{true: 64, false: 0}[token != ""] {
-			t.Errorf("%+v", said.Claims)
+		if answer.Version() != 2 || len(answer.Delegation) != map[bool]int{true: 64, false: 0}[token != ""] {
+			t.Errorf("%+v", answer.Claims)
 		}
 	}
 }

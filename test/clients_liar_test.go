@@ -28,8 +28,8 @@ type liar struct {
 	server atomic.Pointer[url.URL]
 }
 
-// stands puts the liar in front of a server, whose address it has from then on.
-func (l *liar) stands(t *testing.T, s *service) {
+// front puts the liar in front of a server, whose address it has from then on.
+func (l *liar) front(t *testing.T, s *service) {
 	t.Helper()
 	at, err := url.Parse(s.URL)
 	must.OK(t, err)
@@ -68,7 +68,7 @@ func TestServiceThatLiesIsNamed(t *testing.T) {
 	t.Parallel()
 	l := newLiar(t)
 	s := serve(t, storetest.New(t), "--rate-limits", "off", "--base-url", l.URL)
-	l.stands(t, s)
+	l.front(t, s)
 	c := s.register(t, "acme")
 	_, identity := enrolled(t, s, c, api.EdDSA, api.IdentityConfig{SPIFFEID: "spiffe://attestd.local/company/acme/agent/bot"})
 	own, err := api.New(api.Config{URL: l.URL, Credential: identity, Retry: &api.Retry{}})
@@ -91,12 +91,12 @@ func TestServiceThatLiesIsNamed(t *testing.T) {
 				t.Errorf("%s, %d: %v", id, n, err)
 			}
 		}
-		said := verdictOnSession(t, s, c, "bot", id)
+		answer := verdictOnSession(t, s, c, "bot", id)
 		for _, want := range []string{
 			": 4 records, complete: 0 to 3, sealed\n", "the service recorded number 1, record ", "the service recorded number 2, record ", "had told the agent that it refused it",
 		} {
-			if !strings.Contains(said, want) {
-				t.Errorf("the verdict on %s lacks %q:\n%s", id, want, said)
+			if !strings.Contains(answer, want) {
+				t.Errorf("the verdict on %s lacks %q:\n%s", id, want, answer)
 			}
 		}
 	}

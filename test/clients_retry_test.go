@@ -35,10 +35,10 @@ func TestSessionRetryKeepsItsPlace(t *testing.T) {
 				{m.URL, "build 17", 1, []string{"STATEMENT_REUSED", "STATEMENT_REUSED"}},
 				{m.URL, "build 19", 4, []string{"2", "STATEMENT_REUSED"}},
 			} {
-				var said []string
-				printed(t, clientScript(t, script, m.keyFile, step.url, dir, step.key, fmt.Sprint(step.n)), &said)
-				if !slices.Equal(said, step.want) {
-					t.Errorf("%s %d to %s: %q, want %q", step.key, step.n, step.url, said, step.want)
+				var texts []string
+				printed(t, clientScript(t, script, m.keyFile, step.url, dir, step.key, fmt.Sprint(step.n)), &texts)
+				if !slices.Equal(texts, step.want) {
+					t.Errorf("%s %d to %s: %q, want %q", step.key, step.n, step.url, texts, step.want)
 				}
 			}
 			if sessions, records, _ := m.check(t, false); sessions != 1 || records != 3 {

@@ -90,15 +90,15 @@ func TestClientSpoolsReadEachOthersItems(t *testing.T) {
 			t.Parallel()
 			c := s.register(t, fmt.Sprint("earlier-", i))
 			folder := t.TempDir()
-			var said waited
-			printed(t, clientScript(t, waiting[1-i], s.URL, c.key, folder, "add", "2"), &said)
+			var answer waited
+			printed(t, clientScript(t, waiting[1-i], s.URL, c.key, folder, "add", "2"), &answer)
 			earlier := `{"agentId":"bot","actionType":"paid","payload":{"amount":1000,"n":7},"idempotencyKey":"of before"}`
 			must.OK(t, os.WriteFile(folder+"/pending/01700000000000000-0000000000000000.json", []byte(earlier), 0o600))
-			printed(t, clientScript(t, script, s.URL, c.key, folder, "flush"), &said)
+			printed(t, clientScript(t, script, s.URL, c.key, folder, "flush"), &answer)
 			var chain paid
 			c.call(t, 200, "GET", "/v1/chain", "", &chain)
-			if len(chain.Records) != 3 || said.Pending != 0 || len(said.Refused)+len(said.Failed) > 0 {
-				t.Fatalf("%d records, want 3; the flush says %+v", len(chain.Records), said)
+			if len(chain.Records) != 3 || answer.Pending != 0 || len(answer.Refused)+len(answer.Failed) > 0 {
+				t.Fatalf("%d records, want 3; the flush says %+v", len(chain.Records), answer)
 			}
 			for i, n := range []int{7, 0, 1} {
 				if has := chain.Records[i].Payload.Payload; has.N != n || has.Amount != 1000 {

@@ -152,11 +152,11 @@ func TestClientSpoolsDrainUnderARateLimit(t *testing.T) {
 			server := httptest.NewServer(service)
 			t.Cleanup(server.Close)
 			folder := t.TempDir()
-			var said waited
-			printed(t, clientScript(t, script, server.URL, "key", folder, "add", fmt.Sprint(count)), &said)
-			printed(t, clientScript(t, script, server.URL, "key", folder, "drain"), &said)
-			if said.Pending != 0 || len(said.Failed) > 0 || len(said.Refused) != 1 {
-				t.Errorf("%+v", said)
+			var answer waited
+			printed(t, clientScript(t, script, server.URL, "key", folder, "add", fmt.Sprint(count)), &answer)
+			printed(t, clientScript(t, script, server.URL, "key", folder, "drain"), &answer)
+			if answer.Pending != 0 || len(answer.Failed) > 0 || len(answer.Refused) != 1 {
+				t.Errorf("%+v", answer)
 			}
 			for n := range count {
 				want := 1
@@ -172,10 +172,10 @@ func TestClientSpoolsDrainUnderARateLimit(t *testing.T) {
 					t.Errorf("%d was recorded before %d", service.order[i], service.order[i+1])
 				}
 			}
-			kept, err := filepath.Glob(folder + "/refused/*.item")
+			stored, err := filepath.Glob(folder + "/refused/*.item")
 			must.OK(t, err)
-			if _, err := os.Stat(filepath.Join(folder, "refused", filepath.Base(kept[0])+".reason")); len(kept) != 1 || err != nil {
-				t.Errorf("set apart are %v, %v", kept, err)
+			if _, err := os.Stat(filepath.Join(folder, "refused", filepath.Base(stored[0])+".reason")); len(stored) != 1 || err != nil {
+				t.Errorf("set apart are %v, %v", stored, err)
 			}
 			// An attestation that is refused meanwhile ends the script.
 			t.Logf("%d live records; refusals by status: %v", service.live, service.refusals)

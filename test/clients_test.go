@@ -109,12 +109,12 @@ func documented(t *testing.T) map[string]operation {
 	must.OK(t, json.Unmarshal(web.OpenAPI(), &document))
 	all := map[string]operation{}
 	for path, methods := range document.Paths {
-		for method, said := range methods {
+		for method, answer := range methods {
 			o := operation{Call: strings.ToUpper(method) + " " + path, Status: 200}
-			if _, created := said.Responses["201"]; created {
+			if _, created := answer.Responses["201"]; created {
 				o.Status = 201
 			}
-			for _, raw := range said.Parameters {
+			for _, raw := range answer.Parameters {
 				var p parameter
 				must.OK(t, json.Unmarshal(bytes.ReplaceAll(raw, []byte(`"$ref"`), []byte(`"ref"`)), &p))
 				if p.Ref != "" {
@@ -123,16 +123,16 @@ func documented(t *testing.T) map[string]operation {
 				switch {
 				case p.In == "query":
 					o.Query = append(o.Query, p.Name)
-				case p.In == "header" && said.OperationID != "stream":
+				case p.In == "header" && answer.OperationID != "stream":
 					// its headers are the handshake's
 					o.Header = append(o.Header, p.Name)
 				}
 			}
-			if said.RequestBody != nil {
-				if text, is := said.RequestBody.Content["text/plain"]; is && text.Schema.Ref == "" {
+			if answer.RequestBody != nil {
+				if text, is := answer.RequestBody.Content["text/plain"]; is && text.Schema.Ref == "" {
 					o.Members = []string{"text"}
 				} else {
-					s := said.RequestBody.Content["application/json"].Schema
+					s := answer.RequestBody.Content["application/json"].Schema
 					if s.Ref != "" {
 						s = document.Components.Schemas[filepath.Base(s.Ref)]
 					}
@@ -141,7 +141,7 @@ func documented(t *testing.T) map[string]operation {
 					}
 				}
 			}
-			all[said.OperationID] = o.sorted()
+			all[answer.OperationID] = o.sorted()
 		}
 	}
 	return all
@@ -165,9 +165,9 @@ func TestClientsHaveEveryOperation(t *testing.T) {
 			var has map[string]operation
 			printed(t, clientScript(t, script), &has)
 			for _, name := range slices.Sorted(maps.Keys(want)) {
-				said, _ := json.Marshal(want[name])
-				if got, err := json.Marshal(has[name].sorted()); err != nil || string(got) != string(said) {
-					t.Errorf("%s is %s in the reference, and %s in the client", name, said, got)
+				answer, _ := json.Marshal(want[name])
+				if got, err := json.Marshal(has[name].sorted()); err != nil || string(got) != string(answer) {
+					t.Errorf("%s is %s in the reference, and %s in the client", name, answer, got)
 				}
 			}
 			for name := range has {

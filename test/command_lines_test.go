@@ -44,10 +44,10 @@ func TestCommandLinesOfANewcomer(t *testing.T) {
 			got.WriteString(line)
 		case strings.HasPrefix(line, "$ "):
 			lines++
-			status, says := typeLine(t, strings.TrimSpace(line[2:]))
-			fmt.Fprintf(&got, "%s%d  %s\n", line, status, says)
-			if status != 0 && !strings.HasPrefix(says, "attestd: ") && !strings.HasPrefix(line, "$ attestd doctor") {
-				t.Errorf("%s ends with %d and says %q", line, status, says)
+			status, message := typeLine(t, strings.TrimSpace(line[2:]))
+			fmt.Fprintf(&got, "%s%d  %s\n", line, status, message)
+			if status != 0 && !strings.HasPrefix(message, "attestd: ") && !strings.HasPrefix(line, "$ attestd doctor") {
+				t.Errorf("%s ends with %d and says %q", line, status, message)
 			}
 		}
 	}
@@ -70,7 +70,7 @@ func TestCommandLinesOfANewcomer(t *testing.T) {
 
 // typeLine types a command line, and returns its status and the first line that it prints: of
 // standard error, and else of standard output.
-func typeLine(t *testing.T, line string) (status int, says string) {
+func typeLine(t *testing.T, line string) (status int, message string) {
 	t.Helper()
 	folder := t.TempDir()
 	must.OK(t, os.WriteFile(filepath.Join(folder, "empty"), nil, 0o600))
@@ -87,10 +87,10 @@ func typeLine(t *testing.T, line string) (status int, says string) {
 	} else {
 		must.OK(t, err)
 	}
-	says, _, _ = strings.Cut(errs.String(), "\n")
-	if says == "" {
-		says, _, _ = strings.Cut(out.String(), "\n")
+	message, _, _ = strings.Cut(errs.String(), "\n")
+	if message == "" {
+		message, _, _ = strings.Cut(out.String(), "\n")
 	}
-	says = keyID.ReplaceAllString(strings.ReplaceAll(says, folder, "FOLDER"), "master key KEYID is")
-	return status, strings.TrimSpace(says)
+	message = keyID.ReplaceAllString(strings.ReplaceAll(message, folder, "FOLDER"), "master key KEYID is")
+	return status, strings.TrimSpace(message)
 }

@@ -25,8 +25,8 @@ type controlRecord struct {
 	}
 }
 
-// standing is who may do what in a company.
-type standing struct {
+// companyStatus is who may do what in a company.
+type companyStatus struct {
 	Credentials []string // of API keys and OAuth clients
 	Agents      []string // with the times of registration and disabling
 	Passports   []string // with the times of their revocation
@@ -37,7 +37,7 @@ type standing struct {
 
 // replayed is what follows from a control log alone. A record that does not follow from those
 // before it is an error.
-func replayed(t *testing.T, log []controlRecord) standing {
+func replayed(t *testing.T, log []controlRecord) companyStatus {
 	t.Helper()
 	type agent struct{ registered, disabled string }
 	type passport struct{ agent, revoked string }
@@ -47,7 +47,7 @@ func replayed(t *testing.T, log []controlRecord) standing {
 		disabled    bool
 	}
 	webhooks := map[string]hook{}
-	var s standing
+	var s companyStatus
 	for i, r := range log {
 		what, p := r.Payload.ActionType, r.Payload.Payload
 		follows := true
@@ -129,7 +129,7 @@ func replayed(t *testing.T, log []controlRecord) standing {
 	return s.sorted()
 }
 
-func (s standing) sorted() standing {
+func (s companyStatus) sorted() companyStatus {
 	slices.Sort(s.Credentials)
 	slices.Sort(s.Agents)
 	slices.Sort(s.Passports)
@@ -138,7 +138,7 @@ func (s standing) sorted() standing {
 }
 
 // shownBy is what the API shows of a company.
-func shownBy(t *testing.T, c *client, company string) (s standing) {
+func shownBy(t *testing.T, c *client, company string) (s companyStatus) {
 	t.Helper()
 	var credentials struct {
 		Credentials []struct{ Fingerprint, ClientID, Role string }
@@ -194,9 +194,9 @@ func agrees(t *testing.T, c *client, company, stream string, verified int64) map
 	if n := int64(len(chain.Records)); n != verified || n == 0 {
 		t.Errorf("%s: %d control records, of %d that were verified", company, n, verified)
 	}
-	says, shows := replayed(t, chain.Records), shownBy(t, c, company)
-	if shows.Stream = stream; fmt.Sprint(says) != fmt.Sprint(shows) {
-		t.Errorf("%s: the control log says\n%+v\nthe API shows\n%+v", company, says, shows)
+	message, shows := replayed(t, chain.Records), shownBy(t, c, company)
+	if shows.Stream = stream; fmt.Sprint(message) != fmt.Sprint(shows) {
+		t.Errorf("%s: the control log says\n%+v\nthe API shows\n%+v", company, message, shows)
 	}
 	known := map[string]int{}
 	for _, r := range chain.Records {

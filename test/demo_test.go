@@ -167,7 +167,7 @@ func TestStoryOfDemo(t *testing.T) {
 	for _, c := range []struct {
 		agent, sid string
 		status     int
-		says       string
+		message    string
 	}{
 		{"coder", "shop-142", 0, "complete"},
 		{"deploy-bot", "week", 0, "complete"},
@@ -180,7 +180,7 @@ func TestStoryOfDemo(t *testing.T) {
 			args = append(args, "--agent-key", key)
 		}
 		out, err := attestd(t, args...)
-		if (err == nil) != (c.status == 0) || !strings.Contains(out, c.says) {
+		if (err == nil) != (c.status == 0) || !strings.Contains(out, c.message) {
 			t.Errorf("%s: %v\n%s", c.sid, err, out)
 		}
 	}

@@ -30,7 +30,7 @@ func TestDoctorFindsFaults(t *testing.T) {
 			must.OK(t, os.Chmod(path(i), mode))
 		}
 	}
-	beside := func(suffix string) func(*installation) string {
+	second := func(suffix string) func(*installation) string {
 		return func(i *installation) string { return i.db + suffix }
 	}
 	certificate := func(from, to time.Duration) func(*testing.T, *installation) {
@@ -69,7 +69,7 @@ func TestDoctorFindsFaults(t *testing.T) {
 	}{
 		{"misspelt limits", nil, flags("--rate-limits", "lots"), "settings", "fail", "--rate-limits"},
 		{"no database", func(t *testing.T, i *installation) { must.OK(t, os.Remove(i.db)) }, nil, "database", "fail", "not found"},
-		{"another program's file", write(beside(""), bytes.Repeat([]byte("x"), 4096), 0o600), nil, "database", "fail", "not an attestd database"},
+		{"another program's file", write(second(""), bytes.Repeat([]byte("x"), 4096), 0o600), nil, "database", "fail", "not an attestd database"},
 		{"an older schema", func(t *testing.T, i *installation) {
 			text, err := os.ReadFile("../store/testdata/schema-14.db")
 			must.OK(t, err)
@@ -99,10 +99,10 @@ func TestDoctorFindsFaults(t *testing.T) {
 		}, nil, "permissions", "warn", "tmp-1"},
 		{"little room", nil, flags("--disk-floor", "1000TiB"), "space", "fail", "--disk-floor"},
 		{"a long log", func(t *testing.T, i *installation) {
-			write(beside("-wal"), nil, 0o600)(t, i)
+			write(second("-wal"), nil, 0o600)(t, i)
 			must.OK(t, os.Truncate(i.db+"-wal", 65<<20))
 		}, nil, "log", "warn", "65 MiB"},
-		{"a journal", write(beside("-journal"), nil, 0o600), nil, "log", "warn", "-journal"},
+		{"a journal", write(second("-journal"), nil, 0o600), nil, "log", "warn", "-journal"},
 		{"times to come", change(`DROP TRIGGER head_only_grows`, `UPDATE head SET timestamp = '2286-01-01T00:00:00.000Z' WHERE chain = 1`), nil, "clock", "warn", "in the future"},
 		{"times long ago", change(`DROP TRIGGER head_only_grows`, `DROP TRIGGER company_no_update`, `UPDATE head SET timestamp = '2001-01-01T00:00:00.000Z'`,
 			`UPDATE company SET registered_at = '2001-01-01T00:00:00.000Z'`), nil, "clock", "fail", "ten years"},

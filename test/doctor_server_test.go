@@ -29,7 +29,7 @@ func witnessKey(name string) string {
 }
 
 // What a server knows is shown in its words. Each fault turns the line of its check.
-func TestDoctorFindsFaultsBesideAServer(t *testing.T) {
+func TestDoctorFindsFaultsWhileAServerRuns(t *testing.T) {
 	testenv.Needs(t, testenv.NotQuick)
 	t.Parallel()
 	for _, fault := range []struct {

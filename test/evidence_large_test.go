@@ -221,16 +221,16 @@ func (c *largeChecker) run(t *testing.T) (verdict string, peak int64) {
 	cmd := exec.CommandContext(t.Context(), pythonWithCryptography(t), append([]string{"testdata/peak.py"}, c.args...)...)
 	printed, err := cmd.CombinedOutput()
 	must.OK(t, err)
-	said, last, _ := strings.Cut(string(printed), "\npeak ")
+	answer, last, _ := strings.Cut(string(printed), "\npeak ")
 	peak, err = strconv.ParseInt(strings.TrimSpace(last), 10, 64)
 	must.OK(t, err)
 	for _, code := range []string{"MALFORMED", "KEYS", "RECORD", "LOG_PROOF", "DELEGATION", "NOT_PROVEN", "KEY"} {
-		if strings.Contains(said, code+":") || strings.Contains(said, "fails "+code) {
+		if strings.Contains(answer, code+":") || strings.Contains(answer, "fails "+code) {
 			return "fails " + code, peak >> 10
 		}
 	}
-	if !strings.Contains(said, "holds") {
-		t.Fatalf("no verdict: %.500s", said)
+	if !strings.Contains(answer, "holds") {
+		t.Fatalf("no verdict: %.500s", answer)
 	}
 	return "holds", peak >> 10
 }

@@ -24,18 +24,18 @@ var agentKeys = [...]string{
 // genuine, in odd forms, and forged with the company's key.
 func statementCases(t *testing.T) (all []evidenceCase) {
 	t.Helper()
-	pinned := func(name, file, pin string, says ...string) {
-		says = slices.DeleteFunc(says, func(text string) bool { return text == "" })
-		all = append(all, evidenceCase{Name: name + ", with a key", File: []byte(file), Key: sampleKey, AgentKey: pin, Says: says},
-			evidenceCase{Name: name, File: []byte(file), AgentKey: pin, Says: says})
+	pinned := func(name, file, pin string, message ...string) {
+		message = slices.DeleteFunc(message, func(text string) bool { return text == "" })
+		all = append(all, evidenceCase{Name: name + ", with a key", File: []byte(file), Key: sampleKey, AgentKey: pin, Says: message},
+			evidenceCase{Name: name, File: []byte(file), AgentKey: pin, Says: message})
 	}
 	signed := evidenceSample(t, "signed.json")
 	for i, pin := range agentKeys {
-		says := "own key " + agentKeys[2] + " signed this"
+		message := "own key " + agentKeys[2] + " signed this"
 		if i == len(agentKeys)-1 {
-			says = ""
+			message = ""
 		}
-		pinned("signed.json, pinned "+pin, signed, pin, says)
+		pinned("signed.json, pinned "+pin, signed, pin, message)
 		pinned("whole.json, pinned "+pin, evidenceSample(t, "whole.json"), pin, "")
 	}
 	pinned("signed.json, not pinned", signed, "", "key that the company enrolled for this agent signed this: "+agentKeys[2]+
@@ -97,12 +97,12 @@ func sessionCases(t *testing.T) (all []evidenceCase) {
 	} {
 		text := evidenceSample(t, name)
 		for i, pin := range []string{"", agentKeys[0], agentKeys[1]} {
-			says := []string{state}
+			message := []string{state}
 			if i == 2 {
-				says = nil
+				message = nil
 			}
-			all = append(all, evidenceCase{Name: name + ", pinned " + pin, File: []byte(text), Key: sampleKey, AgentKey: pin, Says: says},
-				evidenceCase{Name: name + ", with nothing, pinned " + pin, File: []byte(text), AgentKey: pin, Says: says},
+			all = append(all, evidenceCase{Name: name + ", pinned " + pin, File: []byte(text), Key: sampleKey, AgentKey: pin, Says: message},
+				evidenceCase{Name: name + ", with nothing, pinned " + pin, File: []byte(text), AgentKey: pin, Says: message},
 				evidenceCase{Name: name + ", with another policy, pinned " + pin, File: []byte(text), AgentKey: pin, Policy: evidenceSample(t, "policy")})
 		}
 		for how, changed := range changedSession(t, text) {

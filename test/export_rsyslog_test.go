@@ -62,8 +62,8 @@ func TestExportToRsyslog(t *testing.T) {
 	must.OK(t, os.WriteFile(configuration, []byte(text), 0o600))
 	start := func() *exec.Cmd {
 		cmd := exec.Command("rsyslogd", "-n", "-f", configuration, "-i", filepath.Join(folder, "pid"))
-		var said strings.Builder
-		cmd.Stderr = &said
+		var answer strings.Builder
+		cmd.Stderr = &answer
 		must.OK(t, cmd.Start())
 		t.Cleanup(func() {
 			if cmd.ProcessState == nil {
@@ -71,7 +71,7 @@ func TestExportToRsyslog(t *testing.T) {
 				_ = cmd.Wait()
 			}
 			if t.Failed() {
-				t.Logf("rsyslogd: %s", said.String())
+				t.Logf("rsyslogd: %s", answer.String())
 			}
 		})
 		return cmd

@@ -59,9 +59,9 @@ func genuine(t *testing.T) (files map[filekind.Kind]string, keys map[filekind.Ki
 	save(filekind.Token, issued.Passport)
 	claims, err := base64.RawURLEncoding.DecodeString(strings.Split(issued.Passport, ".")[1])
 	must.OK(t, err)
-	var said struct{ JTI string }
-	must.OK(t, json.Unmarshal(claims, &said))
-	save(filekind.Status, get("/v1/ocsp/"+said.JTI, nil))
+	var answer struct{ JTI string }
+	must.OK(t, json.Unmarshal(claims, &answer))
+	save(filekind.Status, get("/v1/ocsp/"+answer.JTI, nil))
 
 	must.OK(t, os.Remove(files[filekind.Archive]))
 	must.OK(t, os.Remove(files[filekind.Lines]))
@@ -130,10 +130,10 @@ func TestEachCheckerReadsWhatTheTableSays(t *testing.T) {
 					t.Errorf("%s %s: exit status %d, %q and %q; want 2 and %q", name, strings.Join(args, " "), r.status, r.stdout, r.stderr, want)
 				}
 			}
-			holds := func(says string, args ...string) {
+			holds := func(message string, args ...string) {
 				t.Helper()
-				if r := checker.run(t, args...); r.status != 0 || !strings.Contains(r.stdout, says) || r.stderr != "" {
-					t.Errorf("%s %s: exit status %d, %q and %q; want 0 and %q", name, strings.Join(args, " "), r.status, r.stdout, r.stderr, says)
+				if r := checker.run(t, args...); r.status != 0 || !strings.Contains(r.stdout, message) || r.stderr != "" {
+					t.Errorf("%s %s: exit status %d, %q and %q; want 0 and %q", name, strings.Join(args, " "), r.status, r.stdout, r.stderr, message)
 				}
 			}
 			for kind, cells := range table {
@@ -214,17 +214,17 @@ func TestCheckersKnowTheSameKinds(t *testing.T) {
 	}
 	library, err := filepath.Abs("../web/console/lib")
 	must.OK(t, err)
-	for name, said := range map[string][]string{
+	for name, texts := range map[string][]string{
 		"check.py":    script(t, dir, pythonWithCryptography(t), "file_kinds.py"),
 		"check.mjs":   script(t, dir, testenv.Path(t, "node"), "file_kinds.mjs"),
 		"the console": script(t, dir, testenv.Path(t, "node"), "file_kinds.mjs", library),
 	} {
-		if len(said) != len(want) {
-			t.Fatalf("%s: %d words on %d files", name, len(said), len(want))
+		if len(texts) != len(want) {
+			t.Fatalf("%s: %d words on %d files", name, len(texts), len(want))
 		}
 		for i := range want {
-			if said[i] != want[i] {
-				t.Errorf("%s: %.200q is %q, want %q", name, files[i], said[i], want[i])
+			if texts[i] != want[i] {
+				t.Errorf("%s: %.200q is %q, want %q", name, files[i], texts[i], want[i])
 			}
 		}
 	}

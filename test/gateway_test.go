@@ -299,7 +299,7 @@ func TestGatewayDecidesNothingForOtherClients(t *testing.T) {
 
 // Nor does it for what runs next to an agent: hooks, commands, and the proxies of MCP servers over
 // standard input and over HTTP, with a key of the agent and without.
-func TestGatewayDecidesNothingBesideTheAgent(t *testing.T) {
+func TestGatewayDecidesNothingForHooksAndProxies(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
 	upstream := httptest.NewServer(http.HandlerFunc(answerTool))
@@ -457,7 +457,7 @@ func TestGatewayAcknowledgesNothingForReceivers(t *testing.T) {
 				for _, step := range []string{"disable", "enable"} {
 					c.call(t, 200, "POST", "/v1/webhooks/"+hook.WebhookID+"/"+step, "", nil)
 				}
-				endpoint.whole(t, n+1)
+				endpoint.complete(t, n+1)
 			}
 			wanted := func(n int) bool {
 				mu.Lock()

@@ -125,9 +125,9 @@ func TestHookAnswersBeforeTheAgentGoesOn(t *testing.T) {
 				if c.spoil != nil {
 					c.spoil(d)
 				}
-				status, _, said, took := d.run(c.input, "hook", "--state", d.home, "--fail", fail)
-				if status != want || took > 4800*time.Millisecond || (status != 0) != (said != "") {
-					t.Errorf("exit status %d after %v, want %d: %s", status, took, want, said)
+				status, _, answer, took := d.run(c.input, "hook", "--state", d.home, "--fail", fail)
+				if status != want || took > 4800*time.Millisecond || (status != 0) != (answer != "") {
+					t.Errorf("exit status %d after %v, want %d: %s", status, took, want, answer)
 				}
 			})
 		}
@@ -145,8 +145,8 @@ func TestHookOnAFullDisk(t *testing.T) {
 	c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"signer"}`, nil)
 	c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"plain"}`, nil)
 	d := newHookDesk(t, "ATTESTD_URL="+s.URL, "ATTESTD_KEY="+c.key)
-	if status, _, said, _ := d.run([]byte{}, "agent-key", "enrol", "--agent", "signer"); status != 0 {
-		t.Fatal(said)
+	if status, _, answer, _ := d.run([]byte{}, "agent-key", "enrol", "--agent", "signer"); status != 0 {
+		t.Fatal(answer)
 	}
 	for _, agent := range []string{"signer", "plain"} {
 		n := 0
@@ -154,9 +154,9 @@ func TestHookOnAFullDisk(t *testing.T) {
 			t.Helper()
 			n++
 			for _, name := range []string{"PreToolUse", "PostToolUse"} {
-				status, out, said, _ := d.run(reported(name, fmt.Sprint(n)), "hook", "--agent", agent, "--state", filepath.Join(disk, agent), "--fail", "closed")
+				status, out, answer, _ := d.run(reported(name, fmt.Sprint(n)), "hook", "--agent", agent, "--state", filepath.Join(disk, agent), "--fail", "closed")
 				if status != 0 || full && agent == "signer" && !strings.Contains(out, "attestd cannot use its folder") || !full && out != "{}\n" {
-					t.Errorf("%s %s: exit status %d, %s %s", agent, name, status, out, said)
+					t.Errorf("%s %s: exit status %d, %s %s", agent, name, status, out, answer)
 				}
 			}
 		}
@@ -168,16 +168,16 @@ func TestHookOnAFullDisk(t *testing.T) {
 		call(false)
 		// also where nothing could ever be stored
 		fillUp(t, disk)
-		status, out, said, _ := d.run(reported("PreToolUse", "new"), "hook", "--agent", agent, "--state", filepath.Join(disk, "new"), "--fail", "closed")
+		status, out, answer, _ := d.run(reported("PreToolUse", "new"), "hook", "--agent", agent, "--state", filepath.Join(disk, "new"), "--fail", "closed")
 		if status != 0 || !strings.Contains(out, "attestd cannot use its folder") {
-			t.Errorf("exit status %d, %s %s", status, out, said)
+			t.Errorf("exit status %d, %s %s", status, out, answer)
 		}
 		makeRoom(t, disk)
 		must.OK(t, os.RemoveAll(filepath.Join(disk, "new")))
 
-		status, out, said, _ = d.run([]byte{}, "records", "--agent", agent)
+		status, out, answer, _ = d.run([]byte{}, "records", "--agent", agent)
 		if status != 0 {
-			t.Fatal(said)
+			t.Fatal(answer)
 		}
 		for _, id := range []string{"1", "2", "3", "4"} {
 			for _, action := range []string{"tool.requested", "tool.completed"} {

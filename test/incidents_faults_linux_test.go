@@ -205,8 +205,8 @@ var faults = map[string]func(h *host, args []string){
 	"cosigned": func(h *host, args []string) {
 		log, _ := h.client.logAndKey(h.T)
 		await(h.T, "the witness cosigns", func() bool {
-			kept := string(h.client.call(h.T, 200, "GET", "/v1/log/"+log.LogID+"/checkpoint", "", nil))
-			return strings.Contains(kept, "\n"+args[0]+"\n") && strings.Count(kept, "\n— ") == 2
+			stored := string(h.client.call(h.T, 200, "GET", "/v1/log/"+log.LogID+"/checkpoint", "", nil))
+			return strings.Contains(stored, "\n"+args[0]+"\n") && strings.Count(stored, "\n— ") == 2
 		})
 	},
 	// fresh: the machine is as it was before anything was started.

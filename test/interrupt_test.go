@@ -37,16 +37,16 @@ func TestInterruptedCopyLeavesNoFile(t *testing.T) {
 			target := filepath.Join(folder, "copy.db")
 			args := map[string][]string{"backup": {"backup", target, "--db", source}, "restore": {"restore", source, "--db", target}}
 			cmd := exec.Command(program, args[command]...)
-			var said strings.Builder
-			cmd.Stderr = &said
+			var answer strings.Builder
+			cmd.Stderr = &answer
 			must.OK(t, cmd.Start())
 			for late := time.Now().Add(patience); !hasFile(t, folder, "copy.db.tmp-") && time.Now().Before(late); {
 				// It is a matter of milliseconds.
 			}
 			must.OK(t, cmd.Process.Signal(os.Interrupt))
 			var exited *exec.ExitError
-			if err := cmd.Wait(); !errors.As(err, &exited) || exited.ExitCode() != 1 || said.String() != "attestd: interrupted\n" {
-				t.Errorf("%v: %q", err, said.String())
+			if err := cmd.Wait(); !errors.As(err, &exited) || exited.ExitCode() != 1 || answer.String() != "attestd: interrupted\n" {
+				t.Errorf("%v: %q", err, answer.String())
 			}
 			if hasFile(t, folder, "copy.db.tmp-") {
 				t.Error("a part of the copy is left")

@@ -35,7 +35,7 @@ func TestKilledServerCommitsChangeWithRecord(t *testing.T) {
 	actions := map[string]int{}
 	for round := range rounds {
 		w := &writers{attack: &attack{t: t, c: c, now: make(chan struct{}), ledger: &ledger{
-			records: map[int64]string{}, revoked: map[string]bool{}, deleted: map[string]bool{}, kept: map[string]bool{}, signing: map[string]int64{},
+			records: map[int64]string{}, revoked: map[string]bool{}, deleted: map[string]bool{}, undeleted: map[string]bool{}, signing: map[string]int64{},
 		}}, round: round, changed: map[string]bool{}}
 		w.moments.Store(1 + chance.Int64N(moments(500, 250)))
 		w.write(s)
@@ -124,7 +124,7 @@ func (w *writers) write(s *service) {
 	clients.Wait()
 }
 
-func (w *writers) note(what string, args ...any) {
+func (w *writers) record(what string, args ...any) {
 	w.attack.acknowledged(func(*ledger) { w.changed[fmt.Sprintf(what, args...)] = true })
 }
 
@@ -134,13 +134,13 @@ func (w *writers) client(n int) bool {
 	if _, ok := w.do(201, "POST", "/v1/oauth/clients", `{"role":"reader"}`, &made); !ok {
 		return false
 	}
-	w.note("oauth-client.created oauth-client:%s", made.ClientID)
+	w.record("oauth-client.created oauth-client:%s", made.ClientID)
 	if n%3 == 2 {
 		return true
 	}
 	_, ok := w.do(200, "DELETE", "/v1/oauth/clients/"+made.ClientID, "", nil)
 	if ok {
-		w.note("oauth-client.deleted oauth-client:%s", made.ClientID)
+		w.record("oauth-client.deleted oauth-client:%s", made.ClientID)
 	}
 	return ok
 }
@@ -164,7 +164,7 @@ func (w *writers) agent(n int) bool {
 			return false
 		}
 		if step.recorded != "" {
-			w.note("%s agent:%s", step.recorded, id)
+			w.record("%s agent:%s", step.recorded, id)
 		}
 	}
 	return true
@@ -176,7 +176,7 @@ func (w *writers) webhook(int) bool {
 	if _, ok := w.do(201, "POST", "/v1/webhooks", `{"url":"https://hooks.example.invalid/","agents":["nobody"]}`, &made); !ok {
 		return false
 	}
-	w.note("webhook.created webhook:%s", made.WebhookID)
+	w.record("webhook.created webhook:%s", made.WebhookID)
 	at := "/v1/webhooks/" + made.WebhookID
 	for _, step := range []struct{ method, path, recorded string }{
 		{"POST", at + "/disable", "disabled"}, {"POST", at + "/rotate-secret", "secret-rotated"}, {"POST", at + "/enable", "enabled"}, {"DELETE", at, "deleted"},
@@ -184,7 +184,7 @@ func (w *writers) webhook(int) bool {
 		if _, ok := w.do(200, step.method, step.path, "", nil); !ok {
 			return false
 		}
-		w.note("webhook.%s webhook:%s", step.recorded, made.WebhookID)
+		w.record("webhook.%s webhook:%s", step.recorded, made.WebhookID)
 	}
 	return true
 }
@@ -202,8 +202,8 @@ func (w *writers) rotatePassport(int) bool {
 	if _, ok := rotating.do(200, "POST", "/v1/agents/bot/passport/rotate", "", &next); !ok {
 		return false
 	}
-	w.note("passport.revoked passport:%s", jtiOf(w.t, made.Passport))
-	w.note("passport.issued passport:%s", jtiOf(w.t, next.Passport))
+	w.record("passport.revoked passport:%s", jtiOf(w.t, made.Passport))
+	w.record("passport.issued passport:%s", jtiOf(w.t, next.Passport))
 	return true
 }
 
@@ -221,7 +221,7 @@ func (w *writers) company(n int) bool {
 	w.companies = n + 1
 	_, ok := w.do(201, "POST", "/v1/companies", `{"companyId":"`+id+`"}`, nil)
 	if ok {
-		w.note("company.registered company:%s", id)
+		w.record("company.registered company:%s", id)
 	}
 	return ok && n < 1
 }
@@ -244,7 +244,7 @@ func (w *writers) acknowledged() map[string]bool {
 	for key := range w.deleted {
 		known["api-key.deleted api-key:"+fingerprintOf(key)] = true
 	}
-	for key := range w.kept {
+	for key := range w.undeleted {
 		known["api-key.created api-key:"+fingerprintOf(key)] = true
 	}
 	for kid := range w.signing {

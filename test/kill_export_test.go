@@ -47,7 +47,7 @@ func TestKilledExporterLosesNothing(t *testing.T) {
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(seed, 0))
 	db, folder := storetest.New(t), t.TempDir()
-	inside, beside := filepath.Join(folder, "inside.ndjson"), filepath.Join(folder, "beside.ndjson")
+	inside, second := filepath.Join(folder, "inside.ndjson"), filepath.Join(folder, "beside.ndjson")
 	flags := []string{"--rate-limits", "off", "--export-to", "file", "--export-file", inside}
 	s := serve(t, db, flags...)
 	c := s.register(t, "acme")
@@ -56,7 +56,7 @@ func TestKilledExporterLosesNothing(t *testing.T) {
 	path, err := binary(t)
 	must.OK(t, err)
 	exporter := func(more ...string) *exec.Cmd {
-		cmd := exec.Command(path, append([]string{"export", "--to", "file", "--file", beside, "--url", s.URL}, more...)...)
+		cmd := exec.Command(path, append([]string{"export", "--to", "file", "--file", second, "--url", s.URL}, more...)...)
 		cmd.Env = append(os.Environ(), "ATTESTD_KEY="+c.key)
 		return cmd
 	}
@@ -86,7 +86,7 @@ func TestKilledExporterLosesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	exportedLines(t, published.Fingerprint, records, beside)
+	exportedLines(t, published.Fingerprint, records, second)
 	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		r := command(t, "check", "--lines", "--json", "--key", published.Fingerprint, inside)
 		if r.status == 0 && json.Valid([]byte(r.stdout)) && nextOf(t, r.stdout) == records {

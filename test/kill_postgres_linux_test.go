@@ -108,12 +108,12 @@ func (l *pgLedger) attest(c *client, payload string) {
 		a.status = 0
 		time.Sleep(10 * time.Millisecond) // of a server that is gone
 	}
-	var said struct {
+	var result struct {
 		Index int64
 		Code  string
 	}
-	_ = json.Unmarshal(answer, &said)
-	a.index, a.unknown = said.Index, said.Code == "OUTCOME_UNKNOWN"
+	_ = json.Unmarshal(answer, &result)
+	a.index, a.unknown = result.Index, result.Code == "OUTCOME_UNKNOWN"
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.answers[payload] = a

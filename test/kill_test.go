@@ -30,7 +30,7 @@ func TestKilledServerLosesNothing(t *testing.T) {
 	s := serve(t, db, "--rate-limits", "off")
 	c := s.register(t, "acme")
 	c.call(t, 201, "POST", "/v1/agents/register", `{"agentId":"bot"}`, nil)
-	known := ledger{records: map[int64]string{}, revoked: map[string]bool{}, deleted: map[string]bool{}, kept: map[string]bool{c.key: true}, signing: map[string]int64{}}
+	known := ledger{records: map[int64]string{}, revoked: map[string]bool{}, deleted: map[string]bool{}, undeleted: map[string]bool{c.key: true}, signing: map[string]int64{}}
 	for round := range rounds {
 		known.fill(t, c, s, round, 1+chance.Int64N(moments(1200, 120)))
 		verified := verifyAcme(t, db) // as the killed server left it
@@ -60,14 +60,14 @@ func moments(onFile, onPostgres int64) int64 {
 
 // ledger is what the server has acknowledged to the clients.
 type ledger struct {
-	mu       sync.Mutex
-	records  map[int64]string // by index, as they were answered
-	revoked  map[string]bool  // by jti; false where it was not requested
-	deleted  map[string]bool  // keys
-	kept     map[string]bool  // keys without a request to delete
-	signing  map[string]int64 // kid of each new signing key, and the first record that it signs
-	newKeys  []string         // of the latest round, those of deleted
-	newState []string         // of the latest round, the jti of those of revoked
+	mu        sync.Mutex
+	records   map[int64]string // by index, as they were answered
+	revoked   map[string]bool  // by jti; false where it was not requested
+	deleted   map[string]bool  // keys
+	undeleted map[string]bool  // keys without a request to delete
+	signing   map[string]int64 // kid of each new signing key, and the first record that it signs
+	newKeys   []string         // of the latest round, those of deleted
+	newState  []string         // of the latest round, the jti of those of revoked
 }
 
 // fill has 16 clients append, and a few revoke passports and delete keys, all at once, and kills
@@ -156,9 +156,9 @@ func (a *attack) do(status int, method, path, body string, dest any) (answer []b
 }
 
 // acknowledged records what the server has answered.
-func (a *attack) acknowledged(note func(*ledger)) {
+func (a *attack) acknowledged(record func(*ledger)) {
 	a.mu.Lock()
-	note(a.ledger)
+	record(a.ledger)
 	a.mu.Unlock()
 	a.pass()
 }
@@ -209,7 +209,7 @@ func (a *attack) deleteKey(n int) bool {
 		return false
 	}
 	if n%3 == 2 {
-		a.acknowledged(func(l *ledger) { l.kept[made.Key] = true })
+		a.acknowledged(func(l *ledger) { l.undeleted[made.Key] = true })
 		return true
 	}
 	if _, ok := a.do(200, "DELETE", "/v1/keys/"+made.Key, "", nil); !ok {
@@ -268,7 +268,7 @@ func (l *ledger) check(t *testing.T, c *client) {
 	var keys struct{ Keys []struct{ Key string } }
 	c.call(t, 200, "GET", "/v1/keys", "", &keys)
 	missing := map[string]bool{}
-	for key := range l.kept {
+	for key := range l.undeleted {
 		missing[key] = true
 	}
 	for _, k := range keys.Keys {
@@ -278,7 +278,7 @@ func (l *ledger) check(t *testing.T, c *client) {
 		}
 	}
 	if len(missing) > 0 {
-		t.Errorf("%d keys of %d are lost", len(missing), len(l.kept))
+		t.Errorf("%d keys of %d are lost", len(missing), len(l.undeleted))
 	}
 	from := map[string]int64{}
 	for _, k := range signingKeys(t, c) {

@@ -49,8 +49,8 @@ func exports(t *testing.T, c *client, signal, encoding string, batches string, a
 	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "bash"), "-c", script, testenv.Path(t, "node"), signal, encoding, batches)
 	cmd.Dir = exporterFolder(t)
 	cmd.Env = append(os.Environ(), "ATTESTD_URL="+c.url, "ATTESTD_KEY="+c.key, "OTEL_SERVICE_NAME=travel-bot", "OTEL_EXPORTER_OTLP_COMPRESSION="+map[string]string{"json": "gzip", "protobuf": "none"}[encoding])
-	var said bytes.Buffer
-	cmd.Stderr = &said
+	var output bytes.Buffer
+	cmd.Stderr = &output
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -64,7 +64,7 @@ func exports(t *testing.T, c *client, signal, encoding string, batches string, a
 		acknowledged(strings.Fields(lines.Text()))
 	}
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("the exporter of %s as %s: %v\n%s", signal, encoding, err, tail(said.String(), 3000))
+		t.Errorf("the exporter of %s as %s: %v\n%s", signal, encoding, err, tail(output.String(), 3000))
 	}
 	return nil
 }

@@ -70,14 +70,14 @@ func behind(t *testing.T, language string, places func(folder, proxy, server, co
 	must.OK(t, os.WriteFile(file, []byte(places(folder, p.proxy, strings.TrimPrefix(p.URL, "http://"), blocks[0])), 0o600))
 	cmd := command(folder, file)
 	cmd.Dir, cmd.Env = folder, append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME="+folder, "XDG_CONFIG_HOME="+folder)
-	var said strings.Builder
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var answer strings.Builder
+	cmd.Stdout, cmd.Stderr = &answer, &answer
 	must.OK(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_ = cmd.Wait()
 		if t.Failed() {
-			t.Logf("the proxy: %s", tail(said.String(), 4000))
+			t.Logf("the proxy: %s", tail(answer.String(), 4000))
 		}
 	})
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {

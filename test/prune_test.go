@@ -128,10 +128,10 @@ func TestForceKeepsTheOnlyCopy(t *testing.T) {
 	db, s, c := older(t)
 	dir := t.TempDir()
 	file, twice := filepath.Join(dir, "acme.ndjson"), filepath.Join(dir, "twice.ndjson")
-	archive := func(status int, says, company, out string, more ...string) {
+	archive := func(status int, message, company, out string, more ...string) {
 		t.Helper()
 		before, _ := os.ReadFile(out)
-		exits(t, status, says, append([]string{"archive", "--company", company, "--before", "0s", "--out", out, "--force", "--db", db}, more...)...)
+		exits(t, status, message, append([]string{"archive", "--company", company, "--before", "0s", "--out", out, "--force", "--db", db}, more...)...)
 		if after, err := os.ReadFile(out); status != 0 && (err != nil || !bytes.Equal(before, after)) {
 			t.Errorf("%s: %v, or it was replaced", out, err)
 		}
@@ -194,7 +194,7 @@ func TestServerReadsTheArchiveBeforeItPrunes(t *testing.T) {
 	last := len(lines) - 3 // the last record of actions
 	swapped[last], swapped[last-1] = swapped[last-1], swapped[last]
 	root := base64.StdEncoding.EncodeToString(make([]byte, 32))
-	for name, test := range map[string]struct{ path, body, says string }{
+	for name, test := range map[string]struct{ path, body, message string }{
 		"a hash that was made up": {"/prune", `{"companyId":"acme","records":300,"root":"` + root + `","archive":"` + strings.Repeat("ab", 32) + `"}`, "records"},
 		"nothing":                 {"/prune/acme", "", "does not hold"},
 		"no archive":              {"/prune/acme", "{}\n", "does not hold"},
@@ -207,7 +207,7 @@ func TestServerReadsTheArchiveBeforeItPrunes(t *testing.T) {
 		if test.path == "/prune/acme" && test.body == string(good) {
 			t.Fatalf("%s: nothing was changed", name)
 		}
-		if code, text := post(test.path, test.body); code < 400 || !strings.Contains(text, test.says) {
+		if code, text := post(test.path, test.body); code < 400 || !strings.Contains(text, test.message) {
 			t.Errorf("%s: %d %s", name, code, text)
 		}
 	}

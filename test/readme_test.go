@@ -42,7 +42,7 @@ func TestReadme(t *testing.T) {
 }
 
 // The packages say of the licence what the README says.
-func TestLicenceIsSaidAlike(t *testing.T) {
+func TestLicenceIsTheSameEverywhere(t *testing.T) {
 	t.Parallel()
 	const licence = "The owner has not chosen a licence yet; until then all rights are reserved.\n"
 	for _, name := range []string{"README.md", "packaging/deb/copyright", "sdk/python/README.md", "sdk/typescript/README.md"} {
@@ -116,10 +116,10 @@ func walk(t *testing.T, history string) *walkthrough {
 		w.session += b.typed + fmt.Sprintf("printf '\\n=%d=\\n'\n", i)
 	}
 	for _, time := range []string{"the first time", "the second time"} {
-		out, said := w.typed(t, w.session+`printf %s "${PASSPORT:?}" > PASSPORT`)
-		said = regexp.MustCompile(`(?m)^warning .*\n`).ReplaceAllString(said, "")
-		if said != "" {
-			t.Fatalf("typed %s it complains: %s\n%s", time, said, out)
+		out, answer := w.typed(t, w.session+`printf %s "${PASSPORT:?}" > PASSPORT`)
+		answer = regexp.MustCompile(`(?m)^warning .*\n`).ReplaceAllString(answer, "")
+		if answer != "" {
+			t.Fatalf("typed %s it complains: %s\n%s", time, answer, out)
 		}
 		for i, b := range blocks {
 			answer, rest, found := strings.Cut(out, fmt.Sprintf("\n=%d=\n", i))
@@ -162,7 +162,7 @@ func (w *walkthrough) prepare(t *testing.T, history string) {
 }
 
 // typed types lines into a new shell, and returns what they print and of what they complain.
-func (w *walkthrough) typed(t *testing.T, lines string) (out, said string) {
+func (w *walkthrough) typed(t *testing.T, lines string) (out, answer string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), testenv.Path(t, "bash"), "-c", lines)
 	cmd.Dir, cmd.Env = w.dir, w.env
@@ -205,9 +205,9 @@ func (w *walkthrough) typeStart(t *testing.T) {
 		t.Fatalf("docs/start.md shows %d things to type: a look from a shell, a lost key, uninstall", len(blocks))
 	}
 	const url = "export ATTESTD_URL="
-	out, said := w.typed(t, "set -e\n"+url+w.server.URL+"\n"+blocks[0])
-	if said != "" || strings.Count(out, `{"index":`) < 3 || !strings.Contains(out, "attestd_check") {
-		t.Errorf("%s\n%s", said, out)
+	out, answer := w.typed(t, "set -e\n"+url+w.server.URL+"\n"+blocks[0])
+	if answer != "" || strings.Count(out, `{"index":`) < 3 || !strings.Contains(out, "attestd_check") {
+		t.Errorf("%s\n%s", answer, out)
 	}
 	if out, _ := w.typed(t, blocks[1]); strings.TrimSpace(out) != strings.TrimSpace(w.read(t, "acme.key")) {
 		t.Errorf("the lost key is %s", out)

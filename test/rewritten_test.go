@@ -44,12 +44,12 @@ func TestRewrittenHistoryIsDetected(t *testing.T) {
 	vkey, err := tlog.ParseVKey(log.VKeys[0])
 	must.OK(t, err)
 	acme.call(t, 200, "GET", "/v1/log/"+log.LogID+"/proof/9", "", nil)
-	var kept []byte // by an auditor
+	var stored []byte // by an auditor
 	await(t, "the witness cosigns 10 records", func() bool {
-		kept = acme.call(t, 200, "GET", "/v1/log/"+log.LogID+"/checkpoint", "", nil)
-		return strings.Contains(string(kept), "\n10\n") && strings.Contains(string(kept), "\n— "+strings.Split(of.VKey, "+")[0]+" ")
+		stored = acme.call(t, 200, "GET", "/v1/log/"+log.LogID+"/checkpoint", "", nil)
+		return strings.Contains(string(stored), "\n10\n") && strings.Contains(string(stored), "\n— "+strings.Split(of.VKey, "+")[0]+" ")
 	})
-	checkpoint, _, err := tlog.OpenCheckpoint(kept, vkey)
+	checkpoint, _, err := tlog.OpenCheckpoint(stored, vkey)
 	must.OK(t, err)
 	evidence := filepath.Join(folder, "evidence.json")
 	must.OK(t, os.WriteFile(evidence, acme.call(t, 200, "GET", "/v1/evidence/3", "", nil), 0o600))

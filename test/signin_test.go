@@ -14,7 +14,7 @@ import (
 // Unmodified third-party packages sign in and make proofs, with both kinds of keys: jose makes
 // keys, statements and endorsements, dpop makes proofs, oauth4webapi and openid-client sign in and
 // call with bound tokens.
-func TestStrangersSignInAsAgents(t *testing.T) {
+func TestOtherLibrariesSignInAsAgents(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	node := nodeWith(t, "dpop", "jose", "oauth4webapi", "openid-client")
@@ -49,7 +49,7 @@ func nodeWith(t *testing.T, names ...string) string {
 
 // OAuth clients by unmodified third-party packages: metadata, tokens with a scope and for a
 // resource, by a secret and by a key, bound with a nonce, introspection and revocation.
-func TestStrangersAreOAuthClients(t *testing.T) {
+func TestOtherLibrariesAreOAuthClients(t *testing.T) {
 	testenv.Needs(t, testenv.Plain)
 	t.Parallel()
 	node := nodeWith(t, "jose", "oauth4webapi", "openid-client")

@@ -179,8 +179,8 @@ func TestServeTLSRefusals(t *testing.T) {
 	defer taken.Close()
 	pair := []string{"--tls-cert", "tls.crt", "--tls-key", "tls.key"}
 	for _, tt := range []struct {
-		says string
-		args []string
+		message string
+		args    []string
 	}{
 		{"require each other", []string{"--tls-cert", "tls.crt"}},
 		{"require each other", []string{"--tls-key", "tls.key"}},
@@ -204,7 +204,7 @@ func TestServeTLSRefusals(t *testing.T) {
 		cmd := exec.CommandContext(t.Context(), program, append([]string{"serve", "--listen", "127.0.0.1:0", "--db", "new.db"}, tt.args...)...)
 		cmd.Dir = dir
 		out, err := cmd.CombinedOutput()
-		if err == nil || !strings.Contains(string(out), tt.says) || strings.Contains(string(out), "PRIVATE") {
+		if err == nil || !strings.Contains(string(out), tt.message) || strings.Contains(string(out), "PRIVATE") {
 			t.Errorf("%v: %s", tt.args, out)
 		}
 	}

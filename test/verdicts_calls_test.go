@@ -24,21 +24,21 @@ type calledRecord struct {
 // stateOfCalls is what every checker says of these records in a session that is complete.
 func stateOfCalls(records []calledRecord) string {
 	var tracker action.Tracker
-	var said []string
+	var texts []string
 	for i, r := range records {
 		call, ok := action.Read(r.AgentID, r.ActionType, r.Payload)
 		if !ok {
 			continue
 		}
 		if d, ok := tracker.Add(int64(i), &call); ok {
-			said = append(said, fmt.Sprintf("refused at record %d, done at record %d", d.Refused, d.Done))
+			texts = append(texts, fmt.Sprintf("refused at record %d, done at record %d", d.Refused, d.Done))
 		}
 	}
-	if len(said) == 0 {
+	if len(texts) == 0 {
 		return "complete"
 	}
-	named := strings.Join(said[:min(len(said), 10)], "; ")
-	if more := len(said) - 10; more > 0 {
+	named := strings.Join(texts[:min(len(texts), 10)], "; ")
+	if more := len(texts) - 10; more > 0 {
 		named += fmt.Sprintf("; and %d more", more)
 	}
 	return "disobeyed: " + named + "; complete"

@@ -64,7 +64,7 @@ func (c *evidenceCase) heard(checked string) string {
 	switch {
 	case len(c.Says) == 0:
 		return ""
-	case slices.ContainsFunc(c.Says, func(says string) bool { return !strings.Contains(checked, says) }):
+	case slices.ContainsFunc(c.Says, func(message string) bool { return !strings.Contains(checked, message) }):
 		return " not said"
 	}
 	return " said"

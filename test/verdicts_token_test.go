@@ -16,8 +16,8 @@ func statusCases(t *testing.T, s *signer) (all []checkerCase) {
 	at := func(d time.Duration) string { return now.Add(d).UTC().Format("2006-01-02T15:04:05.000Z") }
 	valid := map[string]any{"jti": passportID, "companyId": s.companyID, "status": "valid", "checkedAt": at(0)}
 	revoked := object(valid, map[string]any{"status": "revoked", "revokedAt": at(-time.Hour), "reason": "left the <team>"})
-	signed := func(said map[string]any) string {
-		return text(t, object(said, map[string]any{"caPublicKey": s.published()["pem"], "signature": s.signHash(s.canonical(t, text(t, said)))}))
+	signed := func(answer map[string]any) string {
+		return text(t, object(answer, map[string]any{"caPublicKey": s.published()["pem"], "signature": s.signHash(s.canonical(t, text(t, answer)))}))
 	}
 	add := func(genuine bool, name, text string) {
 		all = append(all, checkerCase{Name: "a status " + name, Kind: "status", Text: text, JTI: passportID, Genuine: genuine})

@@ -67,8 +67,8 @@ func (s setClock) reasons(t *testing.T) []string {
 	return ready.Reasons
 }
 
-// says waits until the server's log has a text.
-func (s setClock) says(t *testing.T, text string) {
+// expect waits until the server's log has a text.
+func (s setClock) expect(t *testing.T, text string) {
 	t.Helper()
 	for end := time.Now().Add(patience); !strings.Contains(s.log.String(), text); time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -144,7 +144,7 @@ func TestClockOfARunningServerIsSet(t *testing.T) {
 	if is := s.reasons(t); !slices.Equal(is, []string{"CLOCK_LEAP"}) {
 		t.Errorf("after a leap: %q", is)
 	}
-	s.says(t, `leap=9600h0m0s`)
+	s.expect(t, `leap=9600h0m0s`)
 	out := filepath.Join(t.TempDir(), "acme.ndjson")
 	exits(t, 5, "leapt", "archive", "--company", "acme", "--before", time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
 		"--out", out, "--prune", "--db", db)
@@ -158,7 +158,7 @@ func TestClockOfARunningServerIsSet(t *testing.T) {
 	if is := s.reasons(t); len(is) > 0 {
 		t.Errorf("when it is right again: %q", is)
 	}
-	s.says(t, `leap=-`)
+	s.expect(t, `leap=-`)
 	var verdict verdictOfChain
 	if acme.call(t, 200, "GET", "/v1/verify", "", &verdict); !verdict.Valid || verdict.Pruned != 0 {
 		t.Errorf("after a prune that was refused: %+v", verdict)
@@ -192,20 +192,20 @@ func TestClockOfARunningServerIsSet(t *testing.T) {
 
 // A server whose clock is set while it runs says that it is not PostgreSQL's, and says when it is
 // again.
-func TestClockIsSetBesidePostgres(t *testing.T) {
+func TestClockIsSetWithPostgres(t *testing.T) {
 	testenv.Needs(t, testenv.PostgreSQL, testenv.Slow)
 	t.Parallel()
 	s := serveSetClock(t, storetest.Shared(t), 0)
 	actor := actorOf(t, s, "acme")
 	actor.send(t, "k")
 	must.OK(t, s.SetAhead(time.Hour))
-	s.says(t, "the clock is not that of the database")
+	s.expect(t, "the clock is not that of the database")
 	actor.send(t)
 	if is := s.reasons(t); !slices.Equal(is, []string{"CLOCK_APART", "CLOCK_LEAP"}) {
 		t.Errorf("an hour ahead: %q", is)
 	}
 	must.OK(t, s.SetAhead(0))
-	s.says(t, "the clock is that of the database again")
+	s.expect(t, "the clock is that of the database again")
 	actor.send(t)
 	if is := s.reasons(t); len(is) > 0 {
 		t.Errorf("when it is right again: %q", is)

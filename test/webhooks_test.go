@@ -46,11 +46,11 @@ func newInbox(t *testing.T) *inbox {
 		for _, name := range []string{"webhook-id", "webhook-timestamp", "webhook-signature"} {
 			m.Headers[name] = r.Header.Get(name)
 		}
-		var said struct{ Data struct{ Index int64 } }
+		var answer struct{ Data struct{ Index int64 } }
 		if err == nil {
-			err = json.Unmarshal(body, &said)
+			err = json.Unmarshal(body, &answer)
 		}
-		m.index = said.Data.Index
+		m.index = answer.Data.Index
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if b.down || err != nil {
@@ -63,9 +63,9 @@ func newInbox(t *testing.T) *inbox {
 	return b
 }
 
-// whole waits until the endpoint has had the records of [0, n), and demands that they came in
+// complete waits until the endpoint has had the records of [0, n), and demands that they came in
 // order, but for those that came again, each of which has the ID that it had.
-func (b *inbox) whole(t *testing.T, n int64) (again int) {
+func (b *inbox) complete(t *testing.T, n int64) (again int) {
 	t.Helper()
 	next, ids := int64(0), map[int64]string{}
 	for deadline, seen := time.Now().Add(patience), 0; next < n; {
@@ -155,7 +155,7 @@ func TestKilledServerDeliversAllWebhooks(t *testing.T) {
 		c.call(t, 200, "POST", "/v1/webhooks/"+hook.WebhookID+"/"+step, "", nil)
 	}
 	n := actionsOf(t, c)
-	t.Logf("%d records, of which %d and %d came again", n, steady.whole(t, n), broken.whole(t, n))
+	t.Logf("%d records, of which %d and %d came again", n, steady.complete(t, n), broken.complete(t, n))
 	must.OK(t, s.interrupt())
 	verifyAcme(t, db)
 }
@@ -192,11 +192,11 @@ func TestStandardWebhooksLibrary(t *testing.T) {
 		}
 	}
 	attest(3)
-	b.whole(t, 3)
+	b.complete(t, 3)
 	var second madeWebhook
 	c.call(t, 200, "POST", "/v1/webhooks/"+first.WebhookID+"/rotate-secret", "", &second)
 	attest(2)
-	b.whole(t, 5)
+	b.complete(t, 5)
 
 	type toCheck struct {
 		inMessage

@@ -158,15 +158,15 @@ func TestBrowserCheckpointsFindLies(t *testing.T) {
 	b.dropOn("[data-policy]", "policy", policy)
 	b.wait(`document.querySelector('[data-log="actions"] [data-met="yes"]') || void [...document.querySelectorAll('button')].find((e) => e.textContent === 'Refresh' && !e.disabled)?.click()`)
 	for _, lie := range []struct {
-		what, says string
-		stays      bool // after the server has gone back to the truth
+		what, message string
+		stays         bool // after the server has gone back to the truth
 	}{
 		{"root", "no key of the company has signed it", false}, {"list", "signed records are missing", true}, {"other", "it has two histories", true},
 	} {
 		told = lie.what
 		b.press("Refresh")
 		b.shows(`[data-log="actions"][data-checkpoint="bad"]`)
-		b.reads(`[data-log="actions"] [role="alert"]`, lie.says)
+		b.reads(`[data-log="actions"] [role="alert"]`, lie.message)
 		told = ""
 		if lie.stays {
 			b.press("Refresh")
@@ -206,17 +206,17 @@ func TestBrowserStoredCheckpoints(t *testing.T) {
 	b.signIn(key)
 	b.confirmKey(s, "acme")
 	b.goTo("#/checkpoints")
-	kept := func(name, file, tone, says string) {
+	stored := func(name, file, tone, message string) {
 		t.Helper()
 		b.dropOn("#kept", name, file)
 		b.shows(fmt.Sprintf(`[data-saved=%q][data-tone=%q]`, name, tone))
-		b.reads(fmt.Sprintf(`[data-saved=%q]`, name), says)
+		b.reads(fmt.Sprintf(`[data-saved=%q]`, name), message)
 	}
-	kept("early.txt", early, "ok", "the first 4 of the 13 records are those")
-	kept("late.txt", late, "ok", "the first 10 of the 13 records are those")
-	kept("control.txt", control, "ok", "Unchanged: the log still has exactly")
-	kept("other.txt", checkpointOf(s, globex, "actions", 0), "bad", "which is not one of this company")
-	kept("forged.txt", strings.Replace(late, "\n10\n", "\n11\n", 1), "bad", "no key of the company has signed it")
+	stored("early.txt", early, "ok", "the first 4 of the 13 records are those")
+	stored("late.txt", late, "ok", "the first 10 of the 13 records are those")
+	stored("control.txt", control, "ok", "Unchanged: the log still has exactly")
+	stored("other.txt", checkpointOf(s, globex, "actions", 0), "bad", "which is not one of this company")
+	stored("forged.txt", strings.Replace(late, "\n10\n", "\n11\n", 1), "bad", "no key of the company has signed it")
 	b.dropOn("#kept", "picture.png", "no checkpoint")
 	b.reads("#kept > [role=\"alert\"]", "not a checkpoint")
 	b.press("Download checkpoint")
@@ -236,10 +236,10 @@ func TestBrowserStoredCheckpoints(t *testing.T) {
 	b.reopen(key)
 	b.goTo("#/checkpoints")
 	b.shows(`[data-log="actions"]`)
-	kept("late.txt", late, "bad", "History was rewritten: the 13 records that the server shows now don’t begin with the 10 records")
+	stored("late.txt", late, "bad", "History was rewritten: the 13 records that the server shows now don’t begin with the 10 records")
 	b.shows(`[data-rewritten="actions"][data-first="0"][data-last="9"]`)
 	// proven, and nothing is green with a rewritten history
-	kept("early.txt", early, "warn", "the first 4")
+	stored("early.txt", early, "warn", "the first 4")
 	b.shows(`[data-rewritten="actions"][data-first="4"][data-last="9"]`)
 	b.shows(`[data-log="actions"][data-checkpoint="bad"]`) // though it is signed
 	b.lookAt("checkpoints-rewritten", "#/checkpoints", `[data-log="actions"]`)
@@ -253,8 +253,8 @@ func TestBrowserStoredCheckpoints(t *testing.T) {
 	startService(t, s.db, address)
 	b.reopen(key)
 	b.goTo("#/checkpoints")
-	kept("late.txt", late, "warn", "Unchanged: the log still has exactly")
-	kept("last.txt", last, "bad", "Rolled back: this checkpoint covers 13 records, and the server now shows 10")
+	stored("late.txt", late, "warn", "Unchanged: the log still has exactly")
+	stored("last.txt", last, "bad", "Rolled back: this checkpoint covers 13 records, and the server now shows 10")
 }
 
 // reopen reloads the console and signs in.

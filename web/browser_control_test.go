@@ -62,18 +62,18 @@ func TestBrowserControlLog(t *testing.T) {
 	b.goTo("#/control")
 	b.shows(`.change[data-check="ok"][data-index="0"]`)
 	b.wait(`document.querySelectorAll('.change').length > 10 && document.querySelectorAll('.change:not([data-check="ok"])').length === 0`)
-	said := eval[string](b, `document.querySelector('.changes').innerText`)
+	answer := eval[string](b, `document.querySelector('.changes').innerText`)
 	for _, words := range []string{
 		"The company was registered, with the signing key", "“audit⟨U+202E⟩tfel” was created, as reader, until 2126-04-01", "was deleted", "The OAuth client",
 		"The agent planner was registered, with metadata", "was issued to planner, for files:read, until", "it replaces", "The agent planner was disabled; 1 passport was revoked with it",
 		"The agent planner was enabled again", "the previous key was declared compromised",
 	} {
-		if !strings.Contains(said, words) {
-			t.Errorf("%q is not said in\n%s", words, said)
+		if !strings.Contains(answer, words) {
+			t.Errorf("%q is not said in\n%s", words, answer)
 		}
 	}
-	if strings.Contains(said, "does not know") {
-		t.Errorf("a record is not understood:\n%s", said)
+	if strings.Contains(answer, "does not know") {
+		t.Errorf("a record is not understood:\n%s", answer)
 	}
 	times := eval[[]string](b, `[...document.querySelectorAll('.change-time')].map((e) => e.title)`)
 	if slices.Reverse(times); !slices.IsSorted(times) {
@@ -167,7 +167,7 @@ func TestBrowserControlLogFindsLies(t *testing.T) {
 	b.goTo("#/control/" + index)
 	b.shows(`dialog [data-check="bad"]`)
 	b.reads("dialog", "its content does not hash to the hash that it names")
-	for lie, says := range map[string]string{
+	for lie, message := range map[string]string{
 		"moved": "Before control record 3 the server shows record 3", "left out": "Before control record 10 the server shows record 8", "action": "The control record before 2 is none",
 	} {
 		told = ""
@@ -175,7 +175,7 @@ func TestBrowserControlLogFindsLies(t *testing.T) {
 		b.shows(".guide-step")
 		told = lie
 		b.goTo("#/control")
-		b.reads(`.page [role="alert"]`, says)
+		b.reads(`.page [role="alert"]`, message)
 		if n := eval[int](b, `document.querySelectorAll('main .ok').length`); n > 0 {
 			t.Errorf("%s: %d things are green", lie, n)
 		}

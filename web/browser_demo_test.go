@@ -124,13 +124,13 @@ func contentOf(t *testing.T, s *service, key, log string) (lines []string) {
 	}
 	must.OK(t, json.Unmarshal(s.raw(key, "/v1/chain?log="+log, "application/json"), &answer))
 	for _, r := range answer.Records {
-		said := r.Payload.Payload
+		result := r.Payload.Payload
 		if log == "control" {
-			said = map[string]any{"agentId": said["agentId"], "role": said["role"], "label": said["label"], "tool": said["tool"]}
+			result = map[string]any{"agentId": result["agentId"], "role": result["role"], "label": result["label"], "tool": result["tool"]}
 		}
 		for _, name := range []string{"witness", "checkpoint"} {
-			if text, ok := said[name].(string); ok {
-				said[name] = strings.Count(text, "\n")
+			if text, ok := result[name].(string); ok {
+				result[name] = strings.Count(text, "\n")
 			}
 		}
 		signed := map[string]any{}
@@ -145,7 +145,7 @@ func contentOf(t *testing.T, s *service, key, log string) (lines []string) {
 				delete(signed, name)
 			}
 		}
-		line := fmt.Sprint(r.Payload.AgentID, " ", r.Payload.ActionType, jsonOf(t, said), jsonOf(t, signed), r.Delegation.DelegationChain)
+		line := fmt.Sprint(r.Payload.AgentID, " ", r.Payload.ActionType, jsonOf(t, result), jsonOf(t, signed), r.Delegation.DelegationChain)
 		lines = append(lines, strings.ReplaceAll(line, "\n", " "))
 	}
 	if log == "control" {

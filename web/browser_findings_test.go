@@ -75,8 +75,8 @@ func TestBrowserFindingSuppressesGreen(t *testing.T) {
 	b.press("Verify the whole chain")
 	b.shows(`[data-verdict][data-tone="bad"]`)
 	b.press("Save report")
-	if said := eval[string](b, `saved.at(-1).text()`); !strings.Contains(said, `"kind": "rewritten"`) || !strings.Contains(said, `"holds": false`) {
-		t.Errorf("the saved verification says nothing of the finding: %s", said)
+	if answer := eval[string](b, `saved.at(-1).text()`); !strings.Contains(answer, `"kind": "rewritten"`) || !strings.Contains(answer, `"holds": false`) {
+		t.Errorf("the saved verification says nothing of the finding: %s", answer)
 	}
 	for _, page := range []struct{ hash, there string }{
 		{"#/verify", `[data-verdict]`}, {"#/live", `[data-checked="0-40"], .entry`}, {"#/records", `[data-index="39"][data-check="warn"]`}, {"#/records/3", `dialog [data-check="warn"]`},

@@ -294,7 +294,7 @@ func TestBrowserEvidenceOutlivesARollback(t *testing.T) {
 		must.OK(t, err)
 	})
 	s.attest(key, 4)
-	kept := evidenceOf(s, key, "/v1/evidence/6")
+	stored := evidenceOf(s, key, "/v1/evidence/6")
 	s = s.restart(address, func() { must.OK(t, os.WriteFile(s.db, older, 0o600)) })
 	s.attest(key, 9)
 	b := openBrowser(t, s.base)
@@ -303,7 +303,7 @@ func TestBrowserEvidenceOutlivesARollback(t *testing.T) {
 	b.goTo("#/live")
 	b.shows(`.pulse.ok`) // nothing in this browser contradicts it
 	b.goTo("#/proof")
-	b.drop("kept.json", kept) // green only until the page has compared it with the log
+	b.drop("kept.json", stored) // green only until the page has compared it with the log
 	b.reads("h2 .muted", "kept.json")
 	b.shows(`[data-evidence="ok"]`)
 	b.reads(`[data-rewritten="actions"]`, "was rewritten")

@@ -392,9 +392,9 @@ func TestBrowserFuzz(t *testing.T) {
 	feed("an address", "feedURL", urls, len(urls))
 
 	// The data that this browser remembers may have been changed.
-	kept := eval[map[string]string](b, `({ ...localStorage, ...sessionStorage, 'attestd.confirmed': '["acme SHA256:x"]' })`)
+	stored := eval[map[string]string](b, `({ ...localStorage, ...sessionStorage, 'attestd.confirmed': '["acme SHA256:x"]' })`)
 	for range 4 {
-		for name, text := range kept {
+		for name, text := range stored {
 			if name == "attestd.key" {
 				continue
 			}

@@ -78,7 +78,7 @@ func TestBrowserRotatesTheKey(t *testing.T) {
 	}
 }
 
-// A reader is offered no rotation, and who may rotate is not told of a key that the server does not
+// A reader is offered no rotation, and a user who may rotate sees no key that the server does not
 // prove.
 func TestBrowserRotationByOthers(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)

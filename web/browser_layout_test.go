@@ -111,14 +111,14 @@ func TestBrowserLiveRegionsDoNotFlood(t *testing.T) {
 	s.attest(key, more)
 	b.reads(".page", fmt.Sprint(15+more))
 	b.reads(`.entries li`, fmt.Sprint(14+more))
-	if said := eval[[]string](b, `announced`); len(said) > 5 {
-		t.Errorf("%d announcements for %d records, such as %q", len(said), more, said[:5])
+	if texts := eval[[]string](b, `announced`); len(texts) > 5 {
+		t.Errorf("%d announcements for %d records, such as %q", len(texts), more, texts[:5])
 	}
 	b.goTo("#/verify")
 	b.press(eval[string](b, `document.querySelector('.button.primary').textContent`))
 	b.shows(`[data-verdict="valid"]`)
-	if said := eval[[]string](b, `announced`); len(said) > 15 {
-		t.Errorf("%d announcements with a verification, such as %q", len(said), said[:15])
+	if texts := eval[[]string](b, `announced`); len(texts) > 15 {
+		t.Errorf("%d announcements with a verification, such as %q", len(texts), texts[:15])
 	}
 }
 

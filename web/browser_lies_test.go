@@ -76,8 +76,8 @@ func TestBrowserLiveSeparatesServerClaims(t *testing.T) {
 	b.reads(`[data-server="valid"] .badge`, "valid")
 	b.shows(`.pulse[data-tone=""]`)
 	b.shows(`.nav .dot:not(.ok):not(.warn):not(.bad)`)
-	if said := eval[string](b, `document.querySelector('.pulse-card').innerText`); strings.Count(said, "valid") != 1 || eval[int](b, `document.querySelectorAll('.pulse-card .ok').length`) != 0 {
-		t.Errorf("the server's word stands among what was checked here, or is green: %s", said)
+	if answer := eval[string](b, `document.querySelector('.pulse-card').innerText`); strings.Count(answer, "valid") != 1 || eval[int](b, `document.querySelectorAll('.pulse-card .ok').length`) != 0 {
+		t.Errorf("the server's word stands among what was checked here, or is green: %s", answer)
 	}
 	b.press("Verify all")
 	b.shows(`.pulse.bad`)
@@ -194,8 +194,8 @@ func TestBrowserSignInTakesFewRequests(t *testing.T) {
 	b.goTo("#/start")
 	b.reload()
 	unpolled()
-	if kept := eval[int](b, `JSON.parse(localStorage.getItem('attestd.heads')).filter(({ companyId, log }) => companyId === 'globex' && log === 'actions').length`); kept < 24 {
-		t.Errorf("%d heads are kept", kept)
+	if stored := eval[int](b, `JSON.parse(localStorage.getItem('attestd.heads')).filter(({ companyId, log }) => companyId === 'globex' && log === 'actions').length`); stored < 24 {
+		t.Errorf("%d heads are kept", stored)
 	}
 	s.attest(other, 1)
 	s.api("POST", "/v1/agents/register", other, map[string]any{"agentId": "deploy-bot"})

@@ -106,7 +106,7 @@ func (b *browser) inAllLooks(name string, schemes []string, sheets int) {
 		return
 	}
 	pdf := b.firefox.pdf(b)
-	b.keep("demo-"+name+".pdf", pdf)
+	b.save("demo-"+name+".pdf", pdf)
 	if n := sheetsOf(pdf); n < 1 || n > sheets {
 		b.t.Errorf("%s is printed on %d sheets, more than %d", name, n, sheets)
 	}

@@ -236,11 +236,11 @@ func (b *browser) picture(name, scrollTo string) {
 		eval[bool](b, fmt.Sprintf(`(document.querySelector(%q).scrollIntoView(), true)`, scrollTo))
 	}
 	b.settle()
-	b.keep(name+".png", b.screenshot())
+	b.save(name+".png", b.screenshot())
 }
 
-// keep writes a file to the directory in ATTESTD_SCREENSHOTS.
-func (b *browser) keep(name string, content []byte) {
+// save writes a file to the directory in ATTESTD_SCREENSHOTS.
+func (b *browser) save(name string, content []byte) {
 	b.t.Helper()
 	if dir := pictures(); dir != "" {
 		must.OK(b.t, os.WriteFile(filepath.Join(dir, name), content, 0o644))

@@ -121,7 +121,7 @@ func TestBrowserVerdictsOfTime(t *testing.T) {
 	b.inspects(passport)
 	b.verdict("usable now", "ok")
 
-	for by, says := range map[time.Duration]string{
+	for by, message := range map[time.Duration]string{
 		10 * time.Minute:  "Your clock differs by 10 minutes: it is behind the server’s.",
 		-10 * time.Minute: "Your clock differs by 10 minutes: it is ahead of the server’s.",
 		2 * time.Hour:     "By your clock it is usable now; by the server’s, expired.",
@@ -133,7 +133,7 @@ func TestBrowserVerdictsOfTime(t *testing.T) {
 		} else {
 			b.verdict("your clock differs by 10 minutes", "unknown")
 		}
-		b.reads(`[data-verdict]`, says)
+		b.reads(`[data-verdict]`, message)
 		b.reads(`[data-clock]`, "Your clock differs")
 	}
 	ahead.Store(int64(20 * time.Second)) // as two clocks may

@@ -84,8 +84,8 @@ func TestBrowserNamesTheServer(t *testing.T) {
 	b := openBrowser(t, base)
 	b.signIn(key)
 	for _, c := range []struct {
-		says string
-		from http.HandlerFunc
+		message string
+		from    http.HandlerFunc
 	}{
 		{"The server does not answer.", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
 		{"perhaps a proxy: something that is not JSON", func(w http.ResponseWriter, _ *http.Request) {
@@ -115,7 +115,7 @@ func TestBrowserNamesTheServer(t *testing.T) {
 		b.goTo("#/start")
 		b.reads("h1", "Welcome")
 		b.goTo("#/agents")
-		b.reads(`[role="alert"]`, c.says)
+		b.reads(`[role="alert"]`, c.message)
 		instead.Store(http.HandlerFunc(nil))
 		b.press("Retry")
 		b.reads(".rows li", "bot")
@@ -128,7 +128,7 @@ func TestBrowserNamesTheServer(t *testing.T) {
 func TestBrowserNamesInvalidKeyCharacter(t *testing.T) {
 	s := startService(t, "", "")
 	b := openBrowser(t, s.base)
-	for typed, says := range map[string]string{
+	for typed, message := range map[string]string{
 		"svc_abc–def":     "character 8 is “–” (U+2013), which no key contains",
 		"«svc_abc":        "character 1 is “«” (U+00AB)",
 		"svc_a\u200bb":    "character 6 is U+200B",
@@ -137,7 +137,7 @@ func TestBrowserNamesInvalidKeyCharacter(t *testing.T) {
 	} {
 		eval[bool](b, fmt.Sprintf(`(() => { const i = document.querySelector('input[name="key"]'); i.value = %s; return i.dispatchEvent(new Event('input')); })()`, jsString(typed)))
 		b.press("Sign in")
-		b.reads(`[role="alert"]`, says)
+		b.reads(`[role="alert"]`, message)
 	}
 }
 
@@ -167,10 +167,10 @@ func TestBrowserUsesStoredKeyLater(t *testing.T) {
 	eval[bool](b, `(document.querySelectorAll('.check input')[1].click(), true)`)
 	b.press("Sign in")
 	b.reads("h1", "Welcome")
-	for is, says := range map[string]string{"away": "The server does not answer.", "proxy": "something that is not JSON"} {
+	for is, message := range map[string]string{"away": "The server does not answer.", "proxy": "something that is not JSON"} {
 		mode.Store(is)
 		must.OK(t, chromedp.Do(b.ctx, chromedp.Reload()))
-		b.reads(`[data-signed-out] [role="alert"]`, says)
+		b.reads(`[data-signed-out] [role="alert"]`, message)
 		mode.Store("")
 		b.press("Retry")
 		b.reads("h1", "Welcome, acme")
@@ -300,14 +300,14 @@ func TestBrowserShowsWorkerError(t *testing.T) {
 	b := openBrowser(t, base)
 	b.signIn(key)
 	b.goTo("#/verify")
-	for is, says := range map[string]string{
+	for is, message := range map[string]string{
 		"missing": "did not start: its script cannot be loaded (404).",
 		"proxy":   "did not start: something else answered in place of the server, perhaps a proxy (text/html).",
 		"away":    "did not start: the server does not answer.",
 	} {
 		mode.Store(is)
 		b.wait(`(() => { const found = [...document.querySelectorAll('.button.primary')].find((e) => e.textContent.startsWith('Verify')); found?.click(); return found; })()`)
-		b.reads(`main [role="alert"]`, says)
+		b.reads(`main [role="alert"]`, message)
 	}
 	mode.Store("pause")
 	b.press("Verify again")

@@ -264,8 +264,8 @@ func TestBrowserRecordsHistogram(t *testing.T) {
 	count := func(bars ...bar) (n int) {
 		for _, bar := range bars {
 			var one int
-			_, said, _ := strings.Cut(bar.Label, " UTC: ")
-			_, err := fmt.Sscanf(said, "%d record", &one)
+			_, answer, _ := strings.Cut(bar.Label, " UTC: ")
+			_, err := fmt.Sscanf(answer, "%d record", &one)
 			must.OK(t, err)
 			n += one
 		}

@@ -79,7 +79,7 @@ const shownOperations = `[...document.querySelectorAll('.op')].map((e) => ({
 // Signed out, the reference shows every operation of the document with an anchor, its method, path,
 // role and tier and a curl line with the server's own address and $KEY, every section with an
 // anchor, and its Markdown without a mark left over.
-func TestBrowserReferenceShowsTheWholeDocument(t *testing.T) {
+func TestBrowserReferenceShowsTheFullDocument(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	d := readDocument(t)

@@ -60,10 +60,10 @@ func TestBrowserReport(t *testing.T) {
 	b.press("Compare")
 	b.shows(`[data-report="ok"]`)
 	b.reads("[data-report]", "No record of the period is missing or changed")
-	said := eval[string](b, `document.querySelector('.report').innerText`)
+	answer := eval[string](b, `document.querySelector('.report').innerText`)
 	for _, words := range []string{"actions\n307\n", "failures\n3\n", "The agent planner was disabled", "build⟨U+202E⟩tob", "tool.denied", "From the beginning to 20", "Not proven"} {
-		if !strings.Contains(said, words) {
-			t.Errorf("%q is not said in\n%s", words, said)
+		if !strings.Contains(answer, words) {
+			t.Errorf("%q is not said in\n%s", words, answer)
 		}
 	}
 	b.goTo("#/agents")
@@ -71,7 +71,7 @@ func TestBrowserReport(t *testing.T) {
 	b.goTo("#/report") // what was made is there still
 	b.shows(`[data-report="ok"]`)
 	b.wait(`document.title.startsWith('Report of acme')`)
-	if strings.Contains(said, "which follows from") {
+	if strings.Contains(answer, "which follows from") {
 		t.Error("the key that was confirmed is said to follow from itself")
 	}
 	if n := eval[int](b, `document.querySelectorAll('.report .bars svg[role="img"] .bar').length`); n < 3 {
@@ -174,14 +174,14 @@ func TestBrowserReportFindsLies(t *testing.T) {
 	b.reads(`main [role="alert"]`, "another period")
 
 	// An attacker can make a report with a stolen key.
-	kept := string(s.raw(key, "/v1/report", "application/x-ndjson"))
+	stored := string(s.raw(key, "/v1/report", "application/x-ndjson"))
 	s.api("POST", "/v1/companies/rotate-keys", key, map[string]any{"compromised": true})
 	b.goTo("#/start")
 	b.reload()
 	b.signIn(key)
 	b.goTo("#/report")
 	b.shows(`.drop`)
-	b.drop("report.jsonl", kept)
+	b.drop("report.jsonl", stored)
 	b.reads(`[data-report="warn"]`, "declared the key of this report compromised")
 }
 

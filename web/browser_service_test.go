@@ -33,9 +33,9 @@ type service struct {
 
 var atOnce sync.Map // tests that run with others
 
-// besideOthers lets a test that begins with a service or a page run with others. It may be called
-// more than once.
-func besideOthers(t *testing.T) {
+// parallelBrowsers lets a test that begins with a service or a page run with others. It may be
+// called more than once.
+func parallelBrowsers(t *testing.T) {
 	if _, known := atOnce.LoadOrStore(t, true); !known {
 		t.Parallel()
 	}
@@ -45,7 +45,7 @@ func besideOthers(t *testing.T) {
 // database, listen "" any free port.
 func startService(t *testing.T, db, listen string, flags ...string) *service {
 	t.Helper()
-	besideOthers(t)
+	parallelBrowsers(t)
 	path, err := binary()
 	must.OK(t, err)
 	if db == "" {
@@ -196,7 +196,7 @@ func TestMain(m *testing.M) {
 // freePort returns an address that nothing listens on, for what listens there again after a pause.
 func freePort(t *testing.T) string {
 	t.Helper()
-	besideOthers(t)
+	parallelBrowsers(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must.OK(t, err)
 	defer l.Close()

@@ -141,12 +141,12 @@ func TestBrowserSessionThatGoesOn(t *testing.T) {
 	a := s.signer(key, "bot", jose.EdDSA)
 	a.steps("run-1", false, 0)
 	refused := strings.Repeat("ab", 32)
-	a.says(2, func(c *statement.Claims) {
+	a.states(2, func(c *statement.Claims) {
 		c.Session, c.Seq, c.Previous, c.End = "run-1", 2, refused, true
 		c.Refused = []statement.Refused{{Seq: 1, Hash: refused, Code: "AGENT_DISABLED"}}
 	})
 	last := a.last.Hash()
-	a.says(3, func(c *statement.Claims) {
+	a.states(3, func(c *statement.Claims) {
 		c.Session, c.Continues = "run-2", &statement.Continues{Session: "run-1", KeyID: a.thumbprint(), Hash: last}
 	})
 	b := openBrowser(t, s.base)
@@ -256,14 +256,14 @@ func withoutRecord(answer string, index int) string {
 		return answer
 	}
 	records = slices.DeleteFunc(records, func(r json.RawMessage) bool { return bytes.HasPrefix(r, fmt.Appendf(nil, `{"index":%d,`, index)) })
-	kept := []byte("[")
+	stored := []byte("[")
 	for i, r := range records {
 		if i > 0 {
-			kept = append(kept, ',')
+			stored = append(stored, ',')
 		}
-		kept = append(kept, r...)
+		stored = append(stored, r...)
 	}
-	return `{"records":` + string(kept) + `]}`
+	return `{"records":` + string(stored) + `]}`
 }
 
 // A session of 5,000 calls opens at once, scrolls without a gap, and is checked to its end.

@@ -213,17 +213,17 @@ func TestBrowserFindingStaysRedAfterServerRecovers(t *testing.T) {
 	b.confirmKey(s, "acme")
 	b.goTo("#/live")
 	b.shows(`.pulse.ok`)
-	beside := b.tab(base + "/#/live")
-	beside.fill(`input[name="key"]`, key)
-	beside.press("Sign in")
-	beside.shows(`.pulse.ok`)
+	second := b.tab(base + "/#/live")
+	second.fill(`input[name="key"]`, key)
+	second.press("Sign in")
+	second.shows(`.pulse.ok`)
 	again := func() {
 		b.goTo("#/start")
 		b.reload()
 		b.signIn(key)
 		b.goTo("#/live")
 	}
-	for _, lie := range []struct{ what, red, says string }{
+	for _, lie := range []struct{ what, red, message string }{
 		{"history", `[data-rewritten="actions"]`, "the server’s log no longer starts with them"},
 		{"record", `.pulse.bad`, "fails at"},
 		{"server", `.pulse.bad`, "fails at 7"},
@@ -232,10 +232,10 @@ func TestBrowserFindingStaysRedAfterServerRecovers(t *testing.T) {
 	} {
 		lying.Store(0, lie.what)
 		again()
-		b.reads(lie.red, lie.says)
+		b.reads(lie.red, lie.message)
 		lying.Store(0, "")
 		again()
-		b.reads(lie.red, lie.says)
+		b.reads(lie.red, lie.message)
 		b.shows(`[data-server="valid"]`) // all was read
 		if eval[int](b, `document.querySelectorAll('.nav .dot.ok, .pulse.ok').length`) != 0 {
 			t.Errorf("something is green after the lie about the %s was healed", lie.what)
@@ -247,12 +247,12 @@ func TestBrowserFindingStaysRedAfterServerRecovers(t *testing.T) {
 			b.goTo("#/live")
 		}
 		if lie.what == "history" {
-			beside.shows(`.pulse.bad`)
+			second.shows(`.pulse.bad`)
 		}
 		// A record that the other key did not sign has failed too, and is acknowledged separately.
 		b.acknowledge(fmt.Sprintf(`document.querySelector('.pulse.ok') && !document.querySelector(%q)`, lie.red))
 		if lie.what == "history" {
-			beside.shows(`.pulse.ok`)
+			second.shows(`.pulse.ok`)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func browserContext(t *testing.T, proxy string, extra []chromedp.ExecAllocatorOp
 // openPage shows a page. At the end of the test everything that must not have happened is reported.
 func openPage(t *testing.T, address string, extra ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
-	besideOthers(t)
+	parallelBrowsers(t)
 	shown, err := url.Parse(address)
 	must.OK(t, err)
 	b := &browser{t: t}

@@ -136,8 +136,8 @@ func TestBrowserVerifierShowsText(t *testing.T) {
 	}
 }
 
-// The page is free of what axe-core finds wrong, narrow and wide, light and dark, and prints whole:
-// nothing is cut off, and what asks is left out.
+// The page is free of what axe-core finds wrong, narrow and wide, light and dark, and prints in
+// full: nothing is cut off, and what asks is left out.
 func TestBrowserVerifierIsAccessible(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	axe, err := os.ReadFile("testdata/axe/axe.min.js")

@@ -10,8 +10,8 @@ import (
 	"attestd/internal/testenv"
 )
 
-// unseenIn is all text of the page, and all attributes that are read or shown, in which a character
-// stands that nobody would see.
+// unseenIn is all text of the page, and all attributes that are read or shown, with a character
+// that a reader cannot see.
 const unseenIn = `(() => {
 	const unseen = /(?![\n\t])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/u;
 	const found = [];

@@ -65,8 +65,8 @@ const acmeID = "spiffe://attestd.local/company/acme"
 
 func (a *signer) thumbprint() string { return a.key.Key().Thumbprint }
 
-// says appends a record that the agent has signed; change, if any, changes what it signs.
-func (a *signer) says(n int, change func(*statement.Claims)) {
+// states appends a record that the agent has signed; change, if any, changes what it signs.
+func (a *signer) states(n int, change func(*statement.Claims)) {
 	a.t.Helper()
 	hash, err := statement.HashAction("note", a.agentID, "acme", []byte(fmt.Sprint(n)))
 	must.OK(a.t, err)
@@ -84,7 +84,7 @@ func (a *signer) says(n int, change func(*statement.Claims)) {
 func (a *signer) steps(sid string, end bool, places ...int64) {
 	a.t.Helper()
 	for i, seq := range places {
-		a.says(int(seq), func(c *statement.Claims) {
+		a.states(int(seq), func(c *statement.Claims) {
 			c.Session, c.Seq, c.End = sid, seq, end && i == len(places)-1
 			if seq > 0 {
 				c.Previous = strings.Repeat("0", 64)
@@ -109,17 +109,17 @@ func (b *browser) word(index int, is, tone, text string) {
 // Each record shows who signed it. What an agent's key signed is green only when the reader has
 // confirmed that key, or one from which it follows; a key that the company enrolled too is red
 // then.
-func TestBrowserWhoseWord(t *testing.T) {
+func TestBrowserSignedBy(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.api("POST", "/v1/agents/register", key, map[string]any{"agentId": "bot"})
 	a := s.signer(key, "bot", jose.EdDSA, "label", "laptop <b>")
-	a.says(0, nil)
+	a.states(0, nil)
 	after := a.next()
-	after.says(1, nil)
+	after.states(1, nil)
 	impostor := s.signer(key, "bot", jose.ES256)
-	impostor.says(2, nil)
+	impostor.states(2, nil)
 	s.api("POST", "/v1/attest", key, map[string]any{"agentId": "bot", "actionType": "note", "payload": 3})
 
 	b := openBrowser(t, s.base)
@@ -165,13 +165,13 @@ func TestBrowserWhoseWord(t *testing.T) {
 
 // A server that leaves out what enrolled a key shows no record of that key as the agent's; one that
 // leaves out a policy's end, or a part of the answer about it, is none that makes anything green.
-func TestBrowserWhoseWordLies(t *testing.T) {
+func TestBrowserSignedByLies(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
 	s.api("POST", "/v1/agents/register", key, map[string]any{"agentId": "bot"})
 	a := s.signer(key, "bot", jose.EdDSA)
-	a.says(0, nil)
+	a.states(0, nil)
 	records := regexp.MustCompile(`"records":\[.*\]`)
 	for name, change := range map[string]func([]byte) []byte{
 		"fails":   func(answer []byte) []byte { return records.ReplaceAll(answer, []byte(`"records":[]`)) },
@@ -278,7 +278,7 @@ func TestBrowserStolenAgentKey(t *testing.T) {
 	key := s.company("acme")
 	s.api("POST", "/v1/agents/register", key, map[string]any{"agentId": "bot"})
 	a := s.signer(key, "bot", jose.EdDSA)
-	a.says(0, nil)
+	a.states(0, nil)
 	first := s.api("GET", "/v1/chain?from=0&limit=1", key, nil)["records"].([]any)[0].(map[string]any)["timestamp"].(string)
 	at, err := time.Parse(time.RFC3339, first)
 	must.OK(t, err)
@@ -287,7 +287,7 @@ func TestBrowserStolenAgentKey(t *testing.T) {
 	b.signIn(key)
 	b.confirmKey(s, "acme")
 	b.wait(fmt.Sprintf(`Date.now() >= %d`, stolen.UnixMilli()))
-	a.says(1, nil)
+	a.states(1, nil)
 	b.goTo("#/agents/bot")
 	b.fill(`input[name="thumbprint"]`, a.thumbprint())
 	b.press("Confirm key")

@@ -172,7 +172,7 @@ func newAsset(ext string, content []byte) *asset {
 // one of these:
 //
 //	call       a method and a path, with body. keep has pairs: a name, and the member of the answer
-//	           that it keeps. as is the name of the kept credential; the company's key is "key", and
+//	           that it stores. as is the name of the stored credential; the company's key is "key", and
 //	           with "" there is none. With until, it is asked until that member is a list of
 //	           something.
 //	           In a batch, session and end of a record are for the player: the agent signs the
@@ -183,8 +183,9 @@ func newAsset(ext string, content []byte) *asset {
 //	cosign     has a witness of the demonstration's own cosign the newest checkpoint of the log of
 //	           actions: {checkpoint} is what it has signed, {witness} its vkey
 //
-// In call, body and claims, {name} is a kept value, {company} the ID of the company, {inAQuarter} a
-// time, and {Mon 09:12} a time of the last week from Monday to Friday of which the Friday is over.
+// In call, body and claims, {name} is a stored value, {company} the ID of the company, {inAQuarter}
+// a time, and {Mon 09:12} a time of the last week from Monday to Friday of which the Friday is
+// over.
 func Demo() []byte { return loadConsole()["/demo.json"].plain }
 
 // Where the console's modules and styles are served: all that the first page needs comes with one

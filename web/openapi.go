@@ -33,7 +33,7 @@ var openAPI = sync.OnceValue(func() []byte {
 	return converted
 })
 
-// convert returns the one YAML document in src as JSON. The order of members is kept, which a
+// convert returns the one YAML document in src as JSON. The order of members is preserved, which a
 // detour over Go maps would lose, and aliases are written out. Each value has a line of its own, so
 // that changes can be merged, without indentation, which would be sent with every answer.
 func convert(src []byte) ([]byte, error) {

@@ -19,10 +19,10 @@ func TestTextsSayWhichRoot(t *testing.T) {
 	t.Parallel()
 	bare := regexp.MustCompile("(?:([A-Za-z’]+) |[>'\"`])([Rr]oots?)\\b(['\"`]?)")
 	comment := regexp.MustCompile(`^\s*(//|/?\*|#).*|\s(//|#) .*$`)
-	// which of the two, and what stands before a name in code
+	// which of the two, and what precedes a name in code
 	before := []string{"chain", "log", "Chain", "Log", "const", "let", "return", "await", "async", "of", "def"}
-	kept := strings.NewReplacer(
-		// stands in each file of evidence, and is compared
+	stored := strings.NewReplacer(
+		// is in each file of evidence, and is compared
 		"That the root in hexProof is the chain", "",
 		// stored with a finding
 		"== 'the root'", "", "?? 'the root'", "", "fail('the root'", "",
@@ -44,7 +44,7 @@ func TestTextsSayWhichRoot(t *testing.T) {
 				return err
 			}
 			for n, line := range strings.Split(string(source), "\n") {
-				for _, found := range bare.FindAllStringSubmatch(kept.Replace(comment.ReplaceAllString(line, "")), -1) {
+				for _, found := range bare.FindAllStringSubmatch(stored.Replace(comment.ReplaceAllString(line, "")), -1) {
 					if slices.Contains(before[:4], found[1]) {
 						texts++
 					}

@@ -78,7 +78,7 @@ func hashOf(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// licencesOf returns the notices that stand beside vendored modules, which must travel with copies
+// licencesOf returns the notices in the folders of vendored modules, which must travel with copies
 // of these.
 func licencesOf(files fs.FS, modules []string) (string, error) {
 	var all strings.Builder

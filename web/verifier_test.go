@@ -7,7 +7,7 @@ import (
 	"testing/fstest"
 )
 
-// The page's policy allows the one script and the one style that stand in it, by their hashes, and
+// The page's policy allows the one script and the one style in it, by their hashes, and
 // nothing from anywhere.
 func TestPage(t *testing.T) {
 	t.Parallel()

@@ -17,8 +17,8 @@ import (
 
 // While the service can be reached, each event is recorded once, whatever has become of the folder
 // of unsent records: a lock that another process never gives back, a pipe at the place of a file,
-// no room, or no folder at all. The user is told, and nothing is refused. With or without a key of
-// the agent.
+// no room, or no folder at all. The user is informed, and nothing is refused. With or without a key
+// of the agent.
 func TestEventsAreRecordedWithoutTheFolder(t *testing.T) {
 	t.Parallel()
 	pipe := func(name string) func(t *testing.T, h *hook.Hook) {

@@ -83,7 +83,7 @@ func (h *Hook) Answer(ctx context.Context, body []byte) (Answer, error) {
 	return a.report(ctx, report)
 }
 
-// WithoutSpool has the user told that events are sent without the folder, and why.
+// WithoutSpool informs the user that events are sent without the folder, and why.
 func (h *Hook) WithoutSpool(why error) {
 	alarm := "attestd cannot use its folder on this machine, so events are sent without it, and lost while the server cannot be reached: " + why.Error()
 	if !slices.ContainsFunc(h.Alarms, func(a string) bool { return strings.HasPrefix(a, "attestd cannot use its folder") }) {
@@ -166,7 +166,7 @@ func (h *Hook) proceed() Answer {
 	if len(h.Alarms) == 0 {
 		return Answer{Output: []byte(hookevent.Proceed)}
 	}
-	return Answer{Output: hookevent.Tell(strings.Join(h.Alarms, "\n"))}
+	return Answer{Output: hookevent.SystemMessage(strings.Join(h.Alarms, "\n"))}
 }
 
 // ask answers an agent that waits for permission to call a tool.

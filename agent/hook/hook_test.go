@@ -172,8 +172,8 @@ func TestSubagentsInBackground(t *testing.T) {
 	launch := func(call, id string) []byte {
 		return []byte(strings.Replace(string(event("PostToolUse", call, `,"tool_response":{"status":"async_launched","agentId":"`+id+`"}`)), "Bash", "Agent", 1))
 	}
-	stop := func(id, said string) []byte {
-		return []byte(`{"session_id":"s","hook_event_name":"SubagentStop","agent_id":"` + id + `","last_assistant_message":"` + said + `"}`)
+	stop := func(id, message string) []byte {
+		return []byte(`{"session_id":"s","hook_event_name":"SubagentStop","agent_id":"` + id + `","last_assistant_message":"` + message + `"}`)
 	}
 	batch := []byte(`{"session_id":"s","hook_event_name":"PostToolBatch","tool_calls":[{"tool_name":"Agent","tool_use_id":"1","tool_input":{},"tool_response":"Async agent launched successfully.\nagentId: a1 (x)"}]}`)
 	for _, body := range [][]byte{

@@ -14,7 +14,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/cred"
-	"attestd/internal/wholefile"
+	"attestd/internal/atomicfile"
 	"attestd/sdk/attestd"
 )
 
@@ -136,7 +136,7 @@ func (s *Service) writeCache(pinned string) error {
 	if err := os.MkdirAll(filepath.Dir(s.cache), 0o700); err != nil {
 		return err
 	}
-	return wholefile.Replace(s.cache, text, 0o600)
+	return atomicfile.Replace(s.cache, text, 0o600)
 }
 
 // CheckPassport implements Authority. It fetches the keys again for an unknown key, which may be a

@@ -94,14 +94,14 @@ func passport(t *testing.T, i *cred.Issuer) string {
 // A passport is verified with the keys of the credential's company only. They are cached for a
 // start without the service.
 func TestAuthority(t *testing.T) {
-	ours := issuer("acme", "a")
+	own := issuer("acme", "a")
 	stranger := issuer("other", "b")
 	forged := issuer("acme", "c")
-	d := &directory{company: ours, status: "valid", signer: ours}
+	d := &directory{company: own, status: "valid", signer: own}
 	cache := filepath.Join(t.TempDir(), "sub", "issuer.json")
 	check := func(s *Service) {
 		t.Helper()
-		if c, err := s.CheckPassport(passport(t, ours), time.Now()); err != nil || c.AgentID != "bot" {
+		if c, err := s.CheckPassport(passport(t, own), time.Now()); err != nil || c.AgentID != "bot" {
 			t.Error(err)
 		}
 		for _, i := range []*cred.Issuer{stranger, forged} {
@@ -109,7 +109,7 @@ func TestAuthority(t *testing.T) {
 				t.Errorf("a passport of %s was accepted", i.Company)
 			}
 		}
-		if _, err := s.CheckPassport(passport(t, ours), time.Now().Add(2*time.Hour)); err == nil || err.Error() != "token has expired" {
+		if _, err := s.CheckPassport(passport(t, own), time.Now().Add(2*time.Hour)); err == nil || err.Error() != "token has expired" {
 			t.Error(err)
 		}
 	}
@@ -123,7 +123,7 @@ func TestAuthority(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(s)
-	if _, err := NewService(t.Context(), d.client(t), "", cache, pinned(ours.Public.Fingerprint)); err == nil {
+	if _, err := NewService(t.Context(), d.client(t), "", cache, pinned(own.Public.Fingerprint)); err == nil {
 		t.Error("cached keys were accepted that had not been verified with the pinned one")
 	}
 	if _, err := NewService(t.Context(), d.client(t), "", cache+"x", pinned("")); err == nil {
@@ -133,9 +133,9 @@ func TestAuthority(t *testing.T) {
 
 // A status counts only with a signature of the company's key. Every status but valid means revoked.
 func TestAuthorityStatus(t *testing.T) {
-	ours := issuer("acme", "a")
+	own := issuer("acme", "a")
 	forged := issuer("acme", "c")
-	d := &directory{company: ours, signer: ours}
+	d := &directory{company: own, signer: own}
 	s, err := NewService(t.Context(), d.client(t), "", filepath.Join(t.TempDir(), "issuer.json"), pinned(""))
 	if err != nil {
 		t.Fatal(err)

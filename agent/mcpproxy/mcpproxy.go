@@ -9,7 +9,7 @@
 // tool.denied. The proxy forwards a call only after the first is durable: synced to the local disk
 // or, if the proxy fails closed, acknowledged by the service. It forwards the response at once and
 // records it afterwards. So a killed proxy may leave a call without an outcome, but no call
-// unrecorded. A response with input_required is not an outcome; it is recorded whole as
+// unrecorded. A response with input_required is not an outcome; it is recorded in full as
 // tool.pending. The call that brings the input has the same callId and its own tool.requested. A
 // task is not an outcome either: its outcome is each response to tasks/result, and each response to
 // another tasks/ request with more than a status. A pending response with any other content is
@@ -38,7 +38,7 @@
 // inside a batch, for an empty batch, and for a method that resembles tools/call. A line over the
 // length limit ends the session. The proxy replaces a server's line with an error if it is
 // ambiguous, is no message, answers no open request or is not JSON. A replaced response to a call
-// is recorded whole as tool.failed.
+// is recorded in full as tool.failed.
 //
 // # Memory
 //

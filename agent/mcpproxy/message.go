@@ -180,9 +180,9 @@ func refuseConfused(messages []message) {
 	}
 }
 
-// isDistinct reports whether every reader tells an ID from all others: a text, or an integer that a
-// double represents, also with a fraction of zeros, and not -0. Values of other types have a flaw
-// of their own.
+// isDistinct reports whether every reader distinguishes an ID from all others: a text, or an
+// integer that a double represents, also with a fraction of zeros, and not -0. Values of other
+// types have a flaw of their own.
 func isDistinct(id []byte) bool {
 	if id[0] != '-' && (id[0] < '0' || id[0] > '9') {
 		return true

@@ -104,7 +104,7 @@ func wantMessages() []string {
 
 // Other messages than calls are recorded by their hash, whichever way client and server talk: what
 // is read, what the server asks and is answered, and what it says.
-func TestMessagesBesideCallsAreRecorded(t *testing.T) {
+func TestOtherMessagesAreRecorded(t *testing.T) {
 	t.Parallel()
 	overStandardInput := func(t *testing.T, c Config) *recorder {
 		s := start(t, c)

@@ -84,7 +84,7 @@ func (r *Remote) AddHeader(name, value string) error {
 	return nil
 }
 
-// isTokenRune reports whether a character may stand in a header's name (RFC 9110 section 5.6.2).
+// isTokenRune reports whether a character may appear in a header's name (RFC 9110 section 5.6.2).
 func isTokenRune(c rune) bool {
 	return c < 0x80 && (c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", c))
 }
@@ -241,7 +241,7 @@ func (r *Remote) once(ctx context.Context, method string, header http.Header, bo
 	return resp, nil
 }
 
-// checkResponse refuses a response that is for somebody else or that cannot be read.
+// checkResponse refuses a response that is for another client or that cannot be read.
 func checkResponse(resp *http.Response) error {
 	if c := resp.StatusCode; c >= 300 && c < 400 {
 		if to, err := resp.Location(); err == nil {

@@ -139,7 +139,7 @@ func (s *SignIn) authorize(ctx context.Context, resp *http.Response) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if now, err := s.token(); err == nil && now != "" && "Bearer "+now != used {
-			done <- nil // somebody has signed in meanwhile
+			done <- nil // another request has signed in meanwhile
 			return
 		}
 		if time.Since(s.failed) < signInPause {
@@ -358,7 +358,7 @@ func checkTokenType(name string) error {
 		"have it issue bearer tokens for this client", name)
 }
 
-// OAuthClient is a client that somebody has registered with the authorization server. The zero
+// OAuthClient is a client that was registered with the authorization server. The zero
 // value is none: the proxy then registers one itself (RFC 7591).
 type OAuthClient struct {
 	// ID is what the authorization server has given, or the URL of a client ID metadata document.

@@ -64,7 +64,7 @@ func TestLineSeparatorsAreEscaped(t *testing.T) {
 	equal(t, s.record.lines(t, true), []string{"completed x 1", "requested x 1"})
 }
 
-// The client gets an error in place of an ambiguous response, which is recorded whole.
+// The client gets an error in place of an ambiguous response, which is recorded in full.
 func TestAmbiguousResponsesAreWithheld(t *testing.T) {
 	t.Parallel()
 	const content = `{"content":[{"type":"text","text":"SECRETLY TOLD"}]}`

@@ -254,7 +254,7 @@ func (r rights) lacks(tool string) string {
 
 func (r rights) has(scope string) bool { return slices.Contains(r.scopes, scope) }
 
-// isAgent reports whether a token is of an agent, and so good for what it does in its own name.
+// isAgent reports whether a token is of an agent, which may then act in its own name.
 func (r rights) isAgent() bool {
 	return r.limited && r.has(scopeAgent) && r.agent != "" && !r.has(scopeWriter) && !r.has(scopeAdmin)
 }

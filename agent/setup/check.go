@@ -84,9 +84,9 @@ func (c Check) WithoutProgram(ctx context.Context, settings []byte, version Vers
 	}
 	words := slices.Clone(run.words)
 	words[0] += "-that-is-missing"
-	gone := h
-	gone.Command = command{words, run.refuses}.in(in)
-	_, denied, err := c.command(ctx, gone, c.event(c.Kind.Events[0]))
+	broken := h
+	broken.Command = command{words, run.refuses}.in(in)
+	_, denied, err := c.command(ctx, broken, c.event(c.Kind.Events[0]))
 	arguments := strings.Join(run.words[1:], " ")
 	g := Guard{Asked: strings.Contains(arguments, " --fail closed") || strings.Contains(arguments, " --require passport")}
 	switch {
@@ -110,7 +110,7 @@ func (c Check) installed(settings []byte) (map[string]hook, error) {
 	}
 	installed := map[string]hook{}
 	for _, event := range c.Kind.Events {
-		found, err := ours(hooks.get(event, "[]"))
+		found, err := ownHooks(hooks.get(event, "[]"))
 		if err != nil {
 			return nil, fmt.Errorf("hooks: %s: %w", event, err)
 		}
@@ -125,8 +125,8 @@ func (c Check) installed(settings []byte) (map[string]hook, error) {
 	return installed, nil
 }
 
-// ours returns attestd's hooks among the groups of an event.
-func ours(groups []byte) (found []hook, err error) {
+// ownHooks returns attestd's hooks among the groups of an event.
+func ownHooks(groups []byte) (found []hook, err error) {
 	list, err := parseGroups(groups)
 	for _, group := range list {
 		g, bad := parse(group)
@@ -134,7 +134,7 @@ func ours(groups []byte) (found []hook, err error) {
 			return nil, bad
 		}
 		bad = strictjson.EachElement(g.get("hooks", "[]"), maxDepth, func(text []byte) {
-			if h, is := asOurs(text); is {
+			if h, is := parseOwnHook(text); is {
 				found = append(found, h)
 			}
 		})
@@ -270,7 +270,7 @@ func (c Check) trusted(h hook) error {
 			return fmt.Errorf("init does not write such a command, so it was not run: %s", shownCommand(h.Command))
 		}
 		words := run.words
-		if err := c.isOurProgram(words[0]); err != nil {
+		if err := c.checkProgram(words[0]); err != nil {
 			return err
 		}
 		at := slices.Index(words, "--url")
@@ -289,8 +289,8 @@ func (c Check) trusted(h hook) error {
 	return nil
 }
 
-// isOurProgram returns an error unless a name refers to one of the programs that the hooks may run.
-func (c Check) isOurProgram(name string) error {
+// checkProgram returns an error unless a name refers to one of the programs that the hooks may run.
+func (c Check) checkProgram(name string) error {
 	found, err := exec.LookPath(name)
 	if err != nil {
 		return fmt.Errorf("its program was not found: %w", err)

@@ -12,7 +12,7 @@ import (
 	"attestd/internal/printable"
 )
 
-// shell is in what an agent runs the command of a hook.
+// shell is the shell in which an agent runs the command of a hook.
 type shell int
 
 const (
@@ -45,7 +45,7 @@ const (
 	orBlock = " || exit 2"
 
 	// PowerShell leaves the status of a program that it cannot start as it was.
-	beforeRefusal = "$global:LASTEXITCODE = 2; "
+	refusalPrefix = "$global:LASTEXITCODE = 2; "
 	afterRefusal  = "; if ($global:LASTEXITCODE -ne 0) { exit 2 }"
 
 	// encodedScript begins a command with a script of PowerShell that no shell reads anything into.
@@ -80,7 +80,7 @@ func (c command) inPowerShell() string {
 	}
 	text := "& " + strings.Join(quoted, " ")
 	if c.refuses {
-		return beforeRefusal + text + afterRefusal
+		return refusalPrefix + text + afterRefusal
 	}
 	return text
 }
@@ -109,7 +109,7 @@ func parseCommand(text string, s shell) (c command, ok bool) {
 		fallthrough
 	case powerShell:
 		quote, word = "''", windowsWord()
-		if rest, is := strings.CutPrefix(script, beforeRefusal); is {
+		if rest, is := strings.CutPrefix(script, refusalPrefix); is {
 			script, c.refuses = strings.CutSuffix(rest, afterRefusal)
 		}
 		script = strings.TrimPrefix(script, "& ")

@@ -48,7 +48,7 @@ func TestCommandOfEachShell(t *testing.T) {
 			t.Errorf("a shell would change %s", got.Command)
 		}
 		text, err := json.Marshal(got)
-		if run, ok := parseCommand(got.Command, kindOf(c.source).shellOf(c.system)); !ok || !isOurs(text) || err != nil || run.words[0] != c.program || run.refuses != c.closed {
+		if run, ok := parseCommand(got.Command, kindOf(c.source).shellOf(c.system)); !ok || !isOwnHook(text) || err != nil || run.words[0] != c.program || run.refuses != c.closed {
 			t.Errorf("%s is read as %q, %v", shownCommand(got.Command), run.words, ok)
 		}
 	}

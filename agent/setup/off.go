@@ -56,7 +56,7 @@ func (k Kind) HooksOff(settings string) (why []string) {
 			why = append(why, path+" has allowManagedHooksOnly, so "+k.Title+" runs no hooks of these settings")
 		}
 		for _, name := range found.disabled {
-			if ourCommand().MatchString(name) {
+			if attestdCommand().MatchString(name) {
 				why = append(why, path+" has this hook among hooksConfig.disabled: "+name)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 // What the settings of each agent say of all hooks is found, in whichever file it is, as the agent
 // obeys it: a file that takes precedence may have switched them on.
 func TestHooksOff(t *testing.T) {
-	const ours = "attestd hook --from gemini --agent x --url http://127.0.0.1:8080"
+	const ownHook = "attestd hook --from gemini --agent x --url http://127.0.0.1:8080"
 	for name, c := range map[string]struct {
 		source hookevent.Source
 		files  map[string]string // below the home folder; the project is its folder project
@@ -34,7 +34,7 @@ func TestHooksOff(t *testing.T) {
 		"gemini":          {hookevent.Gemini, map[string]string{".gemini/settings.json": "{// \"hooks\"\n\"hooksConfig\": {/* no */ \"enabled\": false}}"}, `"enabled": false under hooksConfig`},
 		"gemini, on":      {hookevent.Gemini, map[string]string{".gemini/settings.json": `{"hooksConfig":{"enabled":true}}`}, ""},
 		"gemini, project": {hookevent.Gemini, map[string]string{"project/.gemini/settings.json": `{"hooksConfig":{"enabled":false}}`}, "under hooksConfig"},
-		"gemini, ours":    {hookevent.Gemini, map[string]string{".gemini/settings.json": `{"hooksConfig":{"disabled":["other","` + ours + `"]}}`}, "hooksConfig.disabled"},
+		"gemini, ours":    {hookevent.Gemini, map[string]string{".gemini/settings.json": `{"hooksConfig":{"disabled":["other","` + ownHook + `"]}}`}, "hooksConfig.disabled"},
 		"gemini, other":   {hookevent.Gemini, map[string]string{".gemini/settings.json": `{"hooksConfig":{"disabled":["other"]}}`}, ""},
 		"codex":           {hookevent.Codex, map[string]string{".codex/config.toml": "model = \"x\"\n[features]\nhooks = false\n"}, "hooks = false under [features]"},
 		"codex, older":    {hookevent.Codex, map[string]string{".codex/config.toml": "[features]\ncodex_hooks = false\n"}, "codex_hooks = false under [features]"},

@@ -16,7 +16,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"attestd/internal/wholefile"
+	"attestd/internal/atomicfile"
 )
 
 // Servers rewrites MCP servers in a client's settings, so that `attestd mcp` is between them.
@@ -76,7 +76,7 @@ func (s Servers) Rewrite(settings []byte) (rewritten []byte, changes []Server, s
 }
 
 // Restore returns the settings with the original entries, and the changes that it has not taken
-// back because somebody has changed or removed the entry since.
+// back because a user has changed or removed the entry since.
 func Restore(settings []byte, changes []Server) (restored []byte, left []Server, err error) {
 	left = slices.Clone(changes)
 	restored, err = eachServer(settings, func(name string, entry []byte) []byte {
@@ -379,5 +379,5 @@ func WriteServers(path string, changes []Server) error {
 // WriteSettings replaces a settings file, through a link and with its mode.
 func WriteSettings(file string, text []byte) error {
 	path, mode := followed(file)
-	return wholefile.Replace(path, text, mode)
+	return atomicfile.Replace(path, text, mode)
 }

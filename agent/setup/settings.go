@@ -16,8 +16,8 @@ import (
 
 	"attestd/chain/action/hookevent"
 	"attestd/crypto/strictjson"
+	"attestd/internal/atomicfile"
 	"attestd/internal/lazyregexp"
-	"attestd/internal/wholefile"
 )
 
 // Hooks are the hooks of a coding agent that report its tool calls to attestd.
@@ -253,44 +253,44 @@ func without(groups []byte) (rest [][]byte, err error) {
 		if g, err = parse(group); err != nil {
 			return
 		}
-		var others [][]byte
-		ours := 0
+		var remaining [][]byte
+		removed := 0
 		if bad := strictjson.EachElement(g.get("hooks", "[]"), maxDepth, func(hook []byte) {
-			if isOurs(hook) {
-				ours++
+			if isOwnHook(hook) {
+				removed++
 			} else {
-				others = append(others, hook)
+				remaining = append(remaining, hook)
 			}
 		}); bad != nil {
 			err = bad
 			return
 		}
 		switch {
-		case ours == 0:
+		case removed == 0:
 			rest = append(rest, group)
-		case len(others) > 0:
-			g.set("hooks", array(others))
+		case len(remaining) > 0:
+			g.set("hooks", array(remaining))
 			rest = append(rest, g.bytes())
 		}
 	})
 	return rest, errors.Join(each, err)
 }
 
-// ourCommand matches the hook command of attestd under any name of the program.
-var ourCommand = lazyregexp.New(`attestd(-agent)?(\.exe)?['"]? hook( |$)| hook (--from [a-z-]+ )?--agent \S+ --url `)
+// attestdCommand matches the hook command of attestd under any name of the program.
+var attestdCommand = lazyregexp.New(`attestd(-agent)?(\.exe)?['"]? hook( |$)| hook (--from [a-z-]+ )?--agent \S+ --url `)
 
-// isOurs reports whether this package has written a hook.
-func isOurs(text []byte) bool {
-	_, is := asOurs(text)
+// isOwnHook reports whether this package has written a hook.
+func isOwnHook(text []byte) bool {
+	_, is := parseOwnHook(text)
 	return is
 }
 
-func asOurs(text []byte) (h hook, is bool) {
+func parseOwnHook(text []byte) (h hook, is bool) {
 	if json.Unmarshal(text, &h) != nil {
 		return h, false
 	}
 	address, err := url.Parse(h.URL)
-	return h, err == nil && strings.HasSuffix(address.Path, hookPath) || ourCommand().MatchString(shownCommand(h.Command))
+	return h, err == nil && strings.HasSuffix(address.Path, hookPath) || attestdCommand().MatchString(shownCommand(h.Command))
 }
 
 // Write merges the hooks into a settings file and creates a missing one. It does not change a file
@@ -311,7 +311,7 @@ func (h Hooks) Write(file string) (changed bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return false, err
 	}
-	return true, wholefile.Replace(path, merged, mode)
+	return true, atomicfile.Replace(path, merged, mode)
 }
 
 // RemoveFrom removes attestd's hooks from a settings file. It deletes a file that has nothing else,
@@ -337,7 +337,7 @@ func RemoveFrom(file string) (found bool, err error) {
 		_ = os.Remove(filepath.Dir(path)) // fails unless the folder is empty
 		return true, err
 	}
-	return true, wholefile.Replace(path, rest, mode)
+	return true, atomicfile.Replace(path, rest, mode)
 }
 
 // followed resolves a symbolic link, so that a write does not replace the link, and returns the
@@ -360,7 +360,7 @@ func WritePrivate(path, text string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return wholefile.Replace(path, []byte(text), 0o600)
+	return atomicfile.Replace(path, []byte(text), 0o600)
 }
 
 // maxDepth is the maximum nesting depth of settings.

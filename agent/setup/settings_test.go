@@ -18,12 +18,12 @@ func FuzzMerge(f *testing.F) {
 	f.Add(`{"hooks":{"PostToolUse":[{"hooks":[]},{"hooks":[{"type":"http","url":"http://x/v1/hooks/claude-code"}]}]}}`)
 	f.Add(`{"hooks":{"PreToolUse":7}}`)
 	f.Fuzz(func(t *testing.T, settings string) {
-		ours := setup.Hooks{Source: hookevent.ClaudeCode, URL: "http://127.0.0.1:8080", Agent: "claude-code"}
-		merged, err := ours.Merge([]byte(settings))
+		own := setup.Hooks{Source: hookevent.ClaudeCode, URL: "http://127.0.0.1:8080", Agent: "claude-code"}
+		merged, err := own.Merge([]byte(settings))
 		if err != nil {
 			return
 		}
-		again, err := ours.Merge(merged)
+		again, err := own.Merge(merged)
 		if err != nil || !bytes.Equal(again, merged) {
 			t.Fatalf("%s\nthen %s, %v", merged, again, err)
 		}

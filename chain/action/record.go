@@ -74,7 +74,7 @@ func ParseRedaction(list string) (p Policy, err error) {
 	return p, nil
 }
 
-// DefaultLimit is the maximum size in bytes of a value that is recorded whole.
+// DefaultLimit is the maximum size in bytes of a value that is recorded in full.
 const DefaultLimit = 16 << 10
 
 // Record is the attested form of an event.
@@ -116,7 +116,7 @@ func (p Policy) Record(agent string, e Event) Record {
 }
 
 // IsOf reports whether an action is a record of the call or session of e that the key of e may
-// stand for: the same event, or for an outcome any outcome.
+// represent: the same event, or for an outcome any outcome.
 func (e Event) IsOf(actionType string, payload []byte) bool {
 	var has struct{ Source, CallID, SessionID, SubagentID string }
 	if json.Unmarshal(payload, &has) != nil || has.Source != RecordedName(e.Source) || has.SessionID != RecordedID(e.SessionID) {
@@ -163,7 +163,7 @@ const maxName = 256
 func RecordedID(s string) string { return mask.ID(cut(s, maxName)) }
 
 // RecordedName returns the recorded form of the name of a tool. It is never masked: a name says
-// what was done. Of a longer one the hash tells it from others that begin like it.
+// what was done. The hash of a longer one distinguishes it from others that begin like it.
 func RecordedName(s string) string {
 	if len(s) <= maxName {
 		return s
@@ -293,7 +293,7 @@ func (p Policy) Member(raw json.RawMessage, secret, hashed bool) []byte {
 	}
 	canonical, err := jcs.Append(nil, p.Mask.SecretJSON(raw), mask.MaxDepth)
 	if err != nil {
-		return appendText(nil, p.Mask.Whole(string(raw)))
+		return appendText(nil, p.Mask.Replacement(string(raw)))
 	}
 	return p.bound(canonical, hashed)
 }

@@ -160,7 +160,7 @@ func TestKeysWithSecret(t *testing.T) {
 }
 
 // The name of a tool says what was done, so it is never masked. Of a long one the hash tells it
-// from others that begin like it. An ID that looks like a secret is masked as a whole word.
+// from others that begin like it. An ID that looks like a secret is masked entirely.
 func TestNamesOfToolsAreNotMasked(t *testing.T) {
 	t.Parallel()
 	token := "gh" + "p_" + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"

@@ -296,7 +296,7 @@ func timeOf(timestamp string) time.Time {
 	return at
 }
 
-// verdict says whose word it is. A pin that does not fit is a failure.
+// verdict says who signed it. A pin that does not fit is a failure.
 func (ch *keyChain) verdict(c *checker, what string) (*Statement, error) {
 	k, pin := ch.keys[0], c.trust.AgentKey
 	s := &Statement{KeyID: k.key.Thumbprint, EnrolledAt: k.timestamp, EnrolledBy: k.by()}

@@ -39,8 +39,8 @@ func (t Trust) Of(companyID string) Trust {
 	return t
 }
 
-// whose says from where the trusted fingerprint is.
-func (t Trust) whose() string {
+// keySource says from where the trusted fingerprint is.
+func (t Trust) keySource() string {
 	if t.isKnown {
 		return "is stored as trusted on this machine"
 	}
@@ -83,24 +83,24 @@ func (c *checker) verdict(err error) Verdict {
 
 // checker is the state of the check of one file.
 type checker struct {
-	trust      Trust
-	form       []byte // buffer for the RFC 8785 form
-	file       *File
-	witnesses  []tlog.VKey
-	content    content         // of the record
-	signer     string          // kid of the key of the record
-	notes      map[string]note // the checkpoint of each log, by the log's name
-	cosigned   map[string]bool // by the log's name and the witness's vkey
-	cosigners  []string        // vkeys, in order of appearance
-	signedBy   *Statement      // nil without a statement
-	notActor   *string         // to whom another's delegation was given; nil for none
-	session    *Session        // of a file of a session
-	disobeyed  disobeyed       // of a session or a report
-	standing   *event          // the latest about the record's agent at its time; nil for none
-	ofPassport []event         // control records of the passport
-	tally      tally           // of a session
-	ofPeriod   *Report         // of a report
-	checked    []string
+	trust       Trust
+	form        []byte // buffer for the RFC 8785 form
+	file        *File
+	witnesses   []tlog.VKey
+	content     content         // of the record
+	signer      string          // kid of the key of the record
+	notes       map[string]note // the checkpoint of each log, by the log's name
+	cosigned    map[string]bool // by the log's name and the witness's vkey
+	cosigners   []string        // vkeys, in order of appearance
+	signedBy    *Statement      // nil without a statement
+	notActor    *string         // to whom another's delegation was given; nil for none
+	session     *Session        // of a file of a session
+	disobeyed   disobeyed       // of a session or a report
+	latestEvent *event          // the latest about the record's agent at its time; nil for none
+	ofPassport  []event         // control records of the passport
+	tally       tally           // of a session
+	ofPeriod    *Report         // of a report
+	checked     []string
 }
 
 func (c *checker) addChecked(format string, args ...any) {
@@ -300,14 +300,14 @@ type Newer struct {
 // newer checks the newer checkpoint against the file's. A rewritten history has no consistency
 // proof.
 func (c *checker) newer(n Newer) error {
-	says, err := c.file.follows(n, c.trust.Policy, func(log string) (trees []tlog.Tree) {
+	finding, err := c.file.follows(n, c.trust.Policy, func(log string) (trees []tlog.Tree) {
 		if old, ok := c.notes[log]; ok {
 			trees = append(trees, old.Tree)
 		}
 		return trees
 	})
 	if err == nil {
-		c.addChecked("%s", says)
+		c.addChecked("%s", finding)
 	}
 	return err
 }
@@ -315,13 +315,13 @@ func (c *checker) newer(n Newer) error {
 // Follows checks a newer checkpoint against those of a form, which are of the trees of a log that
 // checked returns: the same size may follow from any of them. It says what was checked. CodeOf
 // returns the code of its error: NEWER or POLICY.
-func (r *Ring) Follows(n Newer, p *tlog.Policy, checked func(log string) []tlog.Tree) (says string, err error) {
+func (r *Ring) Follows(n Newer, p *tlog.Policy, checked func(log string) []tlog.Tree) (finding string, err error) {
 	return r.c.file.follows(n, p, checked)
 }
 
 // follows checks that the last key of a file has signed the newer checkpoint, because the file
 // cannot authenticate another key, and that the proof leads to it from a tree that was checked.
-func (f *File) follows(n Newer, policy *tlog.Policy, checked func(log string) []tlog.Tree) (says string, err error) {
+func (f *File) follows(n Newer, policy *tlog.Policy, checked func(log string) []tlog.Tree) (finding string, err error) {
 	newer, _, err := tlog.ParseSignedCheckpoint(n.Checkpoint)
 	if err != nil {
 		return "", fail(NotFollowed, "the newer checkpoint: %v", err)

@@ -80,7 +80,7 @@ func TestNewerCheckpoint(t *testing.T) {
 					if v.Code != n.code || (v.Outcome == evidence.Holds) != (n.code == "") {
 						t.Errorf("%s: %s %s: %s", what, v.Outcome, v.Code, v.Reason)
 					}
-					if said := slices.ContainsFunc(v.Checked, func(s string) bool { return strings.HasPrefix(s, "the newer checkpoint of ") }); said != (n.code == "") {
+					if text := slices.ContainsFunc(v.Checked, func(s string) bool { return strings.HasPrefix(s, "the newer checkpoint of ") }); text != (n.code == "") {
 						t.Errorf("%s: %q", what, v.Checked)
 					}
 				}

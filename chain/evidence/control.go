@@ -132,14 +132,14 @@ func (c *checker) authority() error {
 	}
 	for _, e := range events {
 		if e.subject == "agent:"+c.content.agentID && e.timestamp <= c.file.Record.Timestamp {
-			c.standing = &e
+			c.latestEvent = &e
 		}
 	}
-	if c.standing == nil {
+	if c.latestEvent == nil {
 		c.addChecked("nothing here says that the agent %s was registered when the record was made", c.content.agentID)
 	} else {
 		c.addChecked("the latest of these control records about the agent %s when the record was made: %s, control record %d", c.content.agentID,
-			c.standing.action, c.standing.index)
+			c.latestEvent.action, c.latestEvent.index)
 	}
 	return nil
 }

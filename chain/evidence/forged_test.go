@@ -194,7 +194,7 @@ func forgeries(t *testing.T) (list []forgery) {
 // The company's signing key alone makes no record that passes where the agent's key is pinned.
 // Without a pin, the file fails too, or the verdict names the impostor's key, when it was enrolled
 // and by what.
-func TestNobodyForgesTheAgentsWord(t *testing.T) {
+func TestAgentSignatureCannotBeForged(t *testing.T) {
 	t.Parallel()
 	list := forgeries(t)
 	text, err := json.MarshalIndent(list, "", " ")
@@ -225,9 +225,9 @@ func TestNobodyForgesTheAgentsWord(t *testing.T) {
 		}
 		delete(named, name)
 	}
-	for name, says := range named {
-		if says != "" {
-			t.Errorf("%s passes without a pin: %s", name, says)
+	for name, message := range named {
+		if message != "" {
+			t.Errorf("%s passes without a pin: %s", name, message)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func newCompany(t testing.TB) *company {
 func (c *company) key() ed25519.PrivateKey { return private(c.keys - 1) }
 
 // rotateFormerly rotates with a statement of the first form, which names keys by their kids: those
-// of the samples are kept so.
+// of the samples are stored so.
 func (c *company) rotateFormerly() {
 	c.rotate()
 	for _, l := range c.logs {

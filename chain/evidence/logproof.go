@@ -177,7 +177,7 @@ func (c *checker) keys() error {
 		}
 		var flaws []string
 		if l.Name == Control && all != nil {
-			flaws = keyring.FlawsBeside(l.Origin, l.Keys, all, proven)
+			flaws = keyring.FlawsWithProven(l.Origin, l.Keys, all, proven)
 		} else {
 			flaws = keyring.Flaws(l.Origin, l.Keys)
 			all, proven = l.Keys, flaws

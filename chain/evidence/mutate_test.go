@@ -19,7 +19,7 @@ import (
 
 // mutation is a change of a sample and the code that every checker must come to, whatever is
 // trusted. Others read the list too, so it is data: At is a JSON Pointer to what is changed, or
-// none for the text of the whole file, and one of the others says how.
+// none for the text of the entire file, and one of the others says how.
 type mutation struct {
 	Name   string          `json:"name"`
 	Of     string          `json:"of"` // sample
@@ -98,7 +98,7 @@ func trusts(t testing.TB) map[string]evidence.Trust {
 	}
 }
 
-// Each of the mutations that stand in testdata fails with its code, with a key, with a policy and
+// Each of the mutations in testdata fails with its code, with a key, with a policy and
 // with nothing.
 func TestMutations(t *testing.T) {
 	t.Parallel()
@@ -132,7 +132,7 @@ func TestMutations(t *testing.T) {
 func TestEveryField(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*evidence.File{
-		"whole": whole(t), "small": small(t), "control": control(t), "signed": signed(t), "admitted": admitted(t),
+		"whole": complete(t), "small": small(t), "control": control(t), "signed": signed(t), "admitted": admitted(t),
 	} {
 		var root any
 		decoder := json.NewDecoder(bytes.NewReader(f.JSON()))
@@ -270,7 +270,7 @@ func changes(s string) []string {
 // samples have not signed.
 func FuzzCheck(f *testing.F) {
 	genuine := make(map[string]bool)
-	for _, sample := range []*evidence.File{whole(f), small(f), control(f), signed(f), admitted(f)} {
+	for _, sample := range []*evidence.File{complete(f), small(f), control(f), signed(f), admitted(f)} {
 		f.Add(sample.JSON())
 		genuine[sample.Record.Hash.String()] = true
 	}

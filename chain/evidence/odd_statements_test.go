@@ -594,9 +594,9 @@ func zipped(t *testing.T, name string, text []byte) {
 	defer f.Close()
 	r, err := gzip.NewReader(f)
 	must.OK(t, err)
-	kept, err := io.ReadAll(r)
+	stored, err := io.ReadAll(r)
 	must.OK(t, err)
-	if !bytes.Equal(kept, text) {
+	if !bytes.Equal(stored, text) {
 		t.Errorf("%s is not what it is made of: WRITE_TESTDATA=1 go test ./chain/evidence writes it", file)
 	}
 }

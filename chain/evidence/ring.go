@@ -110,7 +110,7 @@ func (r *Ring) Extends(older *Ring) bool {
 }
 
 // Record reads a record of a log, and checks its form, its company and its hash. The record aliases
-// src. Whether it has a statement of its agent is told, and not what that says.
+// src. It reports whether the record has a statement of its agent, and not what that says.
 func (r *Ring) Record(log string, src []byte) (record *chain.Record, stated bool, err error) {
 	if err := r.c.sound(src); err != nil {
 		return nil, false, err

@@ -19,9 +19,10 @@ const (
 	witnessB = 102
 )
 
-// whole is a file with every optional part: two rotations, cosignatures, a delegation, a passport
-// with its status, authority. The record is of the second key, the checkpoints of the third.
-func whole(t testing.TB) *evidence.File {
+// complete is a file with every optional part: two rotations, cosignatures, a delegation, a
+// passport with its status, authority. The record is of the second key, the checkpoints of the
+// third.
+func complete(t testing.TB) *evidence.File {
 	c := newCompany(t)
 	c.change("company.registered", "company:acme", nil)
 	c.change("agent.registered", "agent:planner", map[string]any{"agentId": "planner"})
@@ -114,13 +115,13 @@ func policy(t testing.TB, quorum string) *tlog.Policy {
 func TestSamples(t *testing.T) {
 	t.Parallel()
 	testdata(t, "policy", []byte(policyText("one")))
-	for name, f := range map[string]*evidence.File{"whole": whole(t), "small": small(t), "control": control(t), "rotated": rotated(t)} {
+	for name, f := range map[string]*evidence.File{"whole": complete(t), "small": small(t), "control": control(t), "rotated": rotated(t)} {
 		stored := testdata(t, name+".json", f.JSON())
 		if v := evidence.Check(stored, evidence.Trust{}); v.Outcome != evidence.SelfConsistent {
 			t.Errorf("%s: %+v", name, v)
 		}
 		want := evidence.Holds
-		if name == "small" { // which nobody has cosigned
+		if name == "small" { // which has no cosignature
 			want = evidence.Fails
 		}
 		if v := evidence.Check(stored, evidence.Trust{Policy: policy(t, "one")}); v.Outcome != want || want == evidence.Fails && v.Code != evidence.PolicyUnmet {

@@ -49,8 +49,8 @@ import (
 // all of these is disobeyed: a call of the session was refused and ran all the same (package
 // action). The file holds then too.
 //
-// What the service did is no failure of the file either: it may have recorded what it had told the
-// agent that it refused. The verdict names those records.
+// What the service did is no failure of the file either: it may have recorded what it had reported
+// to the agent that it refused. The verdict names those records.
 //
 // The verdict of a file whose first statement has continues names the session that this one goes on
 // from. That another session goes on from this one cannot be seen here.
@@ -87,8 +87,9 @@ type Session struct {
 	// places that are not there and that a later statement names as refused by the service
 	Refused   int        `json:"refused"`
 	Continues *Continues `json:"continues,omitempty"` // nil for none
-	// places and indexes of records that the service made although it had told the agent that it
-	// refused them, the first 100; the index is -1 where the statement was too far back to compare
+	// places and indexes of records that the service made although it had reported to the agent
+	// that it refused them, the first 100; the index is -1 where the statement was too far back to
+	// compare
 	RecordedAfterRefusal [][2]int64 `json:"recordedAfterRefusal,omitempty"`
 	// records since the key was in other hands; 0 where no revocation says so
 	RecordsSince int64 `json:"recordsSince,omitempty"`
@@ -96,9 +97,9 @@ type Session struct {
 	Completeness string             `json:"completeness,omitempty"`
 	Disobeyed    []action.Disobeyed `json:"disobeyed,omitempty"` // the first 100
 
-	says   string // which calls disobeyed
-	sealed bool
-	gaps   int // all ranges that are missing
+	disobeyedCalls string // which calls disobeyed
+	sealed         bool
+	gaps           int // all ranges that are missing
 }
 
 // Continues names the session that another one goes on from.
@@ -381,7 +382,7 @@ func (s *Session) String() string {
 	if state == Disobeyed {
 		rest := *s
 		rest.State = s.Completeness
-		return fmt.Sprintf("disobeyed: %s; %s", s.says, &rest)
+		return fmt.Sprintf("disobeyed: %s; %s", s.disobeyedCalls, &rest)
 	}
 	switch state {
 	case Complete:
@@ -565,6 +566,6 @@ func (c *checker) checkedDisobeyed() {
 // disobey gives a session whose calls disobeyed that state, before every other.
 func (s *Session) disobey(d *disobeyed) {
 	if d.count > 0 {
-		s.Completeness, s.State, s.Disobeyed, s.says = s.State, Disobeyed, d.calls, d.String()
+		s.Completeness, s.State, s.Disobeyed, s.disobeyedCalls = s.State, Disobeyed, d.calls, d.String()
 	}
 }

@@ -372,8 +372,8 @@ func TestSessionThatDisobeyed(t *testing.T) {
 	if v.Outcome != evidence.Holds || !strings.HasSuffix(string(got), want) {
 		t.Errorf("%s: %s, want %s", v.Outcome, got, want)
 	}
-	const said = "8 records, disobeyed: refused at record 2, done at record 7; refused at record 6, done at record 8; complete: 0 to 7, sealed"
-	if !slices.ContainsFunc(v.Checked, func(s string) bool { return strings.HasSuffix(s, said) }) {
+	const answer = "8 records, disobeyed: refused at record 2, done at record 7; refused at record 6, done at record 8; complete: 0 to 7, sealed"
+	if !slices.ContainsFunc(v.Checked, func(s string) bool { return strings.HasSuffix(s, answer) }) {
 		t.Errorf("checked: %q", v.Checked)
 	}
 	if v := checkSession(text[:len(text)-1], trust); v.Outcome != evidence.Fails || v.Session != nil {

@@ -67,22 +67,22 @@ func (s *cases) begin() *company {
 }
 
 // evidence adds a file about the last record of the case, by a key.
-func (s *cases) evidence(name string, code evidence.Code, key *agentSigner, says ...string) {
+func (s *cases) evidence(name string, code evidence.Code, key *agentSigner, message ...string) {
 	f := s.c.agentKeyFile(int64(len(s.c.logs[0].records)-1), key.key.Thumbprint)
 	f.Delegation = f.Record.Delegation
-	s.list = append(s.list, statementCase{Name: name, File: string(f.JSON()), Code: code, Says: says})
+	s.list = append(s.list, statementCase{Name: name, File: string(f.JSON()), Code: code, Says: message})
 }
 
 // session adds the file of a session of a key with all records of the case that are named, or with
 // all.
-func (s *cases) session(name string, code evidence.Code, key *agentSigner, indexes []int64, says ...string) {
+func (s *cases) session(name string, code evidence.Code, key *agentSigner, indexes []int64, message ...string) {
 	if indexes == nil {
 		for i := range s.c.logs[0].records {
 			indexes = append(indexes, int64(i))
 		}
 	}
 	text := s.c.session(key.key.Thumbprint, "run", []string{key.key.Thumbprint}, indexes...)
-	s.list = append(s.list, statementCase{Name: "session: " + name, File: string(text), Code: code, Says: says})
+	s.list = append(s.list, statementCase{Name: "session: " + name, File: string(text), Code: code, Says: message})
 }
 
 // delegation is a DelegationInfo of a chain, act being null with the subject alone.
@@ -100,12 +100,12 @@ func hashOfInfo(t testing.TB, info string) string {
 // versions are statements of either version, by keys that may make it and that may not.
 func (s *cases) versions() {
 	const bad = evidence.BadStatement
-	says := "its statement is by " + ownAgent + ", for " + spiffeCompany
-	open := says + ", and does not say which service it was made for"
+	message := "its statement is by " + ownAgent + ", for " + spiffeCompany
+	open := message + ", and does not say which service it was made for"
 	c := s.begin()
 	for _, key := range []*agentSigner{s.first, s.second} {
 		c.stated(key, agentID, "step", `1`, c.secondVersion(nil))
-		s.evidence("version 2 by "+key.key.Algorithm, "", key, says+" and its log "+c.origin())
+		s.evidence("version 2 by "+key.key.Algorithm, "", key, message+" and its log "+c.origin())
 	}
 	c.stated(s.first, agentID, "step", `1`, nil)
 	s.evidence("version 1 by a key that may make it", "", s.first, open)
@@ -147,9 +147,9 @@ func (s *cases) delegations() {
 	const bad = evidence.BadStatement
 	c := s.begin()
 	given, exchanged := delegationOf(spiffeCompany, ownAgent), delegationOf("spiffe://attestd.local/company/globex", ownAgent)
-	delegated := func(name string, code evidence.Code, key *agentSigner, claims func(*statement.Claims), record string, says ...string) {
+	delegated := func(name string, code evidence.Code, key *agentSigner, claims func(*statement.Claims), record string, message ...string) {
 		c.addStated(agentID, "step", `1`, c.state(key, agentID, "step", `1`, claims).Compact, record)
-		s.evidence("delegation: "+name, code, key, says...)
+		s.evidence("delegation: "+name, code, key, message...)
 	}
 	hash := func(info string) func(*statement.Claims) {
 		return c.secondVersion(func(claims *statement.Claims) { claims.Delegation = hashOfInfo(s.t, info) })
@@ -169,14 +169,14 @@ func (s *cases) delegations() {
 	delegated("version 1, exchanged under its ID", "", s.first, id, exchanged, idOnly)
 	delegated("version 1 has a hash", bad, s.first, func(claims *statement.Claims) { claims.Delegation = hashOfInfo(s.t, given) }, given)
 
-	names := func(name, info string, says ...string) {
-		delegated("given to "+name, "", s.second, hash(info), info, says...)
+	names := func(name, info string, message ...string) {
+		delegated("given to "+name, "", s.second, hash(info), info, message...)
 		c.add(0, agentID, "step", `1`, info)
 		f := c.file(0, int64(len(c.logs[0].records)-1), c.checkpoint(0))
 		f.Delegation = f.Record.Delegation
-		s.list = append(s.list, statementCase{Name: "delegation: without a statement, given to " + name, File: string(f.JSON()), Says: says})
+		s.list = append(s.list, statementCase{Name: "delegation: without a statement, given to " + name, File: string(f.JSON()), Says: message})
 	}
-	said := func(last string) string {
+	text := func(last string) string {
 		return "is of the agent " + agentID + ", and its delegation was given to " + last
 	}
 	chains := map[string][]string{
@@ -188,7 +188,7 @@ func (s *cases) delegations() {
 	for _, name := range slices.Sorted(maps.Keys(chains)) {
 		info := delegationOf(chains[name]...)
 		last := chains[name][len(chains[name])-1]
-		names(name, info, said(last))
+		names(name, info, text(last))
 	}
 	names("it", given)
 	names("it, by others", delegationOf(spiffeCompany, otherAgent, ownAgent))
@@ -251,7 +251,7 @@ func (s *cases) revocations() {
 	const bad = evidence.BadStatement
 	const recorded = "2026-11-21T09:00:03.000Z" // of the record
 	stolen := "the key was in other hands since "
-	revoked := func(name string, code evidence.Code, says []string, details ...map[string]any) {
+	revoked := func(name string, code evidence.Code, message []string, details ...map[string]any) {
 		c := s.begin()
 		c.stated(s.second, agentID, "step", `1`, c.secondVersion(nil))
 		for _, more := range details {
@@ -261,12 +261,12 @@ func (s *cases) revocations() {
 			}
 			c.change("agent-key.revoked", "agent-key:"+s.second.key.Thumbprint, all)
 		}
-		s.evidence("revoked: "+name, code, s.second, says...)
+		s.evidence("revoked: "+name, code, s.second, message...)
 	}
-	only := func(name string, says string, since, reason any) {
+	only := func(name string, message string, since, reason any) {
 		var list []string
-		if says != "" {
-			list = []string{says}
+		if message != "" {
+			list = []string{message}
 		}
 		revoked(name, "", list, map[string]any{"since": since, "reason": reason})
 	}
@@ -318,7 +318,7 @@ func (s *cases) write(key *agentSigner, steps ...step) map[int64]string {
 	hashes := make(map[int64]string)
 	for n, at := range steps {
 		action, payload := cmp.Or(at.action, "step"), cmp.Or(at.payload, fmt.Sprintf(`{"n":%d}`, n))
-		said := s.c.state(key, agentID, action, payload, func(c *statement.Claims) {
+		text := s.c.state(key, agentID, action, payload, func(c *statement.Claims) {
 			c.Session, c.Seq, c.End, c.Refused, c.Continues = "run", at.seq, at.ends, slices.Clone(at.names), at.continues
 			for i := range c.Refused {
 				if r := &c.Refused[i]; r.Hash == "" {
@@ -344,13 +344,13 @@ func (s *cases) write(key *agentSigner, steps ...step) map[int64]string {
 				}
 			}
 		})
-		hashes[at.seq] = said.Hash()
+		hashes[at.seq] = text.Hash()
 		if !at.refused {
 			info := at.info
 			if at.recorded != "" {
 				info = at.recorded
 			}
-			s.c.addStated(agentID, action, payload, said.Compact, info)
+			s.c.addStated(agentID, action, payload, text.Compact, info)
 		}
 	}
 	return hashes
@@ -367,10 +367,10 @@ func (s *cases) sessions() {
 	elsewhere := "a session that goes on from this one may exist elsewhere"
 	zero := strings.Repeat("00", 32)
 
-	run := func(name string, code evidence.Code, says string, steps ...step) {
+	run := func(name string, code evidence.Code, message string, steps ...step) {
 		s.begin()
 		s.write(s.second, steps...)
-		list := []string{says}
+		list := []string{message}
 		if code == "" {
 			list = append(list, elsewhere, "its statement is by "+ownAgent+", for "+spiffeCompany+" and its log "+s.c.origin())
 		}
@@ -434,14 +434,14 @@ func (s *cases) sessions() {
 // calls are sessions in which calls of tools were refused.
 func (s *cases) calls() {
 	// each is an action and the members of its payload apart from source and sessionId
-	run := func(name, says string, records ...[2]string) {
+	run := func(name, message string, records ...[2]string) {
 		s.begin()
 		steps := make([]step, len(records))
 		for i, r := range records {
 			steps[i] = step{seq: int64(i), ends: i == len(records)-1, action: r[0], payload: `{"source":"mcp","sessionId":"s",` + r[1] + `}`}
 		}
 		s.write(s.second, steps...)
-		s.session("calls: "+name, "", s.second, nil, fmt.Sprintf("session run of the agent %s: %d records, %s", agentID, len(records), says))
+		s.session("calls: "+name, "", s.second, nil, fmt.Sprintf("session run of the agent %s: %d records, %s", agentID, len(records), message))
 	}
 	of := func(action, id string) [2]string {
 		return [2]string{"tool." + action, `"callId":"` + id + `","tool":"Bash"`}
@@ -461,15 +461,15 @@ func (s *cases) calls() {
 	run("with an ID in which a secret was masked", "complete: 0 to 1, sealed", of("denied", "[masked]"), of("completed", "[masked]"))
 
 	var many [][2]string
-	says := make([]string, 0, 10)
+	message := make([]string, 0, 10)
 	for n := range 12 {
 		id := fmt.Sprint("call-", n)
 		many = append(many, of("denied", id), of("completed", id))
 		if n < 10 {
-			says = append(says, fmt.Sprintf("refused at record %d, done at record %d", 2*n, 2*n+1))
+			message = append(message, fmt.Sprintf("refused at record %d, done at record %d", 2*n, 2*n+1))
 		}
 	}
-	run("of many, the first ten are named", "disobeyed: "+strings.Join(says, "; ")+"; and 2 more; complete: 0 to 23, sealed", many...)
+	run("of many, the first ten are named", "disobeyed: "+strings.Join(message, "; ")+"; and 2 more; complete: 0 to 23, sealed", many...)
 
 	s.begin()
 	s.write(s.second, step{seq: 0, action: "tool.denied", payload: `{"source":"mcp","callId":"a"}`}, step{seq: 1},
@@ -498,9 +498,9 @@ func TestStatementCases(t *testing.T) {
 		if v.Code != c.Code || (v.Outcome == evidence.Holds) != (c.Code == "") || names[c.Name] {
 			t.Errorf("%s: %s %s %s, want %q", c.Name, v.Outcome, v.Code, v.Reason, c.Code)
 		}
-		for _, says := range c.Says {
-			if c.Code == "" && !strings.Contains(strings.Join(v.Checked, "\n"), says) {
-				t.Errorf("%s: it does not say %q, but\n%s", c.Name, says, strings.Join(v.Checked, "\n"))
+		for _, message := range c.Says {
+			if c.Code == "" && !strings.Contains(strings.Join(v.Checked, "\n"), message) {
+				t.Errorf("%s: it does not say %q, but\n%s", c.Name, message, strings.Join(v.Checked, "\n"))
 			}
 		}
 		names[c.Name] = true

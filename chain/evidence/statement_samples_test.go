@@ -117,7 +117,7 @@ func TestSamplesOfStatements(t *testing.T) {
 			t.Errorf("%s, pinned alone: %+v", sample.name, v)
 		}
 	}
-	if v := evidence.Check(whole(t).JSON(), evidence.Trust{Fingerprint: fingerprint(0), AgentKey: first}); v.Code != evidence.BadStatement {
+	if v := evidence.Check(complete(t).JSON(), evidence.Trust{Fingerprint: fingerprint(0), AgentKey: first}); v.Code != evidence.BadStatement {
 		t.Errorf("a record without a statement, with a pin: %+v", v)
 	}
 }

@@ -67,7 +67,7 @@ func (c *checker) recordSummary() (lines summaryLines) {
 	}
 	lines.add("signed by", "%s", c.companyKey(f.log(f.Log).generation(r.Index)))
 	if f.Log != Control {
-		lines.add("agent's signature", "%s", c.agentsWord())
+		lines.add("agent's signature", "%s", c.agentSignature())
 	}
 	lines.add("what", "%s, record %d of the log %s, %s by the service's clock", quoted(in.actionType), r.Index, f.Log, r.Timestamp)
 	lines.add("payload", "%s", shown(string(canonical(in.payload))))
@@ -89,15 +89,15 @@ func CompanyKey(key string, t Trust) string {
 	case t.Policy != nil:
 		return "the company's key " + key + ", confirmed by the policy that you named"
 	case t.Fingerprint == key:
-		return "the company's key " + key + ", which " + t.whose()
+		return "the company's key " + key + ", which " + t.keySource()
 	case t.Fingerprint != "":
-		return "the company's key " + key + ", confirmed by the key that " + t.whose()
+		return "the company's key " + key + ", confirmed by the key that " + t.keySource()
 	}
 	return "the key " + key + "; that it is the company's is not confirmed"
 }
 
-// agentsWord says whether the agent itself signed.
-func (c *checker) agentsWord() string {
+// agentSignature says whether the agent itself signed.
+func (c *checker) agentSignature() string {
 	s := c.signedBy
 	if s == nil {
 		return "none: that the agent did this is the company's word alone"
@@ -137,7 +137,7 @@ func (c *checker) behalf(in *content) string {
 // reader to judge: no file says that.
 func (c *checker) rights() (lines summaryLines) {
 	f, agent := c.file, quoted(c.content.agentID)
-	switch last := c.standing; {
+	switch last := c.latestEvent; {
 	case f.Authority == nil:
 		lines.add("right", "not in this file: it has no control records about the agent %s", agent)
 	case last == nil:
@@ -175,7 +175,7 @@ type tally struct {
 	first, last string // times
 	types       []string
 	counts      []int64
-	others      int64 // records of further types
+	other       int64 // records of further types
 
 	delegated int64
 	delegate  Line // of the first record with a delegation: its index, and on whose behalf
@@ -191,7 +191,7 @@ func (t *tally) add(c *checker, r *chain.Record, in *content) {
 	} else if len(t.types) < maxTypes {
 		t.types, t.counts = append(t.types, in.actionType), append(t.counts, 1)
 	} else {
-		t.others++
+		t.other++
 	}
 	if in.subject == nil {
 		return
@@ -206,14 +206,14 @@ func (c *checker) sessionSummary() (lines summaryLines) {
 	s, t := c.session, &c.tally
 	lines.add("who", "agent %s of the company %s, in its session %s", quoted(s.AgentID), quoted(c.file.CompanyID), quoted(s.ID))
 	lines.add("signed by", "%s", c.companyKey(len(c.file.Keys)-1))
-	lines.add("agent's signature", "%s", c.agentsWord())
+	lines.add("agent's signature", "%s", c.agentSignature())
 	lines.add("what", "%s, %s; from %s to %s by the service's clock", printable.Count(s.Records, "record"), s, t.first, t.last)
 	actions := make([]string, len(t.types))
 	for i, name := range t.types {
 		actions[i] = fmt.Sprintf("%s (%d)", quoted(name), t.counts[i])
 	}
-	if t.others > 0 {
-		actions = append(actions, fmt.Sprintf("other types (%d)", t.others))
+	if t.other > 0 {
+		actions = append(actions, fmt.Sprintf("other types (%d)", t.other))
 	}
 	lines.add("actions", "%s", shown(strings.Join(actions, ", ")))
 	lines.add("payload", "not shown: each record has its own, in its line of the file")

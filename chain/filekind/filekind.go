@@ -13,7 +13,7 @@
 //	             third a hash in base64
 //	Token        the text is one compact JWS, with white space around it or none
 //
-// or else by a JSON object, in the first line or as the whole file. The object has the bounds of
+// or else by a JSON object, in the first line or as the entire file. The object has the bounds of
 // evidence, no name twice, and an RFC 8785 form:
 //
 //	Evidence, Session, Report, Lines, Archive  by the member format; the latter two by type too
@@ -25,7 +25,7 @@
 //	Passport                                   … passport and caPublicKey
 //	Keys                                       … keys, and origin or fingerprint
 //
-// In the first line, text without a brace may stand before lines, at most 1,024 bytes: the header
+// In the first line, text without a brace may precede lines, at most 1,024 bytes: the header
 // of syslog. Whatever has format is of no kind from Saved on. A file of none of these kinds is
 // Unknown, and every checker checks it as what it reads: it fails as MALFORMED.
 package filekind
@@ -115,14 +115,14 @@ func Of(src *bufio.Reader) Kind {
 	for n := 4096; ; n *= 2 {
 		n = min(n, src.Size())
 		begin, err := src.Peek(n)
-		if whole := errors.Is(err, io.EOF); err != nil || n == src.Size() {
-			return of(begin, whole)
+		if complete := errors.Is(err, io.EOF); err != nil || n == src.Size() {
+			return of(begin, complete)
 		}
 	}
 }
 
-// of returns what a file is that begins so. whole is true where begin is all of it.
-func of(begin []byte, whole bool) Kind {
+// of returns what a file is that begins so. complete is true where begin is all of it.
+func of(begin []byte, complete bool) Kind {
 	switch {
 	case bytes.HasPrefix(begin, []byte("c2sp.org/tlog-proof@v1\n")):
 		return TlogProof
@@ -130,7 +130,7 @@ func of(begin []byte, whole bool) Kind {
 		return Consistency
 	case checkpointForm().Match(begin):
 		return Checkpoint
-	case whole && tokenForm().Match(begin):
+	case complete && tokenForm().Match(begin):
 		return Token
 	}
 	line := begin
@@ -138,7 +138,7 @@ func of(begin []byte, whole bool) Kind {
 	if end >= 0 {
 		line = begin[:end]
 	}
-	if end < 0 && !whole {
+	if end < 0 && !complete {
 		return Unknown
 	}
 	at := bytes.IndexByte(line, '{')
@@ -147,7 +147,7 @@ func of(begin []byte, whole bool) Kind {
 			return kind
 		}
 	}
-	if whole && end >= 0 {
+	if complete && end >= 0 {
 		return ofObject(begin)
 	}
 	return Unknown

@@ -297,7 +297,7 @@ func FuzzArchive(f *testing.F) {
 
 // An archive can be held against a newer checkpoint of a log: from where it ends, or from the size
 // that the log had when it was made.
-func TestArchiveBesideANewerCheckpoint(t *testing.T) {
+func TestArchiveWithANewerCheckpoint(t *testing.T) {
 	t.Parallel()
 	c, text := archived(t)
 	other := sample(t) // of the same keys and logs
@@ -325,7 +325,7 @@ func TestArchiveBesideANewerCheckpoint(t *testing.T) {
 		if v.Code != n.code || (v.Outcome == evidence.Holds) != (n.code == "") {
 			t.Errorf("%s: %s %s: %s", what, v.Outcome, v.Code, v.Reason)
 		}
-		if said := strings.Contains(strings.Join(v.Checked, "\n"), "the newer checkpoint of "); said != (n.code == "") {
+		if answer := strings.Contains(strings.Join(v.Checked, "\n"), "the newer checkpoint of "); answer != (n.code == "") {
 			t.Errorf("%s: %q", what, v.Checked)
 		}
 	}

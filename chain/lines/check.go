@@ -103,9 +103,9 @@ type checker struct {
 	pinned  int            // which of its keys is trusted; -1 without a fingerprint
 	logs    map[string]*logCheck
 
-	others, headers, events int64 // lines of other companies, with headers, in OCSF
-	cosigned                int64 // checkpoints with unchecked cosignatures
-	cut                     string
+	otherLines, headers, events int64 // lines of other companies, with headers, in OCSF
+	cosigned                    int64 // checkpoints with unchecked cosignatures
+	cut                         string
 }
 
 func (c *checker) run(files []File) error {
@@ -261,7 +261,7 @@ func (c *checker) line(l *line) error {
 
 // other looks at a line of another company, which MUST NOT have content of this one.
 func (c *checker) other(l *line) error {
-	c.others++
+	c.otherLines++
 	var err error
 	switch l.kind {
 	case TypeKeys:
@@ -383,7 +383,7 @@ func (c *checker) report(v *Verdict) {
 		if log.Openings > 1 || log.Repeated > 0 {
 			say("log %s: the export began %d times; %d records came again, the same each time", name, log.Openings, log.Repeated)
 		}
-		for _, text := range log.again() {
+		for _, text := range log.repeatedRuns() {
 			say("log %s: %s", name, text)
 		}
 		v.NotProven = append(v.NotProven, log.gaps()...)
@@ -397,8 +397,8 @@ func (c *checker) report(v *Verdict) {
 	if c.cosigned > 0 {
 		v.NotProven = append(v.NotProven, fmt.Sprintf("Further signatures below %d checkpoints: only a policy says whose they are.", c.cosigned))
 	}
-	if c.others > 0 {
-		v.NotProven = append(v.NotProven, fmt.Sprintf("%d lines of other companies, which were not checked.", c.others))
+	if c.otherLines > 0 {
+		v.NotProven = append(v.NotProven, fmt.Sprintf("%d lines of other companies, which were not checked.", c.otherLines))
 	}
 	if c.cut != "" {
 		v.NotProven = append(v.NotProven, "The last line of "+c.cut+", which is incomplete.")

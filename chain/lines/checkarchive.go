@@ -88,12 +88,12 @@ func (c *archiveChecker) newer() error {
 	if newer == nil {
 		return nil
 	}
-	says, err := c.ring.Follows(*newer, c.options.Trust.Policy, func(log string) []tlog.Tree { return c.trees[log] })
+	finding, err := c.ring.Follows(*newer, c.options.Trust.Policy, func(log string) []tlog.Tree { return c.trees[log] })
 	if err != nil {
 		c.read = 0 // it is not about a line
 		return &failure{evidence.CodeOf(err), err.Error()}
 	}
-	c.facts = append(c.facts, says)
+	c.facts = append(c.facts, finding)
 	return nil
 }
 

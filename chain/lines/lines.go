@@ -43,7 +43,7 @@
 //
 // A keys line has all keys of the company and their rotations: {"companyId","logs","keys"}, as in
 // the header of a report (package evidence). It comes before an opening, and comes again when there
-// is another key. The records may stand before it.
+// is another key. The records may precede it.
 //
 // @timestamp of lines that are no records is the time at which they were written, by the clock of
 // the exporter. Nothing proves it.

@@ -55,7 +55,7 @@ type run struct {
 	checked   int64         // that of the last checkpoint line, and its @timestamp
 	checkedAt string
 	marks     []int64 // indexes of the last checkpoint and opening lines
-	again     int64   // record lines that came again in this run
+	repeated  int64   // record lines that came again in this run
 }
 
 // newLogCheck returns the check of lines whose first one is of a run and behind the records of a
@@ -148,7 +148,7 @@ func (l *logCheck) record(run *run, r *chain.Record, leaf tlog.Hash, signed func
 			return fail(Repeated, "record %d comes again, and is another one", r.Index)
 		}
 		l.Repeated++
-		run.again++
+		run.repeated++
 	} else {
 		if r.Timestamp < l.last {
 			return fail(BadRecord, "record %d: its time is before that of its predecessor", r.Index)
@@ -230,7 +230,7 @@ func (r *run) mark(index int64) {
 }
 
 // follows reports whether a checkpoint line may follow the lines so far: the line at previous is
-// the last one. In the order of indexes, lines of an export that began again stand between those
+// the last one. In the order of indexes, lines of an export that began again come between those
 // that were sent before. Then the line at previous is there, with others behind it.
 func (r *run) follows(index, previous int64, at string) bool {
 	isDouble := index < r.checked || index == r.checked && at == r.checkedAt
@@ -259,19 +259,19 @@ func (l *logCheck) signed(r *run, c tlog.Checkpoint) error {
 	return nil
 }
 
-// again says which runs have sent records that were there already, the last ones of them.
-func (l *logCheck) again() (list []string) {
+// repeated says which runs have sent records again, the last ones of them.
+func (l *logCheck) repeatedRuns() (list []string) {
 	if l.Runs < 2 {
 		return nil
 	}
 	const most = 10
 	for _, r := range slices.Backward(l.runs) {
-		if r.again > 0 && len(list) < most {
+		if r.repeated > 0 && len(list) < most {
 			name := "the lines that name no run have"
 			if r.name != "" {
 				name = "run " + r.name + " has"
 			}
-			list = append(list, fmt.Sprintf("%s sent %d records again", name, r.again))
+			list = append(list, fmt.Sprintf("%s sent %d records again", name, r.repeated))
 		}
 	}
 	slices.Reverse(list)

@@ -17,7 +17,7 @@ import (
 )
 
 // wrongVerdict says what is wrong with lines that the checker accepted, by a way of its own: it
-// reads the records of a log as they stand, and compares them with those of the company.
+// reads the records of a log as they are, and compares them with those of the company.
 func wrongVerdict(t testing.TB, c *company, text []string, v lines.Verdict) error {
 	found := map[string]map[int64]string{"actions": {}, "control": {}}
 	for _, line := range text {

@@ -46,7 +46,7 @@ func OCSF(dst, line []byte) ([]byte, error) {
 		dst = jcs.AppendString(dst, l.kind)
 		dst = append(dst, `,"category_uid":0,"category_name":"Uncategorized","class_uid":0,"class_name":"Base Event","type_uid":99`...)
 	} else {
-		agent, action, err := whoDidWhat(l.record)
+		agent, action, err := agentAndAction(l.record)
 		if err != nil {
 			return nil, err
 		}
@@ -96,8 +96,8 @@ func Signer(checkpoint []byte) string {
 	return ""
 }
 
-// whoDidWhat returns agentId and actionType of a record.
-func whoDidWhat(record []byte) (agent, action string, err error) {
+// agentAndAction returns agentId and actionType of a record.
+func agentAndAction(record []byte) (agent, action string, err error) {
 	var payload []byte
 	err = strictjson.EachMember(record, maxDepth, func(name, value []byte) {
 		if string(name) == "payload" {

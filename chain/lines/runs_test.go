@@ -46,7 +46,7 @@ func handedOver(t testing.TB, first, second string) *company {
 }
 
 // A server that was halted and has sent once more when another one had gone on spoils no lines: the
-// two runs of the export are told apart, and what came again is counted. Lines that name no run
+// two runs of the export are distinguished, and what came again is counted. Lines that name no run
 // have no such excuse.
 func TestInterleavedRunsHold(t *testing.T) {
 	t.Parallel()
@@ -54,11 +54,11 @@ func TestInterleavedRunsHold(t *testing.T) {
 	if v.Outcome != evidence.Holds || len(v.Logs) != 2 || v.Logs[0] != (lines.Part{Log: "actions", Next: 7, To: 7, Repeated: 3, Openings: 2, Runs: 2}) {
 		t.Fatalf("%+v", v)
 	}
-	if said := strings.Join(v.Checked, "\n"); !strings.Contains(said, "log actions: run A has sent 2 records again") ||
-		!strings.Contains(said, "log actions: run B has sent 1 records again") {
-		t.Error(said)
+	if text := strings.Join(v.Checked, "\n"); !strings.Contains(text, "log actions: run A has sent 2 records again") ||
+		!strings.Contains(text, "log actions: run B has sent 1 records again") {
+		t.Error(text)
 	}
-	// a server of an older version beside one of this version
+	// a server of an older version and one of this version
 	for _, names := range [][2]string{{"", "B"}, {"A", ""}} {
 		if v := check(t, pin(0), handedOver(t, names[0], names[1]).out...); v.Outcome != evidence.Holds {
 			t.Errorf("%q: %+v", names, v)

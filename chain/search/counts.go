@@ -13,7 +13,7 @@ type ActionCount struct {
 	Total  int64
 }
 
-// maxActions is how many actions are told apart while their records are counted.
+// maxActions is how many actions are distinguished while their records are counted.
 const maxActions = 1 << 16
 
 // CountActions counts the records [from, to) of a chain for those actions that have the most of
@@ -53,7 +53,7 @@ type AgentCounts struct {
 	Counts []int64
 }
 
-// maxAgents is how many agents are told apart while their records are counted. Agents that come
+// maxAgents is how many agents are distinguished while their records are counted. Agents that come
 // after so many others in a period are not counted by themselves.
 const maxAgents = 1 << 16
 
@@ -107,7 +107,7 @@ func CountAgents(ctx context.Context, r Reader, chainID int64, borders []int64, 
 // total is how many records have a name.
 type total struct {
 	hash               uint64
-	short              string // the name, "" if the summaries do not have it whole
+	short              string // the name, "" if the summaries do not have it in full
 	count, index, last int64  // indexes of the first and last record
 }
 

@@ -26,7 +26,7 @@ const namesRead = 4
 // nameRange tells which names, of agents or actions, at most Width neighbouring records have.
 type nameRange struct {
 	names []uint64 // as hashes
-	short [][]byte // of each, what a summary has whole; nil for others
+	short [][]byte // of each, what a summary has in full; nil for others
 	n     int
 	of    [Width]uint8 // number of the name of each of the n records
 }

@@ -13,7 +13,7 @@ import (
 const (
 	version = 1
 
-	maxAction   = 32  // maximum bytes of an action that a summary stores whole
+	maxAction   = 32  // maximum bytes of an action that a summary stores in full
 	longAction  = 255 // in place of the length of a longer one
 	actionStart = 24  // stored prefix of a longer one
 	hashSize    = 8
@@ -132,7 +132,7 @@ func appendAction(dst, action []byte) []byte {
 // of such a range from the stored records.
 type Builder struct {
 	chains map[int64]*growing
-	open   []int64 // chains with records added since the last Keep or Drop
+	open   []int64 // chains with records added since the last Confirm or Drop
 	size   int     // bytes of all summaries
 	terms  Terms
 }
@@ -158,9 +158,9 @@ type Ready struct {
 // NewBuilder returns an empty Builder.
 func NewBuilder() *Builder { return &Builder{chains: make(map[int64]*growing)} }
 
-// Add adds consecutive records of a chain. It returns the summaries that they complete. leftOut
+// Add adds consecutive records of a chain. It returns the summaries that they complete. omitted
 // reports whether it omitted one.
-func (b *Builder) Add(chainID int64, records []chain.Record) (ready []Ready, leftOut bool) {
+func (b *Builder) Add(chainID int64, records []chain.Record) (ready []Ready, omitted bool) {
 	if len(records) == 0 {
 		return nil, false
 	}
@@ -178,14 +178,14 @@ func (b *Builder) Add(chainID int64, records []chain.Record) (ready []Ready, lef
 			s = nil
 		}
 		if r.Index%Width == Width-1 {
-			if leftOut = leftOut || s == nil; s != nil {
+			if omitted = omitted || s == nil; s != nil {
 				ready = append(ready, Ready{chainID, r.Index / Width, s.Append(nil)})
 			}
 			s = nil
 		}
 	}
 	b.put(chainID, s, records[len(records)-1].Index+1)
-	return ready, leftOut
+	return ready, omitted
 }
 
 func (b *Builder) put(chainID int64, s *Summary, next int64) {
@@ -211,15 +211,15 @@ func (b *Builder) forget(chainID int64) {
 	}
 }
 
-// Keep confirms that the added records are stored, except those of the listed chains.
-func (b *Builder) Keep(but []int64) {
+// Confirm confirms that the added records are stored, except those of the listed chains.
+func (b *Builder) Confirm(but []int64) {
 	for _, chainID := range but {
 		b.forget(chainID)
 	}
 	b.open = b.open[:0]
 }
 
-// Drop discards the records added since the last Keep: they are not stored, or their outcome is
+// Drop discards the records added since the last Confirm: they are not stored, or their outcome is
 // unknown.
 func (b *Builder) Drop() {
 	for _, chainID := range b.open {

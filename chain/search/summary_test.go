@@ -21,7 +21,7 @@ func TestBuilderEqualsSummarize(t *testing.T) {
 	for next := 0; next < len(s.records); {
 		end := min(next+1+random.IntN(600), len(s.records))
 		done, leftOut := b.Add(1, s.records[next:end])
-		if b.Keep(nil); leftOut {
+		if b.Confirm(nil); leftOut {
 			t.Error("a range was omitted")
 		}
 		ready, next = append(ready, done...), end
@@ -44,9 +44,9 @@ func TestBuilderOmitsIncompleteRanges(t *testing.T) {
 	for does, between := range map[string]func(b *search.Builder) (at int){
 		"it begins in the middle":     func(*search.Builder) int { return 10 },
 		"an addition is dropped":      func(b *search.Builder) int { b.Add(1, s.records[:20]); b.Drop(); return 20 },
-		"an addition came too late":   func(b *search.Builder) int { b.Add(1, s.records[:20]); b.Keep([]int64{1}); return 20 },
-		"others have added":           func(b *search.Builder) int { b.Add(1, s.records[:20]); b.Keep(nil); return 30 },
-		"someone else has written":    func(b *search.Builder) int { b.Add(1, s.records[:20]); b.Keep(nil); b.Clear(); return 20 },
+		"an addition came too late":   func(b *search.Builder) int { b.Add(1, s.records[:20]); b.Confirm([]int64{1}); return 20 },
+		"others have added":           func(b *search.Builder) int { b.Add(1, s.records[:20]); b.Confirm(nil); return 30 },
+		"someone else has written":    func(b *search.Builder) int { b.Add(1, s.records[:20]); b.Confirm(nil); b.Clear(); return 20 },
 		"a dropped addition is again": func(b *search.Builder) int { b.Add(1, s.records[:20]); b.Drop(); return 0 },
 	} {
 		b := search.NewBuilder()
@@ -176,6 +176,6 @@ func BenchmarkBuilder(b *testing.B) {
 		r.Delegation = nil
 		r.Index = int64(i)
 		builder.Add(1, []chain.Record{r})
-		builder.Keep(nil)
+		builder.Confirm(nil)
 	}
 }

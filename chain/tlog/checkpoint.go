@@ -125,7 +125,7 @@ func parseNote(signed []byte) (*note.Note, error) {
 
 // OpenCheckpoint parses and verifies a signed checkpoint. One of keys MUST have signed it in the
 // name of the checkpoint's origin; keys MUST have the type Ed25519. A signature that claims to be
-// by one of keys and does not verify is an error, even beside valid ones. The note lists signatures
+// by one of keys and does not verify is an error, even with valid ones. The note lists signatures
 // by other keys as unverified. Errors wrap ErrMalformed or ErrSignature, except for a key of
 // another type.
 func OpenCheckpoint(signed []byte, keys ...VKey) (Checkpoint, *note.Note, error) {

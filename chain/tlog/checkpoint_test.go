@@ -299,7 +299,7 @@ func cosign(t testing.TB, name string, private ed25519.PrivateKey, at time.Time)
 // torchwood accepts our cosignatures, and we accept torchwood's.
 func TestCosignatureAgreesWithTorchwood(t *testing.T) {
 	t.Parallel()
-	c, ours := cosign(t, witnessName, witnessKey, noon)
+	c, own := cosign(t, witnessName, witnessKey, noon)
 	signed, err := c.Sign(key)
 	if err != nil {
 		t.Fatal(err)
@@ -308,14 +308,14 @@ func TestCosignatureAgreesWithTorchwood(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if witnessVKey.String() != signer.Verifier().String() || ours.Key.String() != witnessVKey.String() || ours.Time != noon.Unix() {
-		t.Errorf("our key %s and cosignature %+v, torchwood's key %s", witnessVKey, ours, signer.Verifier())
+	if witnessVKey.String() != signer.Verifier().String() || own.Key.String() != witnessVKey.String() || own.Time != noon.Unix() {
+		t.Errorf("our key %s and cosignature %+v, torchwood's key %s", witnessVKey, own, signer.Verifier())
 	}
-	n, err := note.Open([]byte(string(signed)+ours.Line), note.VerifierList(signer.Verifier()))
+	n, err := note.Open([]byte(string(signed)+own.Line), note.VerifierList(signer.Verifier()))
 	if err != nil {
 		t.Fatalf("torchwood refuses our cosignature: %v", err)
 	}
-	if at, err := torchwood.CosignatureTimestamp(n.Sigs[0]); err != nil || at != ours.Time {
+	if at, err := torchwood.CosignatureTimestamp(n.Sigs[0]); err != nil || at != own.Time {
 		t.Errorf("torchwood reads the time as %d: %v", at, err)
 	}
 	theirs, err := note.Sign(&note.Note{Text: c.Text()}, signer)

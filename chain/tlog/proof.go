@@ -127,7 +127,7 @@ func ProveInclusion(ctx context.Context, r Reader, tree Tree, index int64) ([]Ha
 }
 
 // Prover builds many proofs of one tree. It keeps what it reads, at most some 2 MiB of it, so that
-// proofs of leaves that stand near one another cost little.
+// proofs of leaves that are near one another cost little.
 type Prover struct {
 	tree     Tree
 	subtrees *subtrees

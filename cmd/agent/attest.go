@@ -19,8 +19,8 @@ import (
 
 	"attestd/cmd/cli"
 	"attestd/crypto/statement"
+	"attestd/internal/atomicfile"
 	"attestd/internal/printable"
-	"attestd/internal/wholefile"
 	"attestd/sdk/attestd"
 )
 
@@ -214,10 +214,10 @@ func readStatement(path, key, action string) (string, error) {
 
 // putStatement stores a statement for good, or returns fs.ErrExist where there is one.
 func putStatement(path, compact string) error {
-	if err := wholefile.Create(path, []byte(compact)); err != nil {
+	if err := atomicfile.Create(path, []byte(compact)); err != nil {
 		return err
 	}
-	return wholefile.SyncFolder(filepath.Dir(path))
+	return atomicfile.SyncFolder(filepath.Dir(path))
 }
 
 // removeOldStatements removes what the server would no longer take, and what processes that were

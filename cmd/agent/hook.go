@@ -214,7 +214,7 @@ func connectHook(cmd *cobra.Command, h *hook.Hook, state string) error {
 }
 
 // openHookFolder opens the folder of unsent records. While the server can be reached, an event is
-// recorded without it too: on a full disk, or where somebody else may write to the folder.
+// recorded without it too: on a full disk, or where another user may write to the folder.
 func openHookFolder(h *hook.Hook, at agentConnection, alarm func(error)) {
 	h.Policy.Secret = make([]byte, 32)
 	_, _ = rand.Read(h.Policy.Secret) // it never fails

@@ -311,7 +311,7 @@ func (f *initFlags) runCheck(cmd *cobra.Command, s setup.Steps) error {
 	if err != nil {
 		return err
 	}
-	check := setup.Check{Kind: f.kind, URL: c.URL(), Session: "attestd-check-" + attestd.NewIdempotencyKey(), Env: file, Programs: ourPrograms(), System: runtime.GOOS}
+	check := setup.Check{Kind: f.kind, URL: c.URL(), Session: "attestd-check-" + attestd.NewIdempotencyKey(), Env: file, Programs: ownPrograms(), System: runtime.GOOS}
 	answers, err := check.Run(ctx, settings)
 	want := 1
 	for _, a := range answers {

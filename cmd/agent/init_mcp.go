@@ -271,15 +271,15 @@ func (f *initMCPFlags) run(cmd *cobra.Command) error {
 
 // restore takes the changes of one settings file back.
 func (f *initMCPFlags) restore(say func(what, how string), settings []byte, name, store string, stored []setup.Server) error {
-	var mine, others []setup.Server
+	var own, other []setup.Server
 	for _, s := range stored {
 		if s.Settings == name {
-			mine = append(mine, s)
+			own = append(own, s)
 		} else {
-			others = append(others, s)
+			other = append(other, s)
 		}
 	}
-	restored, left, err := setup.Restore(settings, mine)
+	restored, left, err := setup.Restore(settings, own)
 	if err != nil {
 		return errors.New(f.settings + " was not changed: " + err.Error())
 	}
@@ -291,6 +291,6 @@ func (f *initMCPFlags) restore(say func(what, how string), settings []byte, name
 			return err
 		}
 	}
-	say("settings", printable.Sprintf("%s: %d servers restored", f.settings, len(mine)-len(left)))
-	return setup.WriteServers(store, others)
+	say("settings", printable.Sprintf("%s: %d servers restored", f.settings, len(own)-len(left)))
+	return setup.WriteServers(store, other)
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/cmd/cli"
+	"attestd/internal/atomicfile"
 	"attestd/internal/regular"
-	"attestd/internal/wholefile"
 	"attestd/sdk/attestd/private"
 )
 
 // The names of the programs of attestd: the one with all commands, and the one for the machine of
 // an agent, which starts sooner.
 const (
-	wholeProgram = "attestd"
+	fullProgram  = "attestd"
 	smallProgram = "attestd-agent"
 )
 
@@ -67,8 +67,8 @@ func hookProgram(installed bool) (string, error) {
 	return installedPath(program)
 }
 
-// ourPrograms are the paths of this program and of the small one in its folder.
-func ourPrograms() (paths []string) {
+// ownPrograms are the paths of this program and of the small one in its folder.
+func ownPrograms() (paths []string) {
 	own, err := os.Executable()
 	if err != nil {
 		return nil
@@ -115,7 +115,7 @@ func installedPath(program string) (string, error) {
 	if err != nil {
 		return "", errors.New("no home folder to install into: set HOME")
 	}
-	name := wholeProgram
+	name := fullProgram
 	if filepath.Base(program) == executable(smallProgram) {
 		name = smallProgram
 	}
@@ -190,14 +190,14 @@ func installProgram(program string) (how string, err error) {
 	if err != nil {
 		return "", err
 	}
-	how, same, err := whatIsThere(path, program, text)
+	how, same, err := existingProgram(path, program, text)
 	if err != nil || same {
 		return how, err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", err
 	}
-	if err := wholefile.Replace(path, text, 0o755); err != nil {
+	if err := atomicfile.Replace(path, text, 0o755); err != nil {
 		return "", err
 	}
 	if found, err := exec.LookPath(filepath.Base(path)); err != nil || filepath.Clean(found) != path {
@@ -206,9 +206,9 @@ func installProgram(program string) (how string, err error) {
 	return how, nil
 }
 
-// whatIsThere says what is at a path at which a program with this text is to be installed. same
+// existingProgram says what is at a path at which a program with this text is to be installed. same
 // says that it is this program; another one than an attestd is an error.
-func whatIsThere(path, program string, text []byte) (how string, same bool, err error) {
+func existingProgram(path, program string, text []byte) (how string, same bool, err error) {
 	copied := "is a copy of " + program
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

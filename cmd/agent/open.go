@@ -14,7 +14,7 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// openTimeout is the time within which a server must say that it is there.
+// openTimeout is the time within which a server must answer.
 const openTimeout = 5 * time.Second
 
 func openCommand() *cobra.Command {

@@ -250,7 +250,7 @@ func joinLines(text string) error {
 	return errors.Join(lines...)
 }
 
-// stderrPatience is how long a process waits for who reads its standard error.
+// stderrPatience is how long a process waits for the reader of its standard error.
 const stderrPatience = time.Second
 
 // unauthorizedHint is printed when the server rejects the credential.

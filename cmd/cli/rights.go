@@ -11,12 +11,12 @@ import (
 	"attestd/sdk/attestd/private"
 )
 
-// A file gives rights where who changes or replaces it decides who may do something here, or what
-// is trusted. It counts only where root and the user of this process alone can do that: it, and
-// each folder above it, belongs to one of them, and neither group nor others may write it. A folder
-// with the sticky bit, such as /tmp, is no harm above the file. Links count as what they lead to,
-// and where they stand. A file is checked whenever it is read. TestEveryFileFlagIsListed demands a
-// decision about each flag that names a file.
+// A file gives rights if a user who changes or replaces it decides who may do something here, or
+// what is trusted. It counts only where root and the user of this process alone can do that: it,
+// and each folder above it, belongs to one of them, and neither group nor others may write it. A
+// folder with the sticky bit, such as /tmp, is no harm above the file. Links count as what they
+// lead to, and where they are. A file is checked whenever it is read. TestEveryFileFlagIsListed
+// demands a decision about each flag that names a file.
 
 // OpenRights opens a file that gives rights. pipes allows one that is no regular file, such as a
 // shell's <(…).

@@ -3,7 +3,7 @@
 // (web/console/core/demo.js).
 //
 // The log is honest about time: each record has the time at which the server appended it. When
-// something happened in the story stands in the payload, as at, in the last week from Monday to
+// something happened in the story is in the payload, as at, in the last week from Monday to
 // Friday that is over.
 package demo
 
@@ -28,11 +28,11 @@ import (
 )
 
 const (
-	maxAnswer  = 1 << 20 // bytes
-	askAgain   = 100 * time.Millisecond
-	demos      = 20 // names of companies that are tried
-	askedTimes = 50
-	quarter    = 90 * 24 * time.Hour
+	maxAnswer    = 1 << 20 // bytes
+	pollInterval = 100 * time.Millisecond
+	demos        = 20 // names of companies that are tried
+	askedTimes   = 50
+	quarter      = 90 * 24 * time.Hour
 )
 
 // Company is what was made.
@@ -61,7 +61,7 @@ type step struct {
 type player struct {
 	base    string
 	now     time.Time
-	kept    map[string]string // values of earlier steps, by the names that the script has for them
+	values  map[string]string // values of earlier steps, by the names that the script has for them
 	keys    map[string]*jose.PrivateKey
 	agents  map[string]*agent // that have a key of their own
 	witness *demoWitness
@@ -72,19 +72,19 @@ type player struct {
 var ErrName = errors.New("choose another name with --company")
 
 // Play registers the company id on the server at base, and fills it. If id is "", the company has
-// the first name of demo, demo-2, demo-3 and so on that no company has. says is told what each step
-// does.
-func Play(ctx context.Context, base, id string, now time.Time, says func(does string)) (Company, error) {
+// the first name of demo, demo-2, demo-3 and so on that no company has. progress receives what
+// each step does.
+func Play(ctx context.Context, base, id string, now time.Time, progress func(does string)) (Company, error) {
 	var script []step
 	if err := json.Unmarshal(web.Demo(), &script); err != nil {
 		return Company{}, err
 	}
 	p := &player{
 		base: base, now: now, keys: map[string]*jose.PrivateKey{}, agents: map[string]*agent{},
-		kept: map[string]string{"inAQuarter": chain.FormatTime(now.Add(quarter))},
+		values: map[string]string{"inAQuarter": chain.FormatTime(now.Add(quarter))},
 	}
 	for i, s := range script {
-		says(s.Does)
+		progress(s.Does)
 		var err error
 		if i == 0 {
 			err = p.register(ctx, s, id)
@@ -95,7 +95,7 @@ func Play(ctx context.Context, base, id string, now time.Time, says func(does st
 			return Company{}, fmt.Errorf("the step that %s: %w", s.Does, err)
 		}
 	}
-	made := Company{ID: p.kept["company"], APIKey: p.kept["key"], Fingerprint: p.kept["fingerprint"], AgentKeys: map[string]string{}}
+	made := Company{ID: p.values["company"], APIKey: p.values["key"], Fingerprint: p.values["fingerprint"], AgentKeys: map[string]string{}}
 	for name, a := range p.agents {
 		made.AgentKeys[name] = a.identity.Key().Thumbprint()
 	}
@@ -105,7 +105,7 @@ func Play(ctx context.Context, base, id string, now time.Time, says func(does st
 // register plays the first step, under the first name that is free.
 func (p *player) register(ctx context.Context, s step, id string) error {
 	for n := 1; ; n++ {
-		p.kept["company"] = cmp.Or(id, demoName(n))
+		p.values["company"] = cmp.Or(id, demoName(n))
 		if err := p.play(ctx, s); id != "" || n == demos || !errors.Is(err, ErrName) {
 			return err
 		}
@@ -143,9 +143,9 @@ func (p *player) call(ctx context.Context, s step) error {
 			return err
 		}
 	}
-	credential := p.kept["key"]
+	credential := p.values["key"]
 	if s.As != nil {
-		credential = p.kept[*s.As]
+		credential = p.values[*s.As]
 	}
 	for range askedTimes {
 		members, err := p.send(ctx, method, path, body, credential)
@@ -153,27 +153,27 @@ func (p *player) call(ctx context.Context, s step) error {
 			return err
 		}
 		if s.Until == "" {
-			return p.keep(s.Keep, members)
+			return p.storeValues(s.Keep, members)
 		}
 		var found []json.RawMessage
 		if json.Unmarshal(members[s.Until], &found) == nil && len(found) > 0 {
 			return nil
 		}
-		if err := sleep.For(ctx, askAgain); err != nil {
+		if err := sleep.For(ctx, pollInterval); err != nil {
 			return err
 		}
 	}
 	return nil // a busy server will find it later
 }
 
-func (p *player) keep(names [][2]string, members map[string]json.RawMessage) error {
-	for _, keep := range names {
-		name, member := keep[0], keep[1]
+func (p *player) storeValues(names [][2]string, members map[string]json.RawMessage) error {
+	for _, pair := range names {
+		name, member := pair[0], pair[1]
 		var value string
 		if json.Unmarshal(members[member], &value) != nil || value == "" {
 			return fmt.Errorf("the answer has no %s", member)
 		}
-		p.kept[name] = value
+		p.values[name] = value
 	}
 	return nil
 }
@@ -220,7 +220,7 @@ func (p *player) send(ctx context.Context, method, path string, body []byte, cre
 
 // client is a client of the SDK with the company's API key.
 func (p *player) client() (*attestd.Client, error) {
-	return attestd.New(attestd.Config{URL: p.base, Credential: attestd.Key(p.kept["key"])})
+	return attestd.New(attestd.Config{URL: p.base, Credential: attestd.Key(p.values["key"])})
 }
 
 var (
@@ -228,11 +228,11 @@ var (
 	days        = []string{"Mon", "Tue", "Wed", "Thu", "Fri"}
 )
 
-// filled returns a text with values in place of their names: {name} is one that was kept, and
-// {Mon 09:12} a time of the week. escape is how a value stands there.
+// filled returns a text with values in place of their names: {name} is one that was stored, and
+// {Mon 09:12} a time of the week. escape is how a value is written there.
 func (p *player) filled(text string, escape func(string) string) string {
 	return placeholder.ReplaceAllStringFunc(text, func(found string) string {
-		value, ok := p.kept[found[1:len(found)-1]]
+		value, ok := p.values[found[1:len(found)-1]]
 		if day, clock, isTime := strings.Cut(found[1:len(found)-1], " "); isTime {
 			value, ok = weekTime(p.now, day, clock)
 		}
@@ -246,7 +246,7 @@ func (p *player) filled(text string, escape func(string) string) string {
 	})
 }
 
-// inJSON is how a value stands inside a string of JSON.
+// inJSON is how a value is written inside a string of JSON.
 func inJSON(value string) string {
 	quoted, _ := json.Marshal(value) // never fails for a string
 	return string(quoted[1 : len(quoted)-1])

@@ -36,7 +36,7 @@ func (p *player) enrol(ctx context.Context, agentID string) error {
 	if err != nil {
 		return err
 	}
-	identity, err := attestd.NewIdentity(attestd.IdentityConfig{Key: key, SPIFFEID: p.kept["spiffeId"] + "/agent/" + agentID, Log: made.Log})
+	identity, err := attestd.NewIdentity(attestd.IdentityConfig{Key: key, SPIFFEID: p.values["spiffeId"] + "/agent/" + agentID, Log: made.Log})
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (p *player) makeKey(name string) error {
 	if err := json.Unmarshal([]byte(key.Key().JWK()), &public); err != nil {
 		return err
 	}
-	p.keys[name], p.kept[name], p.kept[name+"Id"] = key, public.X, key.Key().Thumbprint
+	p.keys[name], p.values[name], p.values[name+"Id"] = key, public.X, key.Key().Thumbprint
 	return nil
 }
 
@@ -123,6 +123,6 @@ func (p *player) assert(ctx context.Context, a assertion) error {
 	if err != nil {
 		return err
 	}
-	p.kept["assertion"], err = jose.Sign(ctx, p.keys[a.Key], a.Type, []byte(p.filled(string(payload), inJSON)))
+	p.values["assertion"], err = jose.Sign(ctx, p.keys[a.Key], a.Type, []byte(p.filled(string(payload), inJSON)))
 	return err
 }

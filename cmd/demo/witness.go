@@ -18,8 +18,8 @@ import (
 const witnessName = "witness.demo.example"
 
 // demoWitness is a witness of the company's log of actions (c2sp.org/tlog-witness). It is of the
-// demo's own: it shows what a cosignature is and proves nothing to others, because whoever runs the
-// demo has its key.
+// demo's own: it shows what a cosignature is and proves nothing to others, because the operator who
+// runs the demo has its key.
 type demoWitness struct {
 	cosigner *witness.Cosigner
 	latest   tlog.Tree
@@ -67,7 +67,7 @@ func (p *player) cosign(ctx context.Context) error {
 	if answer.Status != http.StatusOK {
 		return fmt.Errorf("the witness refuses: %s", answer.Body)
 	}
-	p.kept["checkpoint"], p.kept["witness"] = string(checkpoint)+answer.Body, w.cosigner.VKey().String()
+	p.values["checkpoint"], p.values["witness"] = string(checkpoint)+answer.Body, w.cosigner.VKey().String()
 	return nil
 }
 
@@ -92,7 +92,7 @@ func (w *demoWitness) request(ctx context.Context, client *attestd.Client, now a
 		if err != nil || is.Size >= now.Size {
 			return asked, request.Checkpoint, err
 		}
-		if err := sleep.For(ctx, askAgain); err != nil {
+		if err := sleep.For(ctx, pollInterval); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -18,7 +18,7 @@ import (
 const (
 	// how far a clock may be off without a finding
 	clockLeeway = time.Minute
-	// the same beside other servers of a PostgreSQL database
+	// the same with other servers of a PostgreSQL database
 	sharedLeeway = time.Second
 
 	// A head file has 1 KiB for each company, and 512 bytes for each log that is cosigned.

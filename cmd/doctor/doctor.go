@@ -30,7 +30,7 @@ type State string
 
 const (
 	OK      State = "ok"
-	Warn    State = "warn"    // the service goes on, and somebody should look
+	Warn    State = "warn"    // the service continues, and an operator should look
 	Fail    State = "fail"    // the service, its data or its safety net is broken
 	Skipped State = "skipped" // not checked, for the reason in Detail
 )

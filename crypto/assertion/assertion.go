@@ -184,14 +184,14 @@ func (a *Assertion) CheckClient(keys ClientKeys, audiences []string, now time.Ti
 	return a.checkClaims(audiences, now, MaxClientLifetime+MaxAhead, "an hour")
 }
 
-func (a *Assertion) checkClaims(audiences []string, now time.Time, lifetime time.Duration, inWords string) error {
+func (a *Assertion) checkClaims(audiences []string, now time.Time, lifetime time.Duration, lifetimeText string) error {
 	switch ahead := now.Add(MaxAhead).Unix(); {
 	case !slices.Contains(audiences, a.audience):
 		return refuse("must have the URL of the token endpoint, or the issuer, as aud")
 	case !now.Before(a.Ends):
 		return refuse("has ended")
 	case a.Ends.After(now.Add(lifetime)):
-		return refuse("has an exp more than " + inWords + " ahead")
+		return refuse("has an exp more than " + lifetimeText + " ahead")
 	case a.issued > ahead:
 		return refuse("has an iat more than 60 s ahead")
 	case a.valid > ahead:

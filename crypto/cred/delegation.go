@@ -176,9 +176,9 @@ func appendActors(chain []string, act []byte, isActor func(string) bool) ([]stri
 }
 
 // RFC 8693 §4.1 nests the other way than the delegation tokens of this package: its outermost act
-// is the current actor, and the ones before stand inside. What has that nesting has another typ and
-// another issuer, so that neither is read as the other. A Delegation knows one nesting alone, that
-// of this package: a reader of the other one reverses it.
+// is the current actor, and the ones before are nested inside. What has that nesting has another
+// typ and another issuer, so that neither is read as the other. A Delegation knows one nesting
+// alone, that of this package: a reader of the other one reverses it.
 
 // StandardAct returns the act claim of RFC 8693 of a chain, which is the subject and then each
 // actor. Where the chain is the subject alone, that acts for itself: an exchange always says who
@@ -193,8 +193,8 @@ func StandardAct(chain []string) []byte {
 }
 
 // Standard returns the delegation of a subject and an act claim of RFC 8693, which is nil where
-// nobody acts. The subject that acts for itself first is no second party of the chain. The subject
-// is the caller's to check. The error is an *Error.
+// no other party acts. The subject that acts for itself first is no second party of the chain. The
+// subject is the caller's to check. The error is an *Error.
 func (d Domain) Standard(subject string, act []byte, tokenID, scope string) (Delegation, error) {
 	chain, err := d.appendActors([]string{subject}, act)
 	if err != nil {
@@ -221,9 +221,9 @@ func NewDelegation(chain []string, tokenID, scope string) Delegation {
 const TypeAccessToken = "at+jwt"
 
 // ReadDelegation reads a token that an action is done with: an SVID or delegation token, or an
-// access token, told apart by typ. It makes of it the DelegationInfo that the record will have, and
-// verifies nothing, which the service does. An agent needs it for what it signs with the token. The
-// error is an *Error.
+// access token, distinguished by typ. It makes of it the DelegationInfo that the record will have,
+// and verifies nothing, which the service does. An agent needs it for what it signs with the token.
+// The error is an *Error.
 func ReadDelegation(compact string) (Delegation, error) {
 	t, err := parse(compact, "")
 	if err != nil {

@@ -73,14 +73,14 @@ func FuzzDelegationClaims(f *testing.F) {
 		if codeOf(t, err) != "accepted" {
 			return
 		}
-		said := object{"sub": d.Subject, "jti": d.TokenID}
+		members := object{"sub": d.Subject, "jti": d.TokenID}
 		if d.Act != nil {
-			said["act"] = d.Act
+			members["act"] = d.Act
 		}
 		if d.Scope != "" {
-			said["scope"] = d.Scope
+			members["scope"] = d.Scope
 		}
-		sameToStandardClient(t, token, marshal(said))
+		sameToStandardClient(t, token, marshal(members))
 		if n := len(d.Chain); n < 1 || n > 1+cred.MaxActors || d.Chain[0] != d.Subject || (d.Act == nil) != (n == 1) {
 			t.Fatalf("%+v", d)
 		}
@@ -101,19 +101,19 @@ func FuzzDelegationClaims(f *testing.F) {
 }
 
 // sameToStandardClient holds that golang-jwt accepts the token too and reads there all the claims
-// of said.
-func sameToStandardClient(t *testing.T, token string, said []byte) {
+// of the text.
+func sameToStandardClient(t *testing.T, token string, text []byte) {
 	t.Helper()
 	parsed, err := jwt.Parse(token, keyFunc, jwt.WithValidMethods([]string{"EdDSA"}), jwt.WithTimeFunc(clock), jwt.WithStrictDecoding())
 	if err != nil {
 		t.Fatalf("golang-jwt refuses %q: %v", token, err)
 	}
-	var ours map[string]any
-	if err := json.NewDecoder(bytes.NewReader(said)).Decode(&ours); err != nil {
+	var own map[string]any
+	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&own); err != nil {
 		t.Fatal(err)
 	}
 	theirs := parsed.Claims.(jwt.MapClaims)
-	for name, value := range ours {
+	for name, value := range own {
 		want := theirs[name]
 		if ns, ok := want.(map[string]any); ok && name == domain.Service {
 			want = onlyKnown(ns) // members that this version does not know are not carried on

@@ -16,7 +16,7 @@ import (
 // PassportVersion is the v of the namespaced claims.
 const PassportVersion = 1
 
-// PassportClaims are the claims of a CAP+JWT. MarshalJSON writes them exactly as they stand in the
+// PassportClaims are the claims of a CAP+JWT. MarshalJSON writes them exactly as they are in the
 // token, the namespaced object under the service's own name.
 type PassportClaims struct {
 	Issuer    string

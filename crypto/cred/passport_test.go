@@ -11,7 +11,7 @@ import (
 	"attestd/crypto/cred"
 )
 
-// What is issued is what is checked, and the claims stand in the token in a fixed order.
+// What is issued is what is checked, and the claims are in the token in a fixed order.
 func TestPassport(t *testing.T) {
 	t.Parallel()
 	i := newIssuer("acme")

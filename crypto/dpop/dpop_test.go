@@ -203,7 +203,7 @@ func passes(t testing.TB, htu, url string) bool {
 	d := sound(t)
 	d.claims["htu"] = htu
 	_, err := dpop.Check(d.sign(t), dpop.Request{Method: "POST", URL: url, AccessToken: request.AccessToken}, "", now)
-	if said := refusal(t, err); err != nil && !strings.Contains(said, "htu") {
+	if message := refusal(t, err); err != nil && !strings.Contains(message, "htu") {
 		t.Fatal(err)
 	}
 	return err == nil

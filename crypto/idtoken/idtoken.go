@@ -43,9 +43,9 @@ import (
 )
 
 const (
-	MaxSize  = 16 << 10       // bytes of a token
-	MaxAhead = time.Minute    // how far nbf and iat may be ahead of the clock
-	MaxLeft  = 24 * time.Hour // how far exp may be
+	MaxSize      = 16 << 10       // bytes of a token
+	MaxAhead     = time.Minute    // how far nbf and iat may be ahead of the clock
+	MaxRemaining = 24 * time.Hour // how far exp may be
 
 	maxIssuer  = 2048
 	maxSubject = 1024
@@ -53,7 +53,7 @@ const (
 	maxDepth   = 32 // of a claim
 )
 
-// types are the values of typ, in lower case: those of tokens that say who somebody is. An identity
+// types are the values of typ, in lower case: those of tokens that identify a person. An identity
 // assertion says it of a person (see [Identity]), a logout token of a session, and so on.
 var types = []string{"", "jwt", "jose", "at+jwt"}
 
@@ -187,7 +187,7 @@ func (t *Token) Check(keys *KeySet, w Wanted, now time.Time) error {
 		return refuse("must have the audience of the federation as aud")
 	case !now.Before(t.Ends):
 		return refuse("has ended by its exp")
-	case t.Ends.After(now.Add(MaxLeft)):
+	case t.Ends.After(now.Add(MaxRemaining)):
 		return refuse("has an exp more than a day ahead")
 	case t.valid > ahead:
 		return refuse("is not valid yet by its nbf")

@@ -45,7 +45,7 @@ type key struct {
 }
 
 // ParseKeySet reads a key set. Keys that are for encryption, symmetric, of another kind, weak or
-// malformed are left out; a set with a private key, from which everybody could sign, or of which no
+// malformed are left out; a set with a private key, with which anybody could sign, or of which no
 // key is left, is refused. Its errors read well after the words key set and contain nothing of it.
 func ParseKeySet(document []byte) (*KeySet, error) {
 	if len(document) > MaxKeySet {

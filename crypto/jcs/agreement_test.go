@@ -71,7 +71,7 @@ func TestNumbersAgainstRationals(t *testing.T) {
 	})
 }
 
-// Members stand in the order of their names' UTF-16 code units.
+// Members are in the order of their names' UTF-16 code units.
 func TestOrderOfKeys(t *testing.T) {
 	t.Parallel()
 	// Characters on both sides of each border that matters.

@@ -73,15 +73,15 @@ func (w *writer) open(dst, src []byte, maxDepth int) {
 // release gives w back without any reference to the caller's memory, and without buffers that one
 // large value grew.
 func (w *writer) release() {
-	const keep = 1 << 10 // members; a value of one attestation has a few dozen
+	const maxPooled = 1 << 10 // members; a value of one attestation has a few dozen
 	w.in.Close()
 	w.dst = nil
 	clear(w.members) // after an error; else it is empty
 	w.members = w.members[:0]
-	if cap(w.members) > keep {
+	if cap(w.members) > maxPooled {
 		w.members = nil
 	}
-	if cap(w.scratch) > 64*keep {
+	if cap(w.scratch) > 64*maxPooled {
 		w.scratch = nil
 	}
 	writers.Put(w)
@@ -190,7 +190,7 @@ func (w *writer) name() (member, error) {
 	return m, nil
 }
 
-// sort puts the spellings of members, which stand together in dst, in the order of their names.
+// sort puts the spellings of members, which are adjacent in dst, in the order of their names.
 func (w *writer) sort(members []member) {
 	from := members[0].start
 	w.scratch = append(w.scratch[:0], w.dst[from:]...)

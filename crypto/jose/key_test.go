@@ -320,7 +320,7 @@ func TestSignVerifiesItsSigner(t *testing.T) {
 		}
 		compact, err := jose.Sign(t.Context(), signer{p, func(input string) ([]byte, error) { return right(input), nil }}, "a+jwt", []byte(`{}`))
 		must.OK(t, err)
-		if h := parse(t, compact).Header; h.KeyID != p.Key().Thumbprint || h.Type != "a+jwt" || h.Algorithm != algorithm || h.JWK != nil || h.Others != 0 {
+		if h := parse(t, compact).Header; h.KeyID != p.Key().Thumbprint || h.Type != "a+jwt" || h.Algorithm != algorithm || h.JWK != nil || h.Extra != 0 {
 			t.Errorf("%+v", h)
 		}
 		for name, sign := range map[string]func(string) ([]byte, error){

@@ -20,7 +20,7 @@ type Header struct {
 	Type      string // typ
 	KeyID     string // kid
 	JWK       []byte // jwk as it is spelt; nil where absent
-	Others    int    // how many members it has apart from these four
+	Extra     int    // how many members it has apart from these four
 }
 
 // Token is a compact JWS of which the form is checked and nothing else.
@@ -64,7 +64,7 @@ func Parse(compact string, maxSize int) (Token, error) {
 		case "crit", "b64", "jku", "x5u", "x5c":
 			forbidden = true
 		default:
-			t.Header.Others++
+			t.Header.Extra++
 		}
 	})
 	switch {

@@ -71,11 +71,11 @@ func TestReadsHeader(t *testing.T) {
 	t.Parallel()
 	p := privateKey(t, jose.EdDSA)
 	h := parse(t, signed(t, p, `{"alg":"EdDSA","typ":"a+jwt","kid":"k","jwk":{"kty":"x"},"cty":"y","z":1}`, `{}`)).Header
-	if h.Algorithm != "EdDSA" || h.Type != "a+jwt" || h.KeyID != "k" || string(h.JWK) != `{"kty":"x"}` || h.Others != 2 {
+	if h.Algorithm != "EdDSA" || h.Type != "a+jwt" || h.KeyID != "k" || string(h.JWK) != `{"kty":"x"}` || h.Extra != 2 {
 		t.Errorf("%+v", h)
 	}
 	h = parse(t, signed(t, p, `{"alg":["EdDSA"],"typ":1,"kid":null}`, `{}`)).Header
-	if h.Algorithm != "" || h.Type != "" || h.KeyID != "" || h.JWK != nil || h.Others != 0 {
+	if h.Algorithm != "" || h.Type != "" || h.KeyID != "" || h.JWK != nil || h.Extra != 0 {
 		t.Errorf("%+v", h)
 	}
 }

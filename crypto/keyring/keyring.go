@@ -75,11 +75,11 @@ func Flaws(origin string, ring []Key) []string {
 	})
 }
 
-// FlawsBeside is Flaws for a log created after its company may have had several keys. Then even the
-// first key of ring is not trusted. all has every key of the company in another log, and proven is
-// the result of Flaws for all. That log MUST prove that each key is the company's, and this log
+// FlawsWithProven is Flaws for a log created after its company may have had several keys. Then even
+// the first key of ring is not trusted. all has every key of the company in another log, and proven
+// is the result of Flaws for all. That log MUST prove that each key is the company's, and this log
 // proves the first record that it signs here.
-func FlawsBeside(origin string, ring, all []Key, proven []string) []string {
+func FlawsWithProven(origin string, ring, all []Key, proven []string) []string {
 	return flaws(origin, ring, func(i int) string {
 		k := &ring[i]
 		n := slices.IndexFunc(all, func(other Key) bool { return other.Generation == k.Generation && other.Public.Equal(k.Public) })
@@ -92,8 +92,8 @@ func FlawsBeside(origin string, ring, all []Key, proven []string) []string {
 
 const missing = "the first key is missing"
 
-// flaws is common to both kinds of log; beside returns other reasons against a key.
-func flaws(origin string, ring []Key, beside func(i int) string) []string {
+// flaws is common to both kinds of log; otherFlaw returns other reasons against a key.
+func flaws(origin string, ring []Key, otherFlaw func(i int) string) []string {
 	flaws := make([]string, len(ring))
 	for i := range ring {
 		switch {
@@ -107,7 +107,7 @@ func flaws(origin string, ring []Key, beside func(i int) string) []string {
 			flaws[0] = missing
 		}
 		if flaws[i] == "" {
-			flaws[i] = beside(i)
+			flaws[i] = otherFlaw(i)
 		}
 	}
 	if n := len(ring); n > 0 && flaws[n-1] == "" && ring[n-1].EndedAt != "" {

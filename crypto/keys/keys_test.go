@@ -119,8 +119,8 @@ func TestHashSecret(t *testing.T) {
 	}
 }
 
-// Tokens that are issued together have hashes that stand together, in the order of their issue, and
-// nothing else of a token can be told from its hash.
+// Tokens that are issued together have adjacent hashes, in the order of their issue, and
+// nothing else of a token can be derived from its hash.
 func TestTokenHashBeginsWithTime(t *testing.T) {
 	t.Parallel()
 	form := regexp.MustCompile(`^oauth_[A-Za-z0-9_-]{48}$`)

@@ -37,7 +37,7 @@ func NewToken(now time.Time) string {
 // secrets have 256 random bits and cannot be guessed offline.
 //
 // The hash of what has the form of NewToken begins with its time, and has the first 28 bytes of the
-// SHA-256 behind it. So the rows of tokens that are issued together stand together, where otherwise
+// SHA-256 behind it. So the rows of tokens that are issued together are adjacent, where otherwise
 // each would be written to a page of its own.
 func HashSecret(secret string) [32]byte {
 	sum := sha256.Sum256([]byte(secret))

@@ -53,7 +53,7 @@ func ParseEndorsement(compact string) (*Endorsement, error) {
 // readEndorsement reads the claims, these four and no others.
 func readEndorsement(payload []byte) (EndorsementClaims, error) {
 	var iss, aud, iat, jkt []byte
-	others := false
+	hasUnknown := false
 	err := strictjson.EachMember(payload, 1, func(name, value []byte) {
 		switch string(name) {
 		case "iss":
@@ -65,7 +65,7 @@ func readEndorsement(payload []byte) (EndorsementClaims, error) {
 		case "jkt":
 			jkt = value
 		default:
-			others = true
+			hasUnknown = true
 		}
 	})
 	refused := func(message string) (EndorsementClaims, error) {
@@ -81,7 +81,7 @@ func readEndorsement(payload []byte) (EndorsementClaims, error) {
 	c.IssuedAt, ok[2] = strictjson.AsInteger(iat)
 	c.Next, ok[3] = strictjson.AsString(jkt)
 	switch {
-	case others:
+	case hasUnknown:
 		return refused("has a claim that no endorsement has: iss, aud, iat and jkt are all")
 	case !ok[0] || !isSPIFFE(c.Issuer):
 		return refused("must have the SPIFFE ID of the agent as iss")

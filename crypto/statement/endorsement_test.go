@@ -188,11 +188,11 @@ func FuzzEndorsement(f *testing.F) {
 		}
 		made, err := statement.MakeEndorsement(t.Context(), p, e.EndorsementClaims)
 		must.OK(t, err)
-		var read, said map[string]any
+		var read, text map[string]any
 		must.OK(t, json.Unmarshal(claims, &read))
-		must.OK(t, json.Unmarshal(unbase64(t, strings.Split(made.Compact, ".")[1]), &said))
-		if !maps.Equal(read, said) || made.EndorsementClaims != e.EndorsementClaims {
-			t.Fatalf("%s becomes %v", claims, said)
+		must.OK(t, json.Unmarshal(unbase64(t, strings.Split(made.Compact, ".")[1]), &text))
+		if !maps.Equal(read, text) || made.EndorsementClaims != e.EndorsementClaims {
+			t.Fatalf("%s becomes %v", claims, text)
 		}
 	})
 }

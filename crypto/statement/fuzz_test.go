@@ -60,12 +60,12 @@ func FuzzClaims(f *testing.F) {
 		}
 		var read map[string]any
 		must.OK(t, json.Unmarshal(claims, &read))
-		var said map[string]any
+		var text map[string]any
 		made, err := statement.Make(t.Context(), p, s.Claims)
 		must.OK(t, err)
-		must.OK(t, json.Unmarshal(unbase64(t, strings.Split(made.Compact, ".")[1]), &said))
-		if !reflect.DeepEqual(read, said) || !reflect.DeepEqual(made.Claims, s.Claims) {
-			t.Fatalf("%s becomes %v", claims, said)
+		must.OK(t, json.Unmarshal(unbase64(t, strings.Split(made.Compact, ".")[1]), &text))
+		if !reflect.DeepEqual(read, text) || !reflect.DeepEqual(made.Claims, s.Claims) {
+			t.Fatalf("%s becomes %v", claims, text)
 		}
 		if s.Verify(p.Key()) == nil && s.Algorithm != jose.EdDSA {
 			t.Fatalf("%s passes", header)

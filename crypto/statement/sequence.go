@@ -25,7 +25,7 @@ const (
 // before the first, are missing. Each entry of refused is then one of these, in this order:
 //
 //   - Its place is among the last 4,096 before this statement, and they have the same hash: the
-//     service has recorded what it had told the agent that it refused. Another hash is an error.
+//     service has recorded what it had reported to the agent as refused. Another hash is an error.
 //   - Its place is known as refused already, and has the same hash. Another hash is an error.
 //   - Its place is missing. Where it is the last of its range, and the statement after that range
 //     is there, prev of that statement is the entry's hash; another hash is an error. From now on
@@ -43,8 +43,9 @@ type Sequence struct {
 	Continues *Continues
 	// places that are missing and that a later statement names as refused
 	Refused int
-	// places and indexes of records that the service has made although it had told the agent that
-	// it refused them; the index is -1 where the statement was no longer remembered. The first 100.
+	// places and indexes of records that the service has made although it had reported to the agent
+	// that it refused them; the index is -1 where the statement was no longer remembered. The first
+	// 100.
 	RecordedAfterRefusal [][2]int64
 	MoreRecorded         bool // there are more than those
 

@@ -207,7 +207,7 @@ func parseSigned(compact, typ string, maxSize int) (jose.Token, error) {
 		err = errors.New("header must have typ " + typ)
 	case !jose.IsThumbprint(h.KeyID):
 		err = errors.New("header must have the thumbprint of a key as kid")
-	case h.JWK != nil || h.Others != 0:
+	case h.JWK != nil || h.Extra != 0:
 		err = errors.New("header must have alg, typ and kid, and nothing else")
 	case len(t.Signature) != jose.SignatureSize:
 		err = errors.New("signature must be 64 bytes")
@@ -231,7 +231,7 @@ func Hash(compact string) string {
 type members struct {
 	iss, aud, log, iat, jti, hash, delegation, sid, seq, prev, refused, continues, end []byte
 
-	others bool // there are claims that no statement has
+	hasUnknown bool // there are claims that no statement has
 }
 
 // readMembers reads the claims of a payload. An entry of refused nests two deep.
@@ -265,7 +265,7 @@ func readMembers(payload []byte) (m members, err error) {
 		case "end":
 			m.end = value
 		default:
-			m.others = true
+			m.hasUnknown = true
 		}
 	})
 	return m, err
@@ -284,7 +284,7 @@ func readClaims(payload []byte, kid string) (Claims, error) {
 	c.IssuedAt, ok[2] = strictjson.AsInteger(m.iat)
 	c.ID, ok[3] = asID(m.jti)
 	switch {
-	case m.others:
+	case m.hasUnknown:
 		return Claims{}, malformed("has a claim that no statement has: iss, aud, log, iat, jti, action_hash, delegation, sid, seq, prev, " +
 			"refused, continues and end are all")
 	case !ok[0] || !isSPIFFE(c.Issuer):
@@ -417,7 +417,7 @@ func asRefused(value []byte) (list []Refused, ok bool) {
 			return
 		}
 		var seq, hash, code []byte
-		others := false
+		hasUnknown := false
 		err := strictjson.EachMember(element, 0, func(name, value []byte) {
 			switch string(name) {
 			case "seq":
@@ -427,7 +427,7 @@ func asRefused(value []byte) (list []Refused, ok bool) {
 			case "code":
 				code = value
 			default:
-				others = true
+				hasUnknown = true
 			}
 		})
 		var r Refused
@@ -435,7 +435,7 @@ func asRefused(value []byte) (list []Refused, ok bool) {
 		r.Seq, good[0] = strictjson.AsInteger(seq)
 		r.Hash, good[1] = asHash(hash)
 		r.Code, good[2] = asText(code, maxCode, isCodeByte)
-		ok = err == nil && !others && good == [3]bool{true, true, true} && r.Seq <= MaxSeq
+		ok = err == nil && !hasUnknown && good == [3]bool{true, true, true} && r.Seq <= MaxSeq
 		list = append(list, r)
 	})
 	return list, ok && err == nil && 1 <= count && count <= MaxRefused
@@ -444,7 +444,7 @@ func asRefused(value []byte) (list []Refused, ok bool) {
 // asContinues reads continues.
 func asContinues(value []byte) (*Continues, bool) {
 	var sid, kid, hash []byte
-	others := false
+	hasUnknown := false
 	err := strictjson.EachMember(value, 0, func(name, value []byte) {
 		switch string(name) {
 		case "sid":
@@ -454,7 +454,7 @@ func asContinues(value []byte) (*Continues, bool) {
 		case "hash":
 			hash = value
 		default:
-			others = true
+			hasUnknown = true
 		}
 	})
 	c := new(Continues)
@@ -462,7 +462,7 @@ func asContinues(value []byte) (*Continues, bool) {
 	c.Session, good[0] = asSession(sid)
 	c.KeyID, good[1] = strictjson.AsString(kid)
 	c.Hash, good[2] = asHash(hash)
-	return c, err == nil && !others && good == [3]bool{true, true, true} && jose.IsThumbprint(c.KeyID)
+	return c, err == nil && !hasUnknown && good == [3]bool{true, true, true} && jose.IsThumbprint(c.KeyID)
 }
 
 func malformed(message string) *Error { return refuse(CodeMalformed, "statement "+message) }

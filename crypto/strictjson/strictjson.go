@@ -146,7 +146,7 @@ func (r *Reader) Bracket() error {
 	return nil
 }
 
-// Value reads the next value, or name of a member, whole.
+// Value reads the next value, or name of a member, in full.
 func (r *Reader) Value() ([]byte, error) {
 	value, err := r.dec.ReadValue()
 	if err != nil {

@@ -107,7 +107,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// A sound value of another kind is told apart from one that is not sound.
+// A sound value of another kind is distinguished from one that is not sound.
 func TestErrKind(t *testing.T) {
 	t.Parallel()
 	for _, in := range []string{`[]`, `[{"a":1}]`, `"{}"`, `-1`, `null`, ` true `} {
@@ -171,7 +171,7 @@ func TestScalars(t *testing.T) {
 		{"9223372036854775808", "-", "-", "-"},
 	} {
 		in := []byte(test.in)
-		said := func(value any, ok bool) string {
+		text := func(value any, ok bool) string {
 			if !ok {
 				return "-"
 			}
@@ -180,7 +180,7 @@ func TestScalars(t *testing.T) {
 		s, isString := strictjson.AsString(in)
 		list, isList := strictjson.AsStrings(in)
 		n, isInteger := strictjson.AsInteger(in)
-		got := []string{said(s, isString), said(fmt.Sprintf("%q", list), isList), said(n, isInteger)}
+		got := []string{text(s, isString), text(fmt.Sprintf("%q", list), isList), text(n, isInteger)}
 		if want := []string{test.text, test.list, test.integer}; !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", test.in, got, want)
 		}

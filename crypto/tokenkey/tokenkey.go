@@ -1,5 +1,5 @@
-// Package tokenkey has the keys with which a company signs tokens for others: clouds, MCP servers,
-// SPIFFE and OAuth software. It has no clock and does no I/O.
+// Package tokenkey has the keys with which a company signs tokens for other services: clouds, MCP
+// servers, SPIFFE and OAuth software. It has no clock and does no I/O.
 //
 //	ES256 (RFC 7518 §3.4)   P-256
 //	RS256 (RFC 7518 §3.3)   RSA of 2048 bits, with the exponent 65537

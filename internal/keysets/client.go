@@ -59,7 +59,7 @@ func (c *Client) Get(ctx context.Context, url string) (Document, error) {
 	}
 	body, err := io.ReadAll(io.LimitReader(answer.Body, idtoken.MaxKeySet+1))
 	if err == nil {
-		err = ctx.Err() // at whose end a server may end its answer, as if it were whole
+		err = ctx.Err() // when it ends, a server may end its answer, as if it were complete
 	}
 	switch {
 	case err != nil:

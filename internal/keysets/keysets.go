@@ -221,7 +221,7 @@ func (e *entry) answer(now time.Time) (*idtoken.KeySet, error) {
 	return nil, errBusy
 }
 
-// State is what an administrator is told of a source.
+// State is what an administrator sees of a source.
 type State struct {
 	Fetched time.Time // when the set was; zero without one
 	Keys    int       // of the set

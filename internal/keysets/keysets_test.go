@@ -39,7 +39,7 @@ func document(t testing.TB, kids ...string) []byte {
 	return b
 }
 
-// issuer answers as it is told at the moment.
+// issuer answers as the test sets it at the moment.
 type issuer struct {
 	mu    sync.Mutex
 	body  []byte
@@ -142,7 +142,7 @@ func TestOneFetchWhileFresh(t *testing.T) {
 
 // A set that cannot be fetched again, for whatever reason, counts for an hour more, at no request's
 // cost, and then nothing does until it can.
-func TestKeptForAnHour(t *testing.T) {
+func TestStaleSetCountsForAnHour(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(*issuer){
 		"hangs":     func(i *issuer) { i.hang = true },
@@ -235,7 +235,7 @@ func TestUnknownKey(t *testing.T) {
 
 // Strangers who send signatures of no key, all at once and for ever, cost their issuer one fetch a
 // minute, and few of them wait.
-func TestStrangersCauseFewFetches(t *testing.T) {
+func TestUnknownKeysCauseFewFetches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		from := &issuer{body: document(t, "k1"), fresh: time.Hour}

@@ -19,7 +19,7 @@ import (
 	"attestd/crypto/statement"
 )
 
-// Log is the origin that a notary names unless it is told otherwise.
+// Log is the origin that a notary names unless a test sets another.
 const Log = "attestd.test/acme"
 
 // Decision is what becomes of an attestation.
@@ -45,7 +45,7 @@ type Notary struct {
 	ids      map[id]string                  // jti of every statement
 	recorded map[place]Record
 	known    map[string]bool // the recorded ones
-	taken    map[id]bool     // their jti
+	usedIDs  map[id]bool     // their jti
 	owner    map[string]string
 	SignIns  int
 	Appends  int
@@ -69,7 +69,7 @@ type Record struct {
 func New(t testing.TB) *Notary {
 	return &Notary{
 		t: t, Status: 201, Names: Log, sent: map[place]*statement.Statement{}, ids: map[id]string{}, recorded: map[place]Record{},
-		known: map[string]bool{}, taken: map[id]bool{}, owner: map[string]string{},
+		known: map[string]bool{}, usedIDs: map[id]bool{}, owner: map[string]string{},
 	}
 }
 
@@ -192,7 +192,7 @@ func (n *Notary) decide(it item, s *statement.Statement) Decision {
 	switch at := (place{s.KeyID, s.Session, s.Seq}); {
 	case n.known[s.Compact]:
 		return Decision{}
-	case n.taken[id{s.KeyID, s.ID}]:
+	case n.usedIDs[id{s.KeyID, s.ID}]:
 		return Decision{Refuse: 409, Code: statement.CodeReused}
 	case s.Session == "":
 	case n.recorded[at].Statement != nil, n.owner[s.Session] != "" && n.owner[s.Session] != s.KeyID:
@@ -208,7 +208,7 @@ func (n *Notary) record(it item, s *statement.Statement) {
 	if n.known[s.Compact] {
 		return
 	}
-	n.known[s.Compact], n.taken[id{s.KeyID, s.ID}], n.owner[s.Session] = true, true, s.KeyID
+	n.known[s.Compact], n.usedIDs[id{s.KeyID, s.ID}], n.owner[s.Session] = true, true, s.KeyID
 	n.recorded[place{s.KeyID, s.Session, s.Seq}] = Record{s, it.ActionType}
 	n.Appends++
 }

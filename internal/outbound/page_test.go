@@ -7,8 +7,8 @@ import (
 	"attestd/internal/outbound"
 )
 
-// A page is told from what a receiver answers by its first tag alone.
-func TestPagesAreTold(t *testing.T) {
+// A page is distinguished from what a receiver answers by its first tag alone.
+func TestPagesAreRecognized(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]bool{
 		"<html>Sign in</html>": true, "\ufeff\n <!DOCTYPE HTML>\n<title>x</title>": true, "<HTML lang=en>": true, "<!doctype html PUBLIC>": true,

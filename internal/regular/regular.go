@@ -10,7 +10,7 @@ import (
 	"os"
 )
 
-// ErrKind reports that something else than a regular file is there.
+// ErrKind reports that the file is not a regular file.
 var ErrKind = errors.New("not a regular file")
 
 // Open is os.OpenFile without waiting. What is no regular file is an ErrKind.

@@ -13,8 +13,8 @@ import (
 	"slices"
 
 	"attestd/crypto/jose"
+	"attestd/internal/atomicfile"
 	"attestd/internal/regular"
-	"attestd/internal/wholefile"
 	"attestd/sdk/attestd/private"
 )
 
@@ -112,8 +112,8 @@ func (e elsewhere) Sign(ctx context.Context, input string) ([]byte, error) {
 }
 
 // AgentFile is what a file with an agent's key says: the private JWK (RFC 7517), with the members
-// agent, url, log and known beside it. Its reader can sign as the agent, so it is readable by its
-// owner alone (0600).
+// agent, url, log and known as further members. Its reader can sign as the agent, so it is readable
+// by its owner alone (0600).
 type AgentFile struct {
 	Key      *AgentKey
 	SPIFFEID string   // member agent; "" in a JWK of another program
@@ -184,11 +184,11 @@ func (a AgentFile) Identity() IdentityConfig {
 }
 
 // Create writes a new file. It is fs.ErrExist where there is one.
-func (a AgentFile) Create(path string) error { return a.put(path, wholefile.Create) }
+func (a AgentFile) Create(path string) error { return a.put(path, atomicfile.Create) }
 
 // Write writes a file in place of the one that is there.
 func (a AgentFile) Write(path string) error {
-	return a.put(path, func(path string, text []byte) error { return wholefile.Replace(path, text, 0o600) })
+	return a.put(path, func(path string, text []byte) error { return atomicfile.Replace(path, text, 0o600) })
 }
 
 func (a AgentFile) put(path string, write func(path string, text []byte) error) error {
@@ -211,7 +211,7 @@ func (a AgentFile) put(path string, write func(path string, text []byte) error) 
 	} else if err != nil {
 		return err
 	}
-	return wholefile.SyncFolder(folder)
+	return atomicfile.SyncFolder(folder)
 }
 
 // text is the private JWK with the other members, on one line.

@@ -142,7 +142,7 @@ func (c *Client) CreateEnrolment(ctx context.Context, agentID string, n NewEnrol
 	return e, err
 }
 
-// EnrolmentInfo is what an enrolment token is good for.
+// EnrolmentInfo is what an enrolment token allows.
 type EnrolmentInfo struct {
 	AgentID   string `json:"agentId"`
 	SPIFFEID  string `json:"spiffeId"` // of the agent
@@ -151,7 +151,7 @@ type EnrolmentInfo struct {
 	Log       string `json:"log,omitempty"` // origin of the company's log of actions
 }
 
-// Enrolment returns what the client's credential, an enrolment token, is good for.
+// Enrolment returns what the client's credential, an enrolment token, allows.
 func (c *Client) Enrolment(ctx context.Context) (e EnrolmentInfo, err error) {
 	err = c.get(ctx, "/v1/enrolment", nil, &e)
 	return e, err

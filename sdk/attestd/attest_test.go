@@ -58,7 +58,7 @@ func TestAttestIsRetried(t *testing.T) {
 }
 
 // What the service has refused for good is not sent again, and is an *Error with all that the
-// service said. Nothing but 201 is a success.
+// service answered. Nothing but 201 is a success.
 func TestAttestResolvesOnlyOn201(t *testing.T) {
 	for _, status := range []int{200, 202, 204, 301, 307, 400, 401, 403, 404, 413, 422} {
 		synctest.Test(t, func(t *testing.T) {
@@ -249,7 +249,7 @@ func TestOAuth(t *testing.T) {
 	})
 }
 
-// Keys stand in paths and in URLs; no error names them.
+// Keys are in paths and in URLs; no error names them.
 func TestErrorsNameNoSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, fault := range []step{{}, {status: 500}} {

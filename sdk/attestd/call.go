@@ -32,8 +32,8 @@ type request struct {
 	// gives each attempt a new proof of possession of a key that is no credential; nil for none
 	proves func(ctx context.Context, r *request) error
 
-	nonce     string // that the service demands, as far as it was told
-	toldNonce bool   // an attempt was repeated with it
+	nonce        string // that the service demands, if it has sent one
+	nonceRetried bool   // an attempt was repeated with it
 }
 
 func (r *request) operation() string { return r.method + " " + r.route }
@@ -73,7 +73,7 @@ var ErrLongAnswer = errors.New("the answer is longer than 64 MiB")
 // do sends a request with its retries and decodes the response into dest: raw into a *[]byte, or
 // else as JSON. A nil dest discards it.
 func (c *Client) do(ctx context.Context, r request, dest any) error {
-	return c.again(ctx, &r, func(token string) error {
+	return c.withRetries(ctx, &r, func(token string) error {
 		ctx, cancel := context.WithTimeout(ctx, c.timeout)
 		defer cancel()
 		answer, err := c.send(ctx, &r, token)
@@ -101,7 +101,7 @@ func (c *Client) do(ctx context.Context, r request, dest any) error {
 // open sends a request with a long response, and retries until the response begins. After that only
 // ctx limits it. The caller MUST close the body.
 func (c *Client) open(ctx context.Context, r request) (body io.ReadCloser, err error) {
-	err = c.again(ctx, &r, func(token string) error {
+	err = c.withRetries(ctx, &r, func(token string) error {
 		ctx, cancel := context.WithCancel(ctx)
 		late := time.AfterFunc(c.timeout, cancel)
 		answer, err := c.send(ctx, &r, token)
@@ -130,8 +130,9 @@ func (o opened) Close() error {
 	return o.ReadCloser.Close()
 }
 
-// again calls attempt until it succeeds or Retry ends. A refused credential may be refreshed once.
-func (c *Client) again(ctx context.Context, r *request, attempt func(token string) error) error {
+// withRetries calls attempt until it succeeds or Retry ends. A refused credential may be refreshed
+// once.
+func (c *Client) withRetries(ctx context.Context, r *request, attempt func(token string) error) error {
 	r.safe = r.safe || r.method == http.MethodGet
 	token, err := "", error(nil)
 	if !r.public && c.credential != nil {
@@ -169,8 +170,8 @@ func (c *Client) again(ctx context.Context, r *request, attempt func(token strin
 			}
 			return err
 		}
-		wait, again := c.retry.wait(n, err, r.safe)
-		if !again || rest(ctx, wait) != nil {
+		wait, retry := c.retry.wait(n, err, r.safe)
+		if !retry || rest(ctx, wait) != nil {
 			return err
 		}
 		n++
@@ -206,7 +207,7 @@ func (c *Client) send(ctx context.Context, r *request, token string) (*http.Resp
 	}
 	if c.wantsNonce(r, answer) {
 		answer.Body.Close()
-		r.toldNonce = true
+		r.nonceRetried = true
 		return c.send(ctx, r, token)
 	}
 	if strings.HasPrefix(r.route, "/v1/attest") {
@@ -230,7 +231,7 @@ func (c *Client) wantsNonce(r *request, answer *http.Response) bool {
 		r.nonce = nonce
 		wants = wants || answer.StatusCode == http.StatusBadRequest
 	}
-	return wants && !r.toldNonce
+	return wants && !r.nonceRetried
 }
 
 // identity is the credential, if it is an agent with its key.

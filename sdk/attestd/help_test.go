@@ -14,7 +14,7 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// script is a service that answers as it was told, one step for each request. It runs in the bubble
+// script is a service that answers by a script, one step for each request. It runs in the bubble
 // of a synctest, without a network.
 type script struct {
 	mu    sync.Mutex

@@ -19,8 +19,8 @@ import (
 	"attestd/crypto/dpop"
 	"attestd/crypto/jcs"
 	"attestd/crypto/jose"
+	"attestd/internal/atomicfile"
 	"attestd/internal/regular"
-	"attestd/internal/wholefile"
 )
 
 // IdentityConfig configures an Identity. Key and SPIFFEID are required.
@@ -198,7 +198,7 @@ const assertionLife = 2 * time.Minute
 func (i *Identity) signIn(ctx context.Context, c *Client) (t Token, err error) {
 	once := *c
 	once.retry = Retry{}
-	told := false
+	nonceRetried := false
 	for n := 0; ; n++ {
 		var assertion, proof string
 		if assertion, err = i.assertion(ctx, c); err != nil {
@@ -215,13 +215,13 @@ func (i *Identity) signIn(ctx context.Context, c *Client) (t Token, err error) {
 			return t, err
 		}
 		var refused *Error
-		if !told && i.config.DPoP && errors.As(err, &refused) && strings.Contains(refused.Message, "use_dpop_nonce") {
-			told = true // which nonce the next proof has to repeat
+		if !nonceRetried && i.config.DPoP && errors.As(err, &refused) && strings.Contains(refused.Message, "use_dpop_nonce") {
+			nonceRetried = true // which nonce the next proof has to repeat
 			n--
 			continue
 		}
-		wait, again := c.retry.wait(n, err, true)
-		if !again || rest(ctx, wait) != nil {
+		wait, retry := c.retry.wait(n, err, true)
+		if !retry || rest(ctx, wait) != nil {
 			return t, fmt.Errorf("sign in as the agent %s: %w", i.agentID, err)
 		}
 	}
@@ -353,7 +353,7 @@ func writeToken(path string, t storedToken) error {
 	if err != nil {
 		return err
 	}
-	return wholefile.Replace(path, append(text, '\n'), 0o600)
+	return atomicfile.Replace(path, append(text, '\n'), 0o600)
 }
 
 // errNoLog reports a text that no log has as its origin.

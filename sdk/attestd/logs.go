@@ -136,8 +136,8 @@ func (c *Client) Records(ctx context.Context, part Range) iter.Seq2[Record, erro
 			if broken.read > 0 {
 				lost = 0
 			}
-			wait, again := c.retry.wait(lost, err, true)
-			if !again || rest(ctx, wait) != nil {
+			wait, retry := c.retry.wait(lost, err, true)
+			if !retry || rest(ctx, wait) != nil {
 				yield(Record{}, err)
 				return
 			}

@@ -50,7 +50,7 @@ func (c *Client) RotatePassport(ctx context.Context, agentID, passport string) (
 // the call: Valid is false, and Code names the failed check.
 type PassportVerdict struct {
 	Valid        bool            `json:"valid"`
-	Claims       json.RawMessage `json:"claims,omitempty"` // as they stand in the token
+	Claims       json.RawMessage `json:"claims,omitempty"` // as they are in the token
 	ScopeGranted string          `json:"scopeGranted,omitempty"`
 	Receipt      json.RawMessage `json:"receipt,omitempty"`
 	Code         string          `json:"code,omitempty"`

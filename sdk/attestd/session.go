@@ -25,14 +25,14 @@ type Session struct {
 	client   *Client
 	identity *Identity
 
-	mu      sync.Mutex
-	next    Place
-	last    *Continuation  // the newest statement; nil before the first
-	refused []RefusedPlace // that no statement names, but one that was refused itself
-	spent   map[string]int // how many statements under an idempotency key were refused
-	pending *signed        // of which it is not known whether it is recorded
-	own     bool           // no other session has its ID: it was made up, or something is recorded
-	taken   bool           // another session has its ID
+	mu         sync.Mutex
+	next       Place
+	last       *Continuation  // the newest statement; nil before the first
+	refused    []RefusedPlace // that no statement names, but one that was refused itself
+	spent      map[string]int // how many statements under an idempotency key were refused
+	pending    *signed        // of which it is not known whether it is recorded
+	own        bool           // no other session has its ID: it is random, or something is recorded
+	idConflict bool           // another session has its ID
 }
 
 // signed is an attestation at its place.
@@ -97,7 +97,7 @@ func (s *Session) Attest(ctx context.Context, a Attestation) (Record, error) {
 		}
 	}
 	switch {
-	case s.taken:
+	case s.idConflict:
 		return Record{}, ErrTaken
 	case s.next.End:
 		return Record{}, ErrEnded
@@ -141,7 +141,7 @@ func (s *Session) send(ctx context.Context) (Record, error) {
 	case NotRecorded(err) && errors.As(err, &answer):
 		// It has left the process, so nothing else is ever signed for its place.
 		answer.Retried = p.asked
-		s.pending, s.next.End, s.taken = nil, false, answer.Code == StatementReused && !s.own
+		s.pending, s.next.End, s.idConflict = nil, false, answer.Code == StatementReused && !s.own
 		s.refused = slices.Concat(p.stmt.Refused, s.refused, []RefusedPlace{{Seq: p.stmt.Seq, Hash: p.stmt.Hash(), Code: answer.RefusalCode()}})
 		if p.key != "" {
 			s.spent[p.key]++

@@ -46,7 +46,7 @@ func (c *Client) StreamFrom(ctx context.Context, index int64) (*Stream, error) {
 
 func (c *Client) stream(ctx context.Context, query url.Values) (s *Stream, err error) {
 	r := request{method: http.MethodGet, route: "/v1/ws", query: query}
-	err = c.again(ctx, &r, func(token string) error {
+	err = c.withRetries(ctx, &r, func(token string) error {
 		s, err = c.dial(ctx, &r, token)
 		return err
 	})
@@ -130,8 +130,8 @@ func (c *Client) Follow(ctx context.Context, from int64) iter.Seq2[Record, error
 			// often.
 			waits := c.retry
 			waits.Times = n + 1
-			wait, again := waits.wait(n, err, true)
-			if !again || rest(ctx, wait) != nil {
+			wait, retry := waits.wait(n, err, true)
+			if !retry || rest(ctx, wait) != nil {
 				yield(Record{}, errors.Join(ctx.Err(), err))
 				return
 			}

@@ -41,7 +41,7 @@ func (s *Streams) follow(c *httpapi.Call) error {
 	}
 	may := httpapi.Anybody
 	if s.Mode == stream.Authenticated {
-		may &^= httpapi.Nobody
+		may &^= httpapi.Anonymous
 	}
 	by, err := c.By(may)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Streams) follow(c *httpapi.Call) error {
 				err = s.Tokens.CheckOwn(ctx, store.Caller{Company: by.Company, At: now}, c.Bearer)
 			}
 			if errors.Is(err, store.ErrNotFound) {
-				err = stream.ErrGone
+				err = stream.ErrCredentialEnded
 			}
 			return err
 		}

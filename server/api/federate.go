@@ -89,7 +89,7 @@ func (s *Tokens) federate(c *httpapi.Call, in service.Federating, params httpapi
 	if !httpapi.IsAbsent(params["audience"]) || !ok || len(resources) > 0 && c.OwnBase() == "" {
 		return token, now, notForUs()
 	}
-	by, err := c.By(httpapi.Nobody) // the assertion itself is the credential
+	by, err := c.By(httpapi.Anonymous) // the assertion itself is the credential
 	if err != nil {
 		return token, now, err
 	}

@@ -49,11 +49,11 @@ func (s *Hooks) ClaudeCode() httpapi.Handler {
 		if err := r.check(); err != nil {
 			return err
 		}
-		came := &hashedBody{ReadCloser: c.Body, hash: sha256.New()}
-		c.Body = came
+		received := &hashedBody{ReadCloser: c.Body, hash: sha256.New()}
+		c.Body = received
 		raw, err := c.Read()
 		if tooLarge := new(http.MaxBytesError); errors.As(err, &tooLarge) {
-			return s.oversizedHook(c, &r, came)
+			return s.oversizedHook(c, &r, received)
 		}
 		if err != nil {
 			return err
@@ -132,7 +132,7 @@ func (b *hashedBody) Read(p []byte) (int, error) {
 // oversizedHook records an event over the bound of bodies by its hash. The rest of it is read and
 // dropped. What becomes of the call is what the hook asks for, else what the agent makes of a hook
 // that fails.
-func (s *Hooks) oversizedHook(c *httpapi.Call, r *hookRequest, came *hashedBody) error {
+func (s *Hooks) oversizedHook(c *httpapi.Call, r *hookRequest, received *hashedBody) error {
 	by, err := c.By(httpapi.Anybody)
 	if err != nil {
 		return err
@@ -140,10 +140,10 @@ func (s *Hooks) oversizedHook(c *httpapi.Call, r *hookRequest, came *hashedBody)
 	if err := c.Spend(limit.Attest, 1); err != nil { // before the body has its way
 		return err
 	}
-	if _, err := io.CopyN(io.Discard, came, maxHashed-came.n); err != nil && !errors.Is(err, io.EOF) {
+	if _, err := io.CopyN(io.Discard, received, maxHashed-received.n); err != nil && !errors.Is(err, io.EOF) {
 		return httpapi.Fail(http.StatusBadRequest, "Request body could not be read to its end")
 	}
-	event := hookevent.ClaudeCode.Oversized(came.hash.Sum(nil), came.n, came.n < maxHashed)
+	event := hookevent.ClaudeCode.Oversized(received.hash.Sum(nil), received.n, received.n < maxHashed)
 	if err := s.Attestations.AppendCalls(c.Context(), by, r.Agent, []action.Record{r.policy.Record(r.Agent, event)}, false); err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (r *exportRequest) options() (o telemetry.Options, err error) {
 	if o.All = r.All == "true"; !o.All && r.All != "" && r.All != "false" {
 		return o, httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: all must be true or false")
 	}
-	if o.Keep = r.Content == "keep"; !o.Keep && r.Content != "" && r.Content != "hash" {
+	if o.RecordContent = r.Content == "keep"; !o.RecordContent && r.Content != "" && r.Content != "hash" {
 		return o, httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: content must be hash or keep")
 	}
 	return o, nil

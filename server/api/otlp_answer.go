@@ -69,14 +69,14 @@ func refusedItems(items []telemetry.Item) (refused int, why string) {
 	reasons := slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(counts[b]-counts[a], strings.Compare(a, b))
 	})
-	var said []string
+	var messages []string
 	for _, reason := range reasons[:min(len(reasons), maxReasons)] {
-		said = append(said, fmt.Sprintf("%d refused: %s", counts[reason], reason))
+		messages = append(messages, fmt.Sprintf("%d refused: %s", counts[reason], reason))
 	}
 	if more := len(reasons) - maxReasons; more > 0 {
-		said = append(said, fmt.Sprintf("and %d other reasons", more))
+		messages = append(messages, fmt.Sprintf("and %d other reasons", more))
 	}
-	return refused, strings.Join(said, "; ")
+	return refused, strings.Join(messages, "; ")
 }
 
 // refuseExport sends an error as google.rpc.Status in the encoding of the request. If that has none
@@ -125,6 +125,6 @@ func statusCode(status int) uint64 {
 // protobuf responds with an encoded message. It ignores errors, which mean that the client is gone.
 func protobuf(c *httpapi.Call, status int, message []byte) error {
 	c.W.Header().Set("Content-Type", protobufType)
-	c.Whole(status, message)
+	c.SendComplete(status, message)
 	return nil
 }

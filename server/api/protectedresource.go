@@ -10,7 +10,7 @@ import (
 )
 
 // protectedResource is the metadata of this API as a resource (RFC 9728 §2): of one company, or of
-// the whole, which has no authorization server of its own.
+// the server, which has no authorization server of its own.
 type protectedResource struct {
 	Resource       string   `json:"resource"`
 	Servers        []string `json:"authorization_servers,omitempty"`
@@ -25,9 +25,9 @@ type protectedResource struct {
 
 func (p protectedResource) SetHeader(h http.Header) { cacheIssuer(h, p.inferred) }
 
-type wholeResourceRequest struct{ *http.Request }
+type serverResourceRequest struct{ *http.Request }
 
-func (s *Issuers) WholeResource(_ context.Context, _ store.Caller, r wholeResourceRequest) (protectedResource, error) {
+func (s *Issuers) ServerResource(_ context.Context, _ store.Caller, r serverResourceRequest) (protectedResource, error) {
 	base := s.API.OwnBase(r.Request)
 	if base == "" {
 		return protectedResource{}, httpapi.Misdirected()
@@ -43,7 +43,7 @@ func (s *Issuers) CompanyResource(ctx context.Context, by store.Caller, r issuer
 	if err != nil {
 		return protectedResource{}, err
 	}
-	p, err := s.WholeResource(ctx, by, wholeResourceRequest{r.Request})
+	p, err := s.ServerResource(ctx, by, serverResourceRequest{r.Request})
 	issuer := service.IssuerOf(p.Resource, by.Company.ID)
 	p.Resource, p.Servers, p.JWKSURI = issuer, []string{issuer}, issuer+"/jwks"
 	return p, err

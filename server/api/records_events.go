@@ -11,8 +11,8 @@ import (
 	"attestd/server/httpapi"
 )
 
-// saidEvery is the interval of progress events.
-const saidEvery = 250 * time.Millisecond
+// progressEvery is the interval of progress events.
+const progressEvery = 250 * time.Millisecond
 
 // recordEvents sends the records as server-sent events (text/event-stream in the HTML standard),
 // each when it is found.
@@ -24,14 +24,14 @@ func (a recordEvents) WriteTo(c *httpapi.Call, status int) error {
 		return nil
 	}
 	flusher := http.NewResponseController(c.W)
-	said := time.Time{}
+	last := time.Time{}
 	var line []byte
 	err := a.each(c, func(r *chain.Record) {
 		line = r.AppendJSON(line[:0])
 		writeEvent(&out.Buffer, "record", line)
 	}, func() (bool, error) {
-		if now := time.Now(); now.Sub(said) >= saidEvery {
-			said = now
+		if now := time.Now(); now.Sub(last) >= progressEvery {
+			last = now
 			writeEvent(&out.Buffer, "progress", fmt.Appendf(nil, `{"read":%d,"at":%d,"size":%d}`, a.read(), a.border(), a.size))
 		}
 		if out.Len() == 0 {

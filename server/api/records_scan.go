@@ -69,10 +69,10 @@ func (p *page) isLong() bool { return p.filter.NeedsRecords() || p.limit == 0 }
 // reserve, so that slow readers of other companies cannot block it.
 func (s *Searches) beginSearch(company, parts int64) (done func(), err error) {
 	holder := limit.Holder{Company: company, Known: s.Pool.Holds(company) == 0}
-	if err := s.Pool.Take(parts, holder); err != nil {
+	if err := s.Pool.Acquire(parts, holder); err != nil {
 		return nil, httpapi.Unavailable("NOT_DONE", "too many searches are under way; try again later", err).With("Retry-After", "1")
 	}
-	return func() { s.Pool.Give(parts, holder) }, nil
+	return func() { s.Pool.Release(parts, holder) }, nil
 }
 
 // next returns the cursor for the remaining part, or "".

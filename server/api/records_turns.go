@@ -25,17 +25,17 @@ type turns struct {
 const atOnce = 4 << 20
 
 func (t *turns) Records(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
-	return t.take(ctx, func() error { return t.Reader.Records(ctx, number, from, to, t.counted(yield)) })
+	return t.inTurn(ctx, func() error { return t.Reader.Records(ctx, number, from, to, t.counted(yield)) })
 }
 
 func (t *turns) RecordsBackward(ctx context.Context, number, from, to int64, yield func(*chain.Record) error) error {
-	return t.take(ctx, func() error { return t.Reader.RecordsBackward(ctx, number, from, to, t.counted(yield)) })
+	return t.inTurn(ctx, func() error { return t.Reader.RecordsBackward(ctx, number, from, to, t.counted(yield)) })
 }
 
 func (t *turns) Summaries(
 	ctx context.Context, number, from, to int64, backward bool, yield func(int64, []byte) error,
 ) error {
-	return t.take(ctx, func() error {
+	return t.inTurn(ctx, func() error {
 		return t.Reader.Summaries(ctx, number, from, to, backward, func(index int64, summary []byte) error {
 			t.read += int64(len(summary))
 			return yield(index, summary)
@@ -56,8 +56,8 @@ func (t *turns) counted(yield func(*chain.Record) error) func(*chain.Record) err
 // prunedRow is about what the row of a record without its payload has in bytes.
 const prunedRow = 256
 
-// take calls read, in a turn if necessary.
-func (t *turns) take(ctx context.Context, read func() error) error {
+// inTurn calls read, in a turn if necessary.
+func (t *turns) inTurn(ctx context.Context, read func() error) error {
 	if !t.long && t.read < atOnce {
 		return read()
 	}

@@ -59,34 +59,34 @@ func NewVerifications(requests limit.Size, run func(context.Context, store.Log) 
 // verify returns the verdict on a log of a company as of the call, or 503 if too many requests are
 // waiting.
 func (v *Verifications) verify(ctx context.Context, c *store.Company, l store.Log) (chain.Verdict, error) {
-	q, mine, err := v.enter(ctx, c.Chain, l)
+	q, own, err := v.enter(ctx, c.Chain, l)
 	if err != nil {
 		return chain.Verdict{}, err
 	}
 	defer v.leave(c.Chain, q)
 	// A request that runs a verification for others continues when its own client leaves.
-	gone := context.AfterFunc(ctx, func() { v.giveUp(q, mine) })
+	gone := context.AfterFunc(ctx, func() { v.abandon(q, own) })
 	defer gone()
 
 	select {
-	case <-mine.done:
-		return mine.verdict, mine.err
+	case <-own.done:
+		return own.verdict, own.err
 	case <-ctx.Done():
 		return chain.Verdict{}, ctx.Err()
 	case q.turn <- struct{}{}:
 	}
 	defer func() { <-q.turn }()
 	select {
-	case <-mine.done: // by the request that had the turn before
+	case <-own.done: // by the request that had the turn before
 	default:
-		v.begin(q, mine)
-		mine.carryOut(func(ctx context.Context) (chain.Verdict, error) { return v.run(ctx, l) })
+		v.begin(q, own)
+		own.execute(func(ctx context.Context) (chain.Verdict, error) { return v.run(ctx, l) })
 	}
-	return mine.verdict, mine.err
+	return own.verdict, own.err
 }
 
-// carryOut answers all waiting requests, even if run panics, which propagates to the caller.
-func (m *verification) carryOut(run func(context.Context) (chain.Verdict, error)) {
+// execute answers all waiting requests, even if run panics, which propagates to the caller.
+func (m *verification) execute(run func(context.Context) (chain.Verdict, error)) {
 	defer m.cancel()
 	defer close(m.done)
 	m.err = errVerifyPanicked
@@ -98,7 +98,7 @@ func (v *Verifications) enter(ctx context.Context, number int64, l store.Log) (*
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	q := v.companies[number]
-	if err := v.Requests.Take(1, limit.Holder{Company: number, Known: q == nil}); err != nil {
+	if err := v.Requests.Acquire(1, limit.Holder{Company: number, Known: q == nil}); err != nil {
 		return nil, nil, httpapi.Unavailable("NOT_DONE", "too many verifications are waiting; try again later",
 			err).With("Retry-After", "5")
 	}
@@ -120,7 +120,7 @@ func (v *Verifications) enter(ctx context.Context, number int64, l store.Log) (*
 func (v *Verifications) leave(number int64, q *verifyQueue) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.Requests.Give(1, limit.Holder{Company: number})
+	v.Requests.Release(1, limit.Holder{Company: number})
 	if q.requests--; q.requests == 0 {
 		delete(v.companies, number)
 	}
@@ -133,8 +133,8 @@ func (v *Verifications) begin(q *verifyQueue, m *verification) {
 	q.drop(m)
 }
 
-// giveUp removes a waiting request.
-func (v *Verifications) giveUp(q *verifyQueue, m *verification) {
+// abandon removes a waiting request.
+func (v *Verifications) abandon(q *verifyQueue, m *verification) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if m.waiting--; m.waiting > 0 {

@@ -54,7 +54,7 @@ func (s *Witness) cosign(c *httpapi.Call) error {
 	if err != nil {
 		return err
 	}
-	by, err := c.By(httpapi.Nobody)
+	by, err := c.By(httpapi.Anonymous)
 	if err != nil {
 		return err
 	}

@@ -148,11 +148,11 @@ type Exporter struct {
 	keys    map[string]sentKeys // by company
 	session int                 // of opening lines; a new one begins with them
 	// logs whose positions could not be read, and when to try again
-	unread    []Log
-	readAgain time.Time
+	unread  []Log
+	retryAt time.Time
 
 	failures  int
-	said      time.Time // when the failure was logged last
+	loggedAt  time.Time // when the failure was logged last
 	delivered time.Time // begin of the last delivery
 	took      time.Duration
 
@@ -182,7 +182,7 @@ func New(c Config) *Exporter {
 func (e *Exporter) Run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, e.Destination.Close()) }()
 	for {
-		if err := e.look(ctx); err != nil {
+		if err := e.waitForWork(ctx); err != nil {
 			return e.end(ctx, err)
 		}
 		if err := e.wait(ctx); err != nil {
@@ -232,8 +232,8 @@ func (e *Exporter) stopped() error {
 	return nil
 }
 
-// look waits for work: logs that have grown, and checkpoints that are due.
-func (e *Exporter) look(ctx context.Context) error {
+// waitForWork waits for work: logs that have grown, and checkpoints that are due.
+func (e *Exporter) waitForWork(ctx context.Context) error {
 	until := time.Now() // do not wait while there is work
 	if len(e.queue) == 0 {
 		until = e.nextDue()
@@ -246,8 +246,8 @@ func (e *Exporter) look(ctx context.Context) error {
 		e.Log.Error("the logs cannot be read for the export; retrying", "error", err)
 		return sleep.For(ctx, waitForErrors)
 	}
-	if !time.Now().Before(e.readAgain) {
-		grown, e.unread, e.readAgain = append(grown, e.unread...), nil, time.Time{}
+	if !time.Now().Before(e.retryAt) {
+		grown, e.unread, e.retryAt = append(grown, e.unread...), nil, time.Time{}
 	}
 	for _, l := range grown {
 		s, err := e.load(ctx, l)
@@ -262,7 +262,7 @@ func (e *Exporter) look(ctx context.Context) error {
 			if !slices.Contains(e.unread, l) {
 				e.unread = append(e.unread, l)
 			}
-			e.readAgain = time.Now().Add(waitForErrors)
+			e.retryAt = time.Now().Add(waitForErrors)
 		default:
 			e.enqueue(s)
 		}
@@ -310,7 +310,7 @@ func (e *Exporter) enqueue(s *state) {
 
 // nextDue returns when the next checkpoint is due, or when to look at a log again; zero for never.
 func (e *Exporter) nextDue() (next time.Time) {
-	next = e.readAgain
+	next = e.retryAt
 	for _, s := range e.logs {
 		if due := s.due(e); !due.IsZero() && (next.IsZero() || due.Before(next)) {
 			next = due

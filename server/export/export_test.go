@@ -61,15 +61,15 @@ func TestExportFollows(t *testing.T) {
 		}
 		time.Sleep(export.CheckpointEvery)
 		synctest.Wait()
-		whole(t, checked(t, "acme", 0, to.text()), 3, 1)
+		isComplete(t, checked(t, "acme", 0, to.text()), 3, 1)
 		m.rotate()
 		m.add("acme", 1, 1)
 		m.add("globex", 0, 1500)
 		synctest.Wait()
-		whole(t, checked(t, "globex", 0, to.text()), 1500, 0)
+		isComplete(t, checked(t, "globex", 0, to.text()), 1500, 0)
 		time.Sleep(export.CheckpointEvery)
 		synctest.Wait()
-		whole(t, checked(t, "acme", 1, to.text()), 3, 2)
+		isComplete(t, checked(t, "acme", 1, to.text()), 3, 2)
 		before := to.text()
 		time.Sleep(time.Hour)
 		if to.text() != before {
@@ -130,7 +130,7 @@ func TestExportLosesNothing(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 			_ = stop()
-			whole(t, checked(t, "acme", 0, to.text()), int64(n), 36)
+			isComplete(t, checked(t, "acme", 0, to.text()), int64(n), 36)
 		})
 	}
 }
@@ -168,7 +168,7 @@ func TestHangingReceiver(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 		_ = stop()
-		whole(t, checked(t, "acme", 0, to.text()), 2000, 0)
+		isComplete(t, checked(t, "acme", 0, to.text()), 2000, 0)
 	})
 }
 
@@ -197,7 +197,7 @@ func TestExportStopsAtAnotherHistory(t *testing.T) {
 		if strings.Contains(to.text(), "acme") {
 			t.Error(to.text())
 		}
-		whole(t, checked(t, "globex", 0, to.text()), 2, 0)
+		isComplete(t, checked(t, "globex", 0, to.text()), 2, 0)
 		c := export.Config{Source: newMemory("acme"), Cursors: at, Destination: to, Log: quiet()}
 		if err := export.New(c).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "rolled back") {
 			t.Error(err)
@@ -217,7 +217,7 @@ func TestExportStopsWherePayloadIsMissing(t *testing.T) {
 		synctest.Wait()
 		time.Sleep(export.CheckpointEvery)
 		synctest.Wait()
-		whole(t, checked(t, "acme", 0, to.text()), 3, 0)
+		isComplete(t, checked(t, "acme", 0, to.text()), 3, 0)
 		m.add("acme", 0, 2)
 		_ = stop() // it may have sent them
 		before := to.text()
@@ -234,7 +234,7 @@ func TestExportStopsWherePayloadIsMissing(t *testing.T) {
 		if sent := strings.TrimPrefix(to.text(), before); strings.Contains(sent, `"index":5`) {
 			t.Error(sent)
 		}
-		whole(t, checked(t, "globex", 0, to.text()), 3, 0)
+		isComplete(t, checked(t, "globex", 0, to.text()), 3, 0)
 	})
 }
 
@@ -259,21 +259,21 @@ func TestExportToFile(t *testing.T) {
 	must.OK(t, once())
 	text, err := os.ReadFile(path)
 	must.OK(t, err)
-	whole(t, checked(t, "acme", 0, string(text)), 10, 0)
+	isComplete(t, checked(t, "acme", 0, string(text)), 10, 0)
 
 	must.OK(t, os.WriteFile(path, append(text, `{"format":"attestd-lines/v1","type":"rec`...), 0o600))
 	m.add("acme", 0, 5)
 	must.OK(t, once())
 	text, err = os.ReadFile(path)
 	must.OK(t, err)
-	whole(t, checked(t, "acme", 0, string(text)), 15, 0)
+	isComplete(t, checked(t, "acme", 0, string(text)), 15, 0)
 
 	must.OK(t, os.Rename(path, path+".1"))
 	m.add("acme", 0, 5)
 	must.OK(t, once())
 	second, err := os.ReadFile(path)
 	must.OK(t, err)
-	whole(t, checked(t, "acme", 0, string(text), string(second)), 20, 0)
+	isComplete(t, checked(t, "acme", 0, string(text), string(second)), 20, 0)
 	if v := checked(t, "acme", 0, string(second)); v.Logs[0].First != 15 || v.Logs[0].From != 15 || v.Logs[0].To != 20 {
 		t.Errorf("%+v", v)
 	}
@@ -283,8 +283,8 @@ func TestExportToFile(t *testing.T) {
 	if err := once(); err == nil || !strings.Contains(err.Error(), "name another file") {
 		t.Error(err)
 	}
-	if kept, _ := os.ReadFile(path); string(kept) != "notes of somebody" {
-		t.Errorf("%q", kept)
+	if stored, _ := os.ReadFile(path); string(stored) != "notes of somebody" {
+		t.Errorf("%q", stored)
 	}
 }
 
@@ -310,13 +310,13 @@ func TestDamagedPositionStopsOneCompanyAlone(t *testing.T) {
 		m.add("globex", 0, 3)
 		e, stop := run(t, export.Config{Source: m, Cursors: at, Destination: to, Follow: true})
 		time.Sleep(time.Minute)
-		whole(t, checked(t, "globex", 0, to.text()), 3, 0)
+		isComplete(t, checked(t, "globex", 0, to.text()), 3, 0)
 		if why := e.Status().Stopped[export.Log{CompanyID: "acme", Name: "actions"}]; !strings.Contains(why, "position") {
 			t.Errorf("%+v", e.Status())
 		}
 		at.mended.Store(true)
 		time.Sleep(time.Minute)
-		whole(t, checked(t, "acme", 0, to.text()), 3, 0)
+		isComplete(t, checked(t, "acme", 0, to.text()), 3, 0)
 		if s := e.Status(); len(s.Stopped) > 0 {
 			t.Errorf("%+v", s)
 		}
@@ -339,8 +339,8 @@ func TestFileOfSomethingElseIsRefused(t *testing.T) {
 		if _, err := export.NewFile(path).Prepare(); err == nil || !strings.Contains(err.Error(), "name another file") {
 			t.Errorf("%q with mode %o: %v", text, mode, err)
 		}
-		if kept, _ := os.ReadFile(path); string(kept) != text {
-			t.Errorf("%q became %q", text, kept)
+		if stored, _ := os.ReadFile(path); string(stored) != text {
+			t.Errorf("%q became %q", text, stored)
 		}
 	}
 	must.OK(t, os.WriteFile(path, []byte(line), 0o600))
@@ -400,7 +400,7 @@ func TestRotatedFile(t *testing.T) {
 	must.OK(t, err)
 	last, err := os.ReadFile(path)
 	must.OK(t, err)
-	whole(t, checked(t, "acme", 0, append(texts, string(copied), string(last))...), n, 0)
+	isComplete(t, checked(t, "acme", 0, append(texts, string(copied), string(last))...), n, 0)
 	if v := checked(t, "acme", 0, string(last)); len(v.Logs) != 2 || v.Logs[0].To != n {
 		t.Errorf("%+v\n%s", v, last)
 	}

@@ -68,7 +68,7 @@ func (f *File) Prepare() (isNew bool, err error) {
 	case sqlite.PermitsOthers(about, 0o022):
 		err = fmt.Errorf("others may write %s: take that from them (chmod go-w), or name another file", f.path)
 	default:
-		err = checkOurs(opened)
+		err = checkIsExport(opened)
 	}
 	if err == nil {
 		err = endLine(opened, about.Size())
@@ -107,20 +107,20 @@ func endLine(f *os.File, size int64) error {
 	if end == size {
 		return nil
 	}
-	ours, err := beginsAt(f, end)
+	isExport, err := beginsAt(f, end)
 	if err != nil {
 		return err
 	}
-	if !ours {
+	if !isExport {
 		return fmt.Errorf("%s does not end in a line of an export: name another file", f.Name())
 	}
 	return f.Truncate(end)
 }
 
-// checkOurs refuses a file that begins with something else than a line of an export.
-func checkOurs(f *os.File) error {
-	ours, err := beginsAt(f, 0)
-	if err == nil && !ours {
+// checkIsExport refuses a file that begins with something else than a line of an export.
+func checkIsExport(f *os.File) error {
+	isExport, err := beginsAt(f, 0)
+	if err == nil && !isExport {
 		err = fmt.Errorf("%s does not begin with a line of an export: name another file", f.Name())
 	}
 	return err

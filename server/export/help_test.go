@@ -235,8 +235,8 @@ func checked(t testing.TB, company string, n byte, texts ...string) lines.Verdic
 	return v
 }
 
-// whole fails unless lines hold, and checkpoints cover so many records of actions and control.
-func whole(t testing.TB, v lines.Verdict, actions, control int64) {
+// isComplete fails unless lines hold, and checkpoints cover so many records of actions and control.
+func isComplete(t testing.TB, v lines.Verdict, actions, control int64) {
 	t.Helper()
 	covered := map[string]int64{}
 	for _, l := range v.Logs {

@@ -160,12 +160,12 @@ func (h *HTTPS) post(ctx context.Context, to *url.URL, body []byte, of *Batch) (
 	ctx, cancel := context.WithTimeout(ctx, attemptTime)
 	defer cancel()
 	sent := &sending{body: body, may: func() error { return of.MayLeave(ctx) }}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), sent.again())
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, to.String(), sent.rewind())
 	if err != nil {
 		return nil, errors.New("the URL cannot be used")
 	}
 	request.ContentLength = int64(len(body))
-	request.GetBody = func() (io.ReadCloser, error) { return sent.again(), nil }
+	request.GetBody = func() (io.ReadCloser, error) { return sent.rewind(), nil }
 	request.Header.Set("Content-Type", "application/x-ndjson")
 	request.Header.Set("User-Agent", "attestd")
 	scheme := map[string]string{FormLines: "Bearer", FormSplunk: "Splunk", FormElastic: "ApiKey"}[h.form]
@@ -191,7 +191,7 @@ func (h *HTTPS) post(ctx context.Context, to *url.URL, body []byte, of *Batch) (
 		return nil, err
 	case err != nil:
 		return nil, fmt.Errorf("%s: its answer cannot be read: %w", h.url.Host, err)
-	case !sent.whole.Load():
+	case !sent.sentAll.Load():
 		return nil, fmt.Errorf("%s answers %d before it was sent everything", h.url.Host, answer.StatusCode)
 	case outbound.IsPage(text):
 		return nil, fmt.Errorf("%s answers %d with an HTML page, as gateways do that ask for a sign-in: nothing is acknowledged", h.url.Host, answer.StatusCode)
@@ -204,13 +204,13 @@ func (h *HTTPS) post(ctx context.Context, to *url.URL, body []byte, of *Batch) (
 // sending is the body of a request, and whether all of it was sent. A connection that turns out to
 // be closed makes another attempt.
 type sending struct {
-	body  []byte
-	may   func() error // asked before each part
-	whole atomic.Bool
+	body    []byte
+	may     func() error // asked before each part
+	sentAll atomic.Bool
 }
 
-func (s *sending) again() io.ReadCloser {
-	s.whole.Store(false)
+func (s *sending) rewind() io.ReadCloser {
+	s.sentAll.Store(false)
 	return &attempt{bytes.NewReader(s.body), s}
 }
 
@@ -225,7 +225,7 @@ func (a *attempt) Read(p []byte) (int, error) {
 	}
 	n, err := a.Reader.Read(p)
 	if a.Len() == 0 {
-		a.of.whole.Store(true)
+		a.of.sentAll.Store(true)
 	}
 	return n, err
 }
@@ -237,7 +237,7 @@ func (a *attempt) WriteTo(w io.Writer) (int64, error) {
 	}
 	n, err := a.Reader.WriteTo(w)
 	if err == nil {
-		a.of.whole.Store(true)
+		a.of.sentAll.Store(true)
 	}
 	return n, err
 }

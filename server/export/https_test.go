@@ -112,7 +112,7 @@ func TestExportToHTTPS(t *testing.T) {
 	if elsewhere.requests != 0 || s.tokens[0] != "Bearer s3cret" {
 		t.Errorf("%d requests elsewhere, %q", elsewhere.requests, s.tokens)
 	}
-	whole(t, checked(t, "acme", 0, strings.Join(s.lines, "\n")+"\n"), 20, 1)
+	isComplete(t, checked(t, "acme", 0, strings.Join(s.lines, "\n")+"\n"), 20, 1)
 
 	d, err := export.NewHTTPS(s.URL, export.FormLines, "s3cret", &tls.Config{})
 	must.OK(t, err)
@@ -176,7 +176,7 @@ func TestExportToSplunk(t *testing.T) {
 	if asked < 2 || s.tokens[0] != "Splunk s3cret" {
 		t.Errorf("asked %d times, %q", asked, s.tokens)
 	}
-	whole(t, checked(t, "acme", 0, events(t, s.lines)), 20, 0)
+	isComplete(t, checked(t, "acme", 0, events(t, s.lines)), 20, 0)
 }
 
 // Each item of a _bulk counts: one that is refused stops the export, and is never left out. What is
@@ -239,7 +239,7 @@ func TestExportToElastic(t *testing.T) {
 	if records != 20 {
 		t.Errorf("%d records: %q", records, order)
 	}
-	whole(t, checked(t, "acme", 0, sorted(t, index)), 20, 0)
+	isComplete(t, checked(t, "acme", 0, sorted(t, index)), 20, 0)
 }
 
 // sorted returns the documents of an index, sorted by log, index, type and previous.
@@ -313,8 +313,8 @@ func TestElasticDocumentsHoldAfterLostAcknowledgements(t *testing.T) {
 		m.add("acme", 1, 1) // which the control log has of the rotation
 		exportOnce(t, m, at, s.destination(t, "/logs", export.FormElastic), 100)
 		for _, key := range []byte{0, 1, 2} {
-			whole(t, checked(t, "acme", key, sorted(t, index)), int64(n), 7)
-			whole(t, checked(t, "acme", key, sorted(t, every)), int64(n), 7)
+			isComplete(t, checked(t, "acme", key, sorted(t, index)), int64(n), 7)
+			isComplete(t, checked(t, "acme", key, sorted(t, every)), int64(n), 7)
 		}
 	}
 }
@@ -352,7 +352,7 @@ func TestCheckpointOfTheNextKeyIsNoDuplicate(t *testing.T) {
 		}
 		_ = stop()
 		for _, key := range []byte{0, 1, 2} {
-			whole(t, checked(t, "acme", key, sorted(t, to.index)), 5, 3)
+			isComplete(t, checked(t, "acme", key, sorted(t, to.index)), 5, 3)
 		}
 	})
 }

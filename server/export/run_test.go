@@ -66,7 +66,7 @@ func TestNothingLeavesWithoutDuty(t *testing.T) {
 		m.told = map[export.Log]int{}
 		must.OK(t, export.New(export.Config{Source: m, Cursors: at, Destination: c.to, CheckpointAtEnd: true, Log: quiet(),
 			May: func(context.Context) error { return nil }}).Run(t.Context()))
-		whole(t, checked(t, "acme", 0, c.received()), 20, 1)
+		isComplete(t, checked(t, "acme", 0, c.received()), 20, 1)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestLateBatchOfAnotherRunHolds(t *testing.T) {
 		time.Sleep(time.Second)
 		_ = stopSecond()
 		v := checked(t, "acme", 0, to.text())
-		whole(t, v, 205, 1)
+		isComplete(t, v, 205, 1)
 		if v.Outcome != evidence.Holds || v.Logs[0].Runs != 2 || v.Logs[0].Repeated == 0 {
 			t.Errorf("%+v", v)
 		}

@@ -10,9 +10,9 @@ type Status struct {
 	Destination   string
 	Delivered     int64     // lines, since the start
 	LastDelivered time.Time // zero before the first
-	// the logs were looked at; before, it is unknown how many records are behind
+	// the logs were scanned; before, it is unknown how many records are behind
 	Measured bool
-	// records that were not acknowledged when it was last looked, and since when there are any
+	// records that were not acknowledged at the last scan, and since when there are any
 	Behind      int64
 	BehindSince time.Time
 	// deliveries that failed since the last one that did not, and why
@@ -44,8 +44,8 @@ func (e *Exporter) failed(err error) {
 	e.status.Failures, e.status.LastError, e.status.LastErrorAt = e.failures, err.Error(), now
 	s := e.status
 	e.mu.Unlock()
-	if now.Sub(e.said) >= sayEvery && e.Follow {
-		e.said = now
+	if now.Sub(e.loggedAt) >= sayEvery && e.Follow {
+		e.loggedAt = now
 		e.Log.Error("the export is not accepted; retrying, and nothing is lost", "destination", s.Destination, "error", err,
 			"behind", s.Behind, "failures", s.Failures)
 	}
@@ -53,10 +53,10 @@ func (e *Exporter) failed(err error) {
 
 // acknowledged records a delivery.
 func (e *Exporter) acknowledged(lines int) {
-	if e.failures > 0 && !e.said.IsZero() {
+	if e.failures > 0 && !e.loggedAt.IsZero() {
 		e.Log.Info("the export is accepted again", "destination", e.Destination.String())
 	}
-	e.failures, e.said = 0, time.Time{}
+	e.failures, e.loggedAt = 0, time.Time{}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.status.Failures = 0

@@ -136,7 +136,7 @@ func TestExportToSyslog(t *testing.T) {
 		t.Errorf("%d deliveries failed, want 2", failures)
 	}
 	text := c.text()
-	whole(t, checked(t, "acme", 0, text), 300, 3)
+	isComplete(t, checked(t, "acme", 0, text), 300, 3)
 	if n := len(header.FindAllString(text, -1)); n != strings.Count(text, "\n") {
 		t.Errorf("%d of %d messages have the header", n, strings.Count(text, "\n"))
 	}

@@ -17,11 +17,11 @@ func (c *Call) Spend(tier limit.Tier, items int) error {
 	spent := c.spendShared(of)
 	var q limit.Quota
 	if spent.Counted && !spent.OK {
-		q = c.api.Limiter.Refusal(tier, c.came.Add(spent.Frees))
-	} else if q = c.api.Limiter.Take(of, c.came); spent.Counted {
-		q = q.Within(spent.Left, c.came.Add(spent.Frees))
+		q = c.api.Limiter.Refusal(tier, c.receivedAt.Add(spent.Frees))
+	} else if q = c.api.Limiter.Take(of, c.receivedAt); spent.Counted {
+		q = q.Within(spent.Left, c.receivedAt.Add(spent.Frees))
 	}
-	q.Header(c.W.Header(), c.came)
+	q.Header(c.W.Header(), c.receivedAt)
 	if !q.OK {
 		c.api.Limiter.Refused(tier)
 		return Fail(http.StatusTooManyRequests, "Too Many Requests")
@@ -36,7 +36,7 @@ func (c *Call) account(tier limit.Tier, items int) limit.Call {
 	if company != nil {
 		of.Credential, of.Company = c.Hash, company.Chain
 	}
-	if company == nil || c.needs.Who&Nobody != 0 {
+	if company == nil || c.needs.Who&Anonymous != 0 {
 		of.Address = limit.Network(clientIP(c.Request, c.api.TrustedProxies))
 	}
 	return of
@@ -81,4 +81,4 @@ func (c *Call) Holder() limit.Holder {
 func (c *Call) Most(tier limit.Tier) int { return c.api.Limiter.Most(tier) }
 
 // Room returns how many more calls of a tier may be counted now.
-func (c *Call) Room(tier limit.Tier) int { return c.api.Limiter.Room(c.account(tier, 0), c.came) }
+func (c *Call) Room(tier limit.Tier) int { return c.api.Limiter.Room(c.account(tier, 0), c.receivedAt) }

@@ -16,7 +16,7 @@ func (f File) SetHeader(h http.Header) { h.Set("Cache-Control", f.Caching) }
 func (f File) WriteTo(c *Call, status int) error {
 	c.W.Header().Set("Content-Type", f.ContentType)
 	c.W.Header().Set("Content-Length", strconv.Itoa(len(f.Content)))
-	c.Whole(status, f.Content)
+	c.SendComplete(status, f.Content)
 	return nil
 }
 

@@ -102,6 +102,6 @@ func (c *Call) Release() {
 
 // ChargeDecoding charges the call for the bytes of memory that decoding its body needs.
 func (c *Call) ChargeDecoding(cost int64) (err error) {
-	c.decoded, err = c.api.Decoding.Take(c.Context(), cost, c.Holder())
+	c.decoded, err = c.api.Decoding.Acquire(c.Context(), cost, c.Holder())
 	return err
 }

@@ -14,12 +14,12 @@ import (
 // Call is the state of one request.
 type Call struct {
 	*http.Request
-	api    *API
-	W      *Response
-	ID     string    // request ID
-	came   time.Time // when its header was read
-	needs  Need      // of the route
-	writes bool      // the route is closed to a suspended company
+	api        *API
+	W          *Response
+	ID         string    // request ID
+	receivedAt time.Time // when its header was read
+	needs      Need      // of the route
+	writes     bool      // the route is closed to a suspended company
 	credential
 	// who seems to call: for limits, the log and refusals alone. A handler asks by.
 	presumed store.Caller
@@ -63,7 +63,7 @@ func (c *Call) log(level slog.Level, cause error) {
 		slog.String("method", method(c.Method)),
 		slog.String("route", c.Pattern[strings.IndexByte(c.Pattern, ' ')+1:]),
 		slog.Int("status", c.W.status),
-		slog.Duration("duration", now.Sub(c.came).Round(time.Microsecond)),
+		slog.Duration("duration", now.Sub(c.receivedAt).Round(time.Microsecond)),
 		slog.Int64("bytes", c.W.bytes))
 	if skipped > 0 {
 		r.AddAttrs(slog.Int("skipped", skipped))

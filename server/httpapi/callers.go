@@ -11,9 +11,9 @@ import (
 type Kinds uint8
 
 const (
-	// Nobody is a request without a credential. A route for this kind alone reads no credential.
-	Nobody   Kinds = 1 << iota
-	IsReader       // by an API key or a client's access token of this role
+	// Anonymous is a request without a credential. A route for this kind alone reads no credential.
+	Anonymous Kinds = 1 << iota
+	IsReader        // by an API key or a client's access token of this role
 	IsWriter
 	IsAdmin
 	IsClient    // an OAuth client of any role, by its secret, an assertion or an access token
@@ -28,7 +28,7 @@ const Anybody = ^Kinds(0)
 // kindsOf returns what a caller is. A client's access token has a role too.
 func kindsOf(by store.Caller) (is Kinds) {
 	if by.Company == nil {
-		return Nobody
+		return Anonymous
 	}
 	switch by.Role {
 	case store.Enrolling:
@@ -72,7 +72,7 @@ func (who Kinds) Role() store.Role {
 // expires. The check of the presumed caller only avoids reading an unauthenticated body; this check
 // decides.
 //
-// If Nobody is the only kind, no credential is read, and the Caller has only a time.
+// If Anonymous is the only kind, no credential is read, and the Caller has only a time.
 func (c *Call) By(who Kinds) (store.Caller, error) {
 	now := time.Now()
 	// the body of a public route is not decoded into anything large
@@ -80,7 +80,7 @@ func (c *Call) By(who Kinds) (store.Caller, error) {
 		c.decoded()
 		c.decoded = nil
 	}
-	if who &= c.needs.Who; who == Nobody {
+	if who &= c.needs.Who; who == Anonymous {
 		return store.Caller{At: now}, nil
 	}
 	by, err := c.lookUp(now)
@@ -108,7 +108,7 @@ func (c *Call) permit(by store.Caller, who Kinds) error {
 	is := kindsOf(by)
 	agent := c.PathValue("agentId")
 	switch {
-	case is == Nobody && who&Nobody == 0:
+	case is == Anonymous && who&Anonymous == 0:
 		return Unauthorized()
 	case is == IsPerson && who&(IsPerson|IsAgent) == IsAgent:
 		return forPerson()

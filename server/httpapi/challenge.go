@@ -54,7 +54,7 @@ func (c *Call) challenges(of []string) (completed []string) {
 		scheme, params, _ := strings.Cut(given, " ")
 		switch {
 		case scheme == "Basic":
-			if completed = append(completed, given); c.needs.Who&Nobody == 0 {
+			if completed = append(completed, given); c.needs.Who&Anonymous == 0 {
 				completed = append(completed, challenge("Bearer", metadata))
 			}
 		case params == "" && !c.claimed:

@@ -87,19 +87,19 @@ func (c *Call) basicClient(p presented) (presented, error) {
 }
 
 // countClient finds the client that presents itself by HTTP Basic, so that its calls count for it
-// and not for its address. That it is the client is decided once the request is whole.
+// and not for its address. That it is the client is decided once the request is complete.
 func (c *Call) countClient() {
 	p, err := c.basicClient(presented{})
 	if err != nil {
 		return
 	}
-	if by, _, err := c.api.Tokens.Authenticate(c.Context(), p.Presented, c.came); err == nil && c.ofThisCompany(by) {
+	if by, _, err := c.api.Tokens.Authenticate(c.Context(), p.Presented, c.receivedAt); err == nil && c.ofThisCompany(by) {
 		c.counted, c.Hash = by.Company, keys.HashSecret("client\n"+p.ClientID)
 	}
 }
 
 // ByClient returns the client or the agent that authenticates itself in the request, once that is
-// whole. A handler that acts on it must use up c.once.
+// complete. A handler that acts on it must use up c.once.
 func (c *Call) ByClient(params Object, who Kinds) (store.Caller, error) {
 	client, err := c.presented(params)
 	if err != nil {

@@ -42,7 +42,7 @@ func (c *Call) authenticate() {
 		c.Bearer, c.claimed = token, true
 	case strings.EqualFold(scheme, "DPoP"):
 		c.Bearer, c.claimed, c.ByDPoP, c.sentProof = token, true, true, c.Header.Get("DPoP")
-	case strings.EqualFold(scheme, "Basic") && c.needs.Who&(IsClient|Nobody) == IsClient:
+	case strings.EqualFold(scheme, "Basic") && c.needs.Who&(IsClient|Anonymous) == IsClient:
 		c.countClient()
 	case c.needs.Socket:
 		var offer stream.Offer
@@ -57,7 +57,7 @@ func (c *Call) authenticate() {
 		return
 	}
 	c.Hash = keys.HashSecret(c.Bearer)
-	if c.presumed, c.authErr = c.lookUp(c.came); c.onlyCertified && c.authErr == nil {
+	if c.presumed, c.authErr = c.lookUp(c.receivedAt); c.onlyCertified && c.authErr == nil {
 		// limits count for the agent, whatever certificate it has at the time
 		c.Hash = keys.HashSecret("client certificate\n" + c.presumed.Company.Issuer.AgentID(c.presumed.Agent))
 	}

@@ -14,11 +14,11 @@ import (
 func (c *Call) prove(thumbprint string) error {
 	if c.proof == nil {
 		request := dpop.Request{Method: c.Method, URL: c.OwnURL(), AccessToken: c.Bearer}
-		proof, err := service.CheckProof(c.sentProof, request, thumbprint, c.came)
+		proof, err := service.CheckProof(c.sentProof, request, thumbprint, c.receivedAt)
 		if err != nil {
 			return invalidProof(err.Error())
 		}
-		if err := c.api.Nonces.Check(c.Context(), proof.Nonce, c.came); err != nil {
+		if err := c.api.Nonces.Check(c.Context(), proof.Nonce, c.receivedAt); err != nil {
 			return useNonce(err)
 		}
 		c.proof = &proof
@@ -45,7 +45,7 @@ func (c *Call) offerNonce() {
 	if len(c.Header["Dpop"]) == 0 {
 		return
 	}
-	if nonce, err := c.api.Nonces.Current(c.Context(), c.came); err == nil && nonce != "" {
+	if nonce, err := c.api.Nonces.Current(c.Context(), c.receivedAt); err == nil && nonce != "" {
 		c.W.Header().Set("DPoP-Nonce", nonce)
 	}
 }
@@ -56,7 +56,7 @@ func (c *Call) useProof() error {
 	if c.proof == nil || c.proofUsed {
 		return nil
 	}
-	err := c.api.Store.Credentials.Use(c.Context(), service.UsedProof(c.proof), c.came)
+	err := c.api.Store.Credentials.Use(c.Context(), service.UsedProof(c.proof), c.receivedAt)
 	if errors.Is(err, store.ErrUsed) {
 		return invalidProof("DPoP proof was used before: make one for each request")
 	}

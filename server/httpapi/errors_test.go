@@ -15,9 +15,9 @@ import (
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		err         error
-		code, says  string
-		mayTryAgain bool
+		err           error
+		code, message string
+		mayTryAgain   bool
 	}{
 		{store.ErrUnavailable, "NOT_DONE", "was not carried out; try again later", true},
 		{chain.ErrClosed, "NOT_DONE", "was not carried out; try again later", true},
@@ -32,7 +32,7 @@ func TestOutcomes(t *testing.T) {
 		{store.ErrClock, "CLOCK", "was not carried out", false},
 	} {
 		e := Classify(fmt.Errorf("append: %w", c.err))
-		if e.Status != 503 || e.Code != c.code || !strings.Contains(e.Message, c.says) || (e.Header.Get("Retry-After") != "") != c.mayTryAgain {
+		if e.Status != 503 || e.Code != c.code || !strings.Contains(e.Message, c.message) || (e.Header.Get("Retry-After") != "") != c.mayTryAgain {
 			t.Errorf("%v: %d %s %q, Retry-After %q", c.err, e.Status, e.Code, e.Message, e.Header.Get("Retry-After"))
 		}
 	}

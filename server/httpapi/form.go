@@ -29,15 +29,15 @@ import (
 // times, which are an array then; given:"…" names those that a form may not have without a value.
 // See undeclared for other members that no field declares.
 type Form struct {
-	Fields      []Field
-	whole       int  // index of the field of type *http.Request, or -1
-	HasBody     bool // a field is a member of the body
-	AcceptsForm bool
-	depth       int // maximum nesting of the body
-	missing     string
-	refuses     []string
-	repeats     []string // parameters that a form may have several times
-	given       []string // parameters that a form may not have without a value
+	Fields       []Field
+	requestField int  // index of the field of type *http.Request, or -1
+	HasBody      bool // a field is a member of the body
+	AcceptsForm  bool
+	depth        int // maximum nesting of the body
+	missing      string
+	refuses      []string
+	repeats      []string // parameters that a form may have several times
+	given        []string // parameters that a form may not have without a value
 }
 
 // Field is one field of a request.
@@ -55,7 +55,7 @@ type Field struct {
 // of the program.
 func FormOf[Request any]() *Form {
 	t := reflect.TypeFor[Request]()
-	form := &Form{whole: -1, depth: MaxDepth}
+	form := &Form{requestField: -1, depth: MaxDepth}
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		if sf.Name == "_" {
@@ -71,7 +71,7 @@ func FormOf[Request any]() *Form {
 			continue
 		}
 		if sf.Type == reflect.TypeFor[*http.Request]() {
-			form.whole = i
+			form.requestField = i
 			continue
 		}
 		f := Field{at: i, text: sf.Tag.Get("else") + sf.Tag.Get("default")}
@@ -125,8 +125,8 @@ func (form *Form) MissingField(f *Field) error {
 	return Fail(http.StatusBadRequest, "Missing or invalid field: "+f.Name+" is required")
 }
 
-// wholeNumber parses a whole number within the bounds in a rule's argument, as in "1..86400".
-func wholeNumber(text, bounds string) (n int64, least, most string, ok bool) {
+// parseInteger parses a whole number within the bounds in a rule's argument, as in "1..86400".
+func parseInteger(text, bounds string) (n int64, least, most string, ok bool) {
 	least, most, _ = strings.Cut(bounds, "..")
 	low, _ := strconv.ParseInt(least, 10, 64)
 	high, _ := strconv.ParseInt(most, 10, 64)

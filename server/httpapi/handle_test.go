@@ -35,7 +35,7 @@ func TestAnswerThatBreaksOff(t *testing.T) {
 	} {
 		for _, begun := range []bool{false, true} {
 			s := newAPI(0)
-			h := s.Handle(Route{Needs: Need{Who: Nobody}, Handler: Handler{Serve: func(c *Call) error {
+			h := s.Handle(Route{Needs: Need{Who: Anonymous}, Handler: Handler{Serve: func(c *Call) error {
 				if begun {
 					_, _ = io.WriteString(c.W, `{"keys":[`)
 				}
@@ -83,7 +83,7 @@ func TestTimestampIsTakenAfterBody(t *testing.T) {
 		began := time.Now()
 		var at time.Time
 		s := newAPI(1000)
-		h := s.Handle(Route{Needs: Need{Who: Nobody}, Handler: Endpoint(http.StatusOK, func(_ context.Context, by store.Caller, _ request) (None, error) {
+		h := s.Handle(Route{Needs: Need{Who: Anonymous}, Handler: Endpoint(http.StatusOK, func(_ context.Context, by store.Caller, _ request) (None, error) {
 			at = by.At
 			return None{}, nil
 		})})

@@ -24,7 +24,7 @@ func TestKindsOfCallers(t *testing.T) {
 			}
 			continue
 		}
-		if is == 0 || is == Nobody && name != "nobody" || is != Nobody && name == "nobody" {
+		if is == 0 || is == Anonymous && name != "nobody" || is != Anonymous && name == "nobody" {
 			t.Errorf("%s is %b", name, is)
 		}
 	}

@@ -51,9 +51,9 @@ func (c *Call) linger() {
 	_, _ = io.CopyN(io.Discard, c.Body, lingerBytes) // an error ends it, too
 }
 
-// Whole sends a response that is completely known. An early response has its length in the header,
-// so that the client knows its end before the connection ends.
-func (c *Call) Whole(status int, body []byte) {
+// SendComplete sends a response that is completely known. An early response has its length in the
+// header, so that the client knows its end before the connection ends.
+func (c *Call) SendComplete(status int, body []byte) {
 	if c.isEarly() {
 		c.W.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	}

@@ -18,11 +18,11 @@ import (
 // of this server. The kernel knows the owner of each socket, so a tunnel or proxy of another user
 // on this machine is not mistaken for its peer. If the owner is unknown, SameUser returns false.
 func SameUser(r *http.Request) bool {
-	ours, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if !ok {
 		return false
 	}
-	here, err := netip.ParseAddrPort(ours.String())
+	here, err := netip.ParseAddrPort(local.String())
 	if err != nil {
 		return false
 	}

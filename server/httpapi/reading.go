@@ -16,8 +16,8 @@ func (form *Form) Read(c *Call, request any) error {
 		}
 	}
 	into := reflect.ValueOf(request).Elem()
-	if form.whole >= 0 {
-		into.Field(form.whole).Set(reflect.ValueOf(c.Request))
+	if form.requestField >= 0 {
+		into.Field(form.requestField).Set(reflect.ValueOf(c.Request))
 	}
 	return form.Fill(c, members, into)
 }

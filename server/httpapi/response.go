@@ -27,7 +27,7 @@ func EncodeJSON(b *bytes.Buffer, v any) error {
 // Bytes responds with encoded JSON. It ignores errors, which mean that the client is gone.
 func (c *Call) Bytes(status int, body []byte) error {
 	c.W.Header()["Content-Type"] = applicationJSON
-	c.Whole(status, body)
+	c.SendComplete(status, body)
 	return nil
 }
 

@@ -27,7 +27,7 @@ type Need struct {
 
 // IsPublic reports whether the handler itself identifies the caller, where it needs to: a
 // credential may be in the body, or be missing.
-func (n Need) IsPublic() bool { return n.Who&(Nobody|IsClient) != 0 }
+func (n Need) IsPublic() bool { return n.Who&(Anonymous|IsClient) != 0 }
 
 // writes reports whether the route writes or issues something for a company, and so is closed while
 // that is suspended.

@@ -127,7 +127,7 @@ func number(v value, into reflect.Value) error {
 			return nil
 		}
 	}
-	n, least, most, ok := wholeNumber(written, v.argument)
+	n, least, most, ok := parseInteger(written, v.argument)
 	if !ok {
 		return Fail(http.StatusBadRequest, fmt.Sprintf("Invalid %s: %s must be a whole number from %s to %s", what, v.Name, least, most))
 	}

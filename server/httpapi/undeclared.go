@@ -86,11 +86,11 @@ func (form *Form) nearest(from, name string) string {
 
 // unknown says that a name is not declared, and which one it may mean.
 func unknown(what, name, meant string) string {
-	said := fmt.Sprintf("Unknown %s %q", what, cut(name))
+	message := fmt.Sprintf("Unknown %s %q", what, cut(name))
 	if meant != "" && meant != name {
-		said += "; did you mean " + meant + "?"
+		message += "; did you mean " + meant + "?"
 	}
-	return said
+	return message
 }
 
 // cut returns the beginning of a name, short enough for an error.

@@ -99,9 +99,9 @@ func TestFilesAreReadAgain(t *testing.T) {
 		} {
 			log.drain()
 			bad()
-			s, said := later(10), log.drain()
-			if s.LastError == "" || s.LastErrorAt.IsZero() || !s.NotAfter.Equal(second.NotAfter) || strings.Count(said, "was not taken into use") != 1 {
-				t.Errorf("%s: %+v\n%s", name, s, said)
+			s, logged := later(10), log.drain()
+			if s.LastError == "" || s.LastErrorAt.IsZero() || !s.NotAfter.Equal(second.NotAfter) || strings.Count(logged, "was not taken into use") != 1 {
+				t.Errorf("%s: %+v\n%s", name, s, logged)
 			}
 			leaked.Store(false)
 			write(certPath, cert)
@@ -159,8 +159,8 @@ func TestClientCAsThatAreRefusedAreNotUsed(t *testing.T) {
 		now.Store(&file{second, refused})
 		time.Sleep(5 * time.Minute)
 		synctest.Wait()
-		if said := log.drain(); c.Fingerprint() != before || strings.Count(said, "was not taken into use") != 1 {
-			t.Errorf("%s", said)
+		if logged := log.drain(); c.Fingerprint() != before || strings.Count(logged, "was not taken into use") != 1 {
+			t.Errorf("%s", logged)
 		}
 		now.Store(&file{second, nil})
 		time.Sleep(3 * time.Minute)

@@ -13,7 +13,7 @@ import (
 // finds it.
 const ReadEvery = 2 * time.Second
 
-// reloaded is a value made of files, which is made again when they change. Two reads in a row must
+// reloaded is a value made of files, which is rebuilt when they change. Two reads in a row must
 // find the same: of two files that belong together, one may be written while the other is not yet.
 // What cannot be used is logged once, and the former value stays.
 type reloaded[T any] struct {
@@ -25,7 +25,7 @@ type reloaded[T any] struct {
 	value atomic.Pointer[T]
 
 	// owned by run
-	taken, seen, refused [sha256.Size]byte
+	installed, seen, refused [sha256.Size]byte
 
 	mu      sync.Mutex
 	at      time.Time // when the value was installed
@@ -39,12 +39,12 @@ func (r *reloaded[T]) open() error {
 	if err != nil {
 		return err
 	}
-	r.take(sha256.Sum256(content), value)
+	r.install(sha256.Sum256(content), value)
 	return nil
 }
 
-func (r *reloaded[T]) take(content [sha256.Size]byte, value T) {
-	r.taken, r.refused = content, [sha256.Size]byte{}
+func (r *reloaded[T]) install(content [sha256.Size]byte, value T) {
+	r.installed, r.refused = content, [sha256.Size]byte{}
 	r.value.Store(&value)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,36 +59,36 @@ func (r *reloaded[T]) run(ctx context.Context, each func(now time.Time, changed 
 			tick.Stop()
 			return ctx.Err()
 		case now := <-tick.C:
-			each(now, r.again())
+			each(now, r.reload())
 		}
 	}
 }
 
-// again reads the files and installs their content, if it is new and valid. It reports whether it
+// reload reads the files and installs their content, if it is new and valid. It reports whether it
 // did.
-func (r *reloaded[T]) again() (changed bool) {
+func (r *reloaded[T]) reload() (changed bool) {
 	raw, value, err := r.read()
 	content := sha256.Sum256(raw)
 	before := r.seen
 	r.seen = content
 	switch {
-	case content == r.taken && err == nil:
-		r.note(nil)
+	case content == r.installed && err == nil:
+		r.setLastErr(nil)
 		r.refused = [sha256.Size]byte{}
 	case content != before, content == r.refused:
 	case err != nil:
 		r.refused = content
-		r.note(err)
+		r.setLastErr(err)
 		r.log.Error(r.what+" was not taken into use; the former one stays", "error", err)
 	default:
-		r.take(content, value)
+		r.install(content, value)
 		r.log.Info(r.what + " was taken into use")
 		changed = true
 	}
 	return changed
 }
 
-func (r *reloaded[T]) note(err error) {
+func (r *reloaded[T]) setLastErr(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lastErr = err; err != nil {

@@ -38,10 +38,10 @@ const (
 // (service.Calls). No append waits for it. It reads from disk, from a saved position on, so that a
 // kill loses nothing. Of the servers on a database one does it; each counts what was found.
 type CallWatch struct {
-	store  *store.Store
-	calls  *service.Calls
-	keeper *progress[int64, int64] // first record that was not looked at, by company
-	log    *slog.Logger
+	store *store.Store
+	calls *service.Calls
+	saver *progress[int64, int64] // first record that was not looked at, by company
+	log   *slog.Logger
 
 	onDuty atomic.Bool
 	grown  *wake.Pending[int64] // companies with new records of calls
@@ -53,7 +53,7 @@ type CallWatch struct {
 }
 
 func NewCallWatch(s *store.Store, log *slog.Logger) *CallWatch {
-	return &CallWatch{store: s, calls: &service.Calls{Store: s}, keeper: newProgress(s.Calls.SaveNext, log),
+	return &CallWatch{store: s, calls: &service.Calls{Store: s}, saver: newProgress(s.Calls.SaveNext, log),
 		log: log, grown: wake.NewPending[int64](), next: make(map[int64]int64), failing: make(map[int64]string)}
 }
 
@@ -118,7 +118,7 @@ func (w *CallWatch) Elsewhere(number int64) {
 func (w *CallWatch) Run(ctx context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
-	group.Go(func() { _ = w.keeper.Run(ctx) })
+	group.Go(func() { _ = w.saver.Run(ctx) })
 	group.Go(func() { whileOnDuty(ctx, w.store, "calls", w.watch) })
 	for sleep.For(ctx, callsCountEvery) == nil {
 		w.Count(ctx)
@@ -138,7 +138,7 @@ func (w *CallWatch) Disobeyed() int { return int(w.found.Load()) }
 
 // watch looks at new records of calls until ctx is done.
 func (w *CallWatch) watch(ctx context.Context, held *db.Held) {
-	w.keeper.begin(held)
+	w.saver.begin(held)
 	w.onDuty.Store(true)
 	defer w.onDuty.Store(false)
 	clear(w.next) // another server may have gone on
@@ -204,7 +204,7 @@ func (w *CallWatch) examineAll(ctx context.Context, number int64) error {
 		}
 		if from = next; w.next[number] != next || !known {
 			w.next[number], known = next, true
-			w.keeper.Note(number, next)
+			w.saver.Note(number, next)
 		}
 		_ = sleep.For(ctx, min(callsRest*time.Since(began), callsMostRest)) // the loop handles ctx
 	}

@@ -9,7 +9,7 @@ import (
 	"attestd/server/stream"
 )
 
-const lookAgain = 250 * time.Millisecond // after a failed check
+const recheckPause = 250 * time.Millisecond // after a failed check
 
 // Changes holds the companies that other servers have changed. This server then checks their
 // streams and webhooks again, because a credential or a webhook may have been deleted.
@@ -24,8 +24,8 @@ func NewChanges(hub *stream.Hub, d *Deliverer) *Changes {
 	return &Changes{hub: hub, deliverer: d, companies: wake.NewPending[int64]()}
 }
 
-// Note adds a company. It never blocks, because the store calls it when it learns of a change.
-func (c *Changes) Note(company int64) { c.companies.Add(company) }
+// Add adds a company. It never blocks, because the store calls it when it learns of a change.
+func (c *Changes) Add(company int64) { c.companies.Add(company) }
 
 // Run checks changed companies until ctx is done.
 func (c *Changes) Run(ctx context.Context) error {
@@ -37,8 +37,8 @@ func (c *Changes) Run(ctx context.Context) error {
 		}
 		for _, company := range c.companies.Drain() {
 			if err := c.hub.Recheck(company); err != nil {
-				c.Note(company)
-				_ = sleep.For(ctx, lookAgain) // the loop handles ctx
+				c.Add(company)
+				_ = sleep.For(ctx, recheckPause) // the loop handles ctx
 			}
 			c.deliverer.recheck(company)
 		}

@@ -31,8 +31,8 @@ func NewCompanyCount(count func(context.Context) (store.Usage, error)) *CompanyC
 // Status may be called at any time. It is nil while it is not known.
 func (c *CompanyCount) Status() *store.Usage { return c.now.Load() }
 
-// Again has the companies counted soon. It never blocks.
-func (c *CompanyCount) Again() { c.changed.Set() }
+// Recount has the companies counted soon. It never blocks.
+func (c *CompanyCount) Recount() { c.changed.Set() }
 
 // Run is a worker.
 func (c *CompanyCount) Run(ctx context.Context) error {

@@ -36,7 +36,7 @@ func TestCompaniesThatCannotBeCounted(t *testing.T) {
 			t.Errorf("while the database hangs: %+v", u)
 		}
 		fails.Store(false)
-		c.Again()
+		c.Recount()
 		time.Sleep(countEvery + countTimeout + time.Second)
 		synctest.Wait()
 		if u := c.Status(); u == nil || u.Companies != 7 {

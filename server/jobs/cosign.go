@@ -44,7 +44,7 @@ func (p *WitnessPublisher) cosign(ctx context.Context, number int64) error {
 		return fmt.Errorf("log %s: %w", l.Origin, err)
 	}
 	p.mu.Lock()
-	delete(p.overtook, number)
+	delete(p.superseded, number)
 	p.mu.Unlock()
 	if err := p.store.Checkpoints.KeepCosignature(ctx, l.ID, checkpoint.Size, string(signed), cosignature); err != nil {
 		return err
@@ -74,7 +74,7 @@ func contests(err error) bool {
 // checkpoint with our signature that contradicts the log proves a rollback, and halts the company.
 // Everything else is an alarm, except a tree that an accepted rollback has abandoned.
 func (p *WitnessPublisher) inquire(ctx context.Context, l store.Log, refusal error) error {
-	if again, err := p.overtaken(ctx, l, refusal); err != nil || again {
+	if again, err := p.enqueueIfSuperseded(ctx, l, refusal); err != nil || again {
 		return err
 	}
 	refusal = fmt.Errorf("log %s: %w", l.Origin, refusal)
@@ -95,9 +95,9 @@ func (p *WitnessPublisher) inquire(ctx context.Context, l store.Log, refusal err
 	return err
 }
 
-// overtaken schedules one more attempt for a log if the witness knows a size that the log has
-// reached by now: another server may have published that tree.
-func (p *WitnessPublisher) overtaken(ctx context.Context, l store.Log, refusal error) (bool, error) {
+// enqueueIfSuperseded schedules one more attempt for a log if the witness knows a size that the log
+// has reached by now: another server may have published that tree.
+func (p *WitnessPublisher) enqueueIfSuperseded(ctx context.Context, l store.Log, refusal error) (bool, error) {
 	var ahead *witness.AheadError
 	if !errors.As(refusal, &ahead) {
 		return false, nil
@@ -107,8 +107,8 @@ func (p *WitnessPublisher) overtaken(ctx context.Context, l store.Log, refusal e
 		return false, err
 	}
 	p.mu.Lock()
-	before := p.overtook[l.Chain]
-	p.overtook[l.Chain] = true
+	before := p.superseded[l.Chain]
+	p.superseded[l.Chain] = true
 	p.mu.Unlock()
 	if !before {
 		p.Enqueue(l.Chain)

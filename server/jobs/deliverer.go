@@ -22,8 +22,8 @@ const (
 	// interval of saving the progress of webhooks, whose messages a crash may send twice
 	progressEvery = time.Second
 	// interval of looking for webhooks that should be running and are not
-	lookEvery    = time.Minute
-	lookOften    = time.Second // the same if other servers enable webhooks too
+	scanEvery    = time.Minute
+	scanOften    = time.Second // the same if other servers enable webhooks too
 	closeTimeout = 2 * time.Second
 	attemptGrace = time.Second // for a running attempt when the deliverer stops
 )
@@ -33,25 +33,25 @@ const FormerSecret = 24 * time.Hour
 
 // Deliverer sends the records of all companies to their webhooks. Each enabled webhook has a
 // goroutine that follows its company's action log from the first unsent record, so that a failing
-// webhook does not delay others. run starts and stops them. Of several servers on one database, one
+// webhook does not delay others. Run starts and stops them. Of several servers on one database, one
 // at a time has this duty.
 type Deliverer struct {
 	store  *store.Store
 	feed   *feed.Feed
 	client sender
-	keeper *progress[string, store.Progress] // by webhook
-	Seats  *limit.Pool                       // places of running webhooks
+	saver  *progress[string, store.Progress] // by webhook
+	Slots  *limit.Pool                       // places of running webhooks
 	most   int64                             // maximum running webhooks; 0 for no bound
 	places *places                           // of running attempts
 	Pace   *Pace
 	log    *slog.Logger
 	counts webhookCounts
 
-	changed  chan changedWebhook
-	others   chan int64    // companies that other servers have changed
-	duty     chan *db.Held // whether this server must deliver; nil where not
-	stopping chan struct{}
-	ended    chan struct{} // closed when run has returned
+	changed       chan changedWebhook
+	remoteChanges chan int64    // companies that other servers have changed
+	duty          chan *db.Held // whether this server must deliver; nil where not
+	stopping      chan struct{}
+	ended         chan struct{} // closed when run has returned
 
 	onDuty  *db.Held             // nil where another server delivers; owned by run, like running
 	running map[string]*delivery // by webhook
@@ -74,13 +74,13 @@ func NewDeliverer(s *store.Store, f *feed.Feed, client sender, most limit.Size, 
 		store:   s,
 		feed:    f,
 		client:  client,
-		keeper:  newProgress(s.Webhooks.SaveProgress, log),
-		Seats:   limit.NewPool(most),
+		saver:   newProgress(s.Webhooks.SaveProgress, log),
+		Slots:   limit.NewPool(most),
 		most:    most.Most,
 		places:  newPlaces(),
 		Pace:    new(Pace),
 		log:     log,
-		changed: make(chan changedWebhook), others: make(chan int64), duty: make(chan *db.Held), stopping: make(chan struct{}),
+		changed: make(chan changedWebhook), remoteChanges: make(chan int64), duty: make(chan *db.Held), stopping: make(chan struct{}),
 		ended:   make(chan struct{}),
 		running: make(map[string]*delivery),
 	}
@@ -99,7 +99,7 @@ type WebhookStatus struct {
 
 // Status may be called at any time.
 func (d *Deliverer) Status() WebhookStatus {
-	running, _ := d.Seats.Use()
+	running, _ := d.Slots.Use()
 	return WebhookStatus{running, d.counts.failing.Load(), d.counts.delivered.Load(), d.counts.failed.Load(),
 		d.counts.disabled.Load()}
 }
@@ -108,10 +108,10 @@ func (d *Deliverer) Status() WebhookStatus {
 func (d *Deliverer) Run(ctx context.Context) error {
 	defer close(d.ended)
 	work, stop := context.WithCancel(ctx)
-	var keeping sync.WaitGroup
-	keeping.Go(func() { _ = d.keeper.Run(work) }) // returns when work is done
+	var background sync.WaitGroup
+	background.Go(func() { _ = d.saver.Run(work) }) // returns when work is done
 	onDuty, leave := context.WithCancel(ctx)
-	keeping.Go(func() {
+	background.Go(func() {
 		say := func(held *db.Held) {
 			select {
 			case d.duty <- held:
@@ -127,17 +127,17 @@ func (d *Deliverer) Run(ctx context.Context) error {
 		}
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
-		if err := d.keeper.Flush(last); err != nil {
+		if err := d.saver.Flush(last); err != nil {
 			d.log.Warn("webhook progress not saved; some messages will be sent again with the same IDs", "error", err)
 		}
 		leave()
-		keeping.Wait()
+		background.Wait()
 	}()
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
+	scan := time.NewTicker(scanEvery)
+	defer scan.Stop()
 	var fresh <-chan time.Time
 	if d.store.MultiWriter() {
-		often := time.NewTicker(lookOften)
+		often := time.NewTicker(scanOften)
 		defer often.Stop()
 		fresh = often.C
 	}
@@ -150,23 +150,23 @@ func (d *Deliverer) Run(ctx context.Context) error {
 		case c := <-d.changed:
 			d.restart(work, c.EnabledWebhook)
 			close(c.done)
-		case company := <-d.others:
+		case company := <-d.remoteChanges:
 			if company == everyCompany {
-				d.lookForMore(work)
+				d.startMissing(work)
 			} else {
-				d.lookAt(work, company)
+				d.restartChanged(work, company)
 			}
 		case d.onDuty = <-d.duty:
 			d.stopAll(work)
 			if d.onDuty != nil {
-				d.keeper.begin(d.onDuty)
+				d.saver.begin(d.onDuty)
 			}
-			d.lookForMore(work)
-		case <-look.C:
+			d.startMissing(work)
+		case <-scan.C:
 			d.forgetEnded()
-			d.lookForMore(work)
+			d.startMissing(work)
 		case <-fresh:
-			d.lookForMore(work)
+			d.startMissing(work)
 		}
 	}
 }
@@ -176,7 +176,7 @@ func (d *Deliverer) stopAll(ctx context.Context) {
 	for id := range d.running {
 		d.stop(id)
 	}
-	if err := d.keeper.Flush(ctx); err != nil {
+	if err := d.saver.Flush(ctx); err != nil {
 		d.log.Warn("webhook progress not saved; another server will send some messages again with the same IDs", "error", err)
 	}
 }
@@ -187,13 +187,13 @@ const everyCompany = 0
 // recheck returns when deliveries to a company's webhooks follow the changes of another server.
 func (d *Deliverer) recheck(company int64) {
 	select {
-	case d.others <- company:
+	case d.remoteChanges <- company:
 	case <-d.ended:
 	}
 }
 
-// lookAt restarts the webhooks of a company that have changed.
-func (d *Deliverer) lookAt(ctx context.Context, company int64) {
+// restartChanged restarts the webhooks of a company that have changed.
+func (d *Deliverer) restartChanged(ctx context.Context, company int64) {
 	for id, running := range d.running {
 		if running.to.Company.Chain != company {
 			continue
@@ -223,7 +223,7 @@ func (d *Deliverer) Apply(by store.Caller, id string) {
 	}
 }
 
-// forgetEnded removes deliveries that were disabled, or could not be. The next look retries the
+// forgetEnded removes deliveries that were disabled, or could not be. The next scan retries the
 // latter.
 func (d *Deliverer) forgetEnded() {
 	for id, running := range d.running {
@@ -233,9 +233,9 @@ func (d *Deliverer) forgetEnded() {
 	}
 }
 
-// lookForMore starts the webhooks that should be running. The next look retries those that cannot
+// startMissing starts the webhooks that should be running. The next scan retries those that cannot
 // be read.
-func (d *Deliverer) lookForMore(ctx context.Context) {
+func (d *Deliverer) startMissing(ctx context.Context) {
 	if d.onDuty == nil {
 		return
 	}
@@ -255,7 +255,7 @@ func (d *Deliverer) lookForMore(ctx context.Context) {
 // restart stops the deliveries to a webhook, and starts them again according to the database.
 func (d *Deliverer) restart(ctx context.Context, e store.EnabledWebhook) {
 	d.stop(e.ID)
-	if err := d.keeper.Flush(ctx); err != nil {
+	if err := d.saver.Flush(ctx); err != nil {
 		d.log.Warn("webhook progress not saved", "error", err)
 	}
 	if d.onDuty == nil {
@@ -273,7 +273,7 @@ func (d *Deliverer) restart(ctx context.Context, e store.EnabledWebhook) {
 		d.log.Error("a webhook has invalid keys", "webhook", e.ID, "error", err)
 		return
 	}
-	if err := d.Seats.Take(1, limit.Holder{Company: e.Company}); err != nil {
+	if err := d.Slots.Acquire(1, limit.Holder{Company: e.Company}); err != nil {
 		d.log.Error("an enabled webhook is not served, because this server has reached its maximum number of webhooks",
 			"webhook", e.ID)
 		return
@@ -314,7 +314,7 @@ func (d *Deliverer) stop(id string) {
 		running.cancel(errChanged)
 		<-running.done
 		delete(d.running, id)
-		d.Seats.Give(1, limit.Holder{Company: running.to.Company.Chain})
+		d.Slots.Release(1, limit.Holder{Company: running.to.Company.Chain})
 	}
 }
 
@@ -329,11 +329,11 @@ var errChanged = errors.New("the webhook was changed")
 func (d *Deliverer) attempt(
 	ctx context.Context, may func(context.Context) bool, to store.Delivery, m webhook.Message, by []webhook.Keys, isFast bool,
 ) (o webhook.Outcome, took time.Duration, ok bool) {
-	give, ok := d.places.take(ctx, to.Company.Chain, isFast)
+	release, ok := d.places.acquire(ctx, to.Company.Chain, isFast)
 	if !ok {
 		return o, 0, false
 	}
-	defer give()
+	defer release()
 	if may != nil && !may(ctx) {
 		return o, 0, false
 	}

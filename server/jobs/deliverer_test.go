@@ -120,7 +120,7 @@ func (d *delivering) start() {
 	worker := NewDeliverer(d.store, d.feed, d.attempts, limit.Webhooks(100), slog.New(slog.DiscardHandler))
 	d.Deliverer, d.killed = worker, new(atomic.Bool)
 	killed := d.killed
-	worker.keeper = newProgress(func(ctx context.Context, duty *db.Held, moved map[string]store.Progress) error {
+	worker.saver = newProgress(func(ctx context.Context, duty *db.Held, moved map[string]store.Progress) error {
 		if killed.Load() {
 			return errors.New("killed")
 		}
@@ -204,15 +204,15 @@ func TestRetrySchedule(t *testing.T) {
 		if h := d.state(bad); h.DisabledReason != store.WebhookFailing || h.Next != 0 {
 			t.Errorf("at last: %+v", h)
 		}
-		var said []string
+		var texts []string
 		check(t, d.store.Records(t.Context(), d.by.Company.Control.Chain, 0, 100, func(r *chain.Record) error {
 			if strings.Contains(string(r.Payload), "webhook.disabled") {
-				said = append(said, string(r.Payload))
+				texts = append(texts, string(r.Payload))
 			}
 			return nil
 		}))
-		if len(said) != 1 || !strings.Contains(said[0], `"by":null`) || !strings.Contains(said[0], `"reason":"failing"`) || !strings.Contains(said[0], bad) {
-			t.Errorf("control records: %q", said)
+		if len(texts) != 1 || !strings.Contains(texts[0], `"by":null`) || !strings.Contains(texts[0], `"reason":"failing"`) || !strings.Contains(texts[0], bad) {
+			t.Errorf("control records: %q", texts)
 		}
 
 		// Switched on again it goes on with the record at which it failed.
@@ -392,7 +392,7 @@ func TestWebhookDisablingRequiresControlRecord(t *testing.T) {
 		d.store.StopWrites(errors.New("as after a rollback"))
 		d.answer(webhook.Outcome{Status: 410})
 		d.start()
-		time.Sleep(3*lookEvery + time.Second)
+		time.Sleep(3*scanEvery + time.Second)
 		if sent := d.take(); len(sent) != 4 || d.state(id).DisabledAt != "" {
 			t.Errorf("%d attempts; %+v", len(sent), d.state(id))
 		}

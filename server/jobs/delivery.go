@@ -18,7 +18,7 @@ import (
 	"attestd/store/feed"
 )
 
-const readAgain = time.Second // after a failed read of records
+const readRetry = time.Second // after a failed read of records
 
 // delivery sends records of both logs to one webhook, one message after the other: a failing
 // endpoint has one schedule of retries. It is owned by its goroutine.
@@ -69,7 +69,7 @@ func (d *delivery) run(ctx context.Context) {
 			if errors.Is(err, feed.ErrBeyond) {
 				other = d.fromTheEnd(ctx, cursor)
 			}
-			_ = sleep.For(ctx, readAgain) // the loop handles ctx
+			_ = sleep.For(ctx, readRetry) // the loop handles ctx
 			continue
 		}
 		for _, r := range records {
@@ -78,7 +78,7 @@ func (d *delivery) run(ctx context.Context) {
 			}
 		}
 		// records that were left out end no series of failures
-		d.note(d.at.MovedTo(d.logOf(cursor), cursor.Next()))
+		d.saveProgress(d.at.MovedTo(d.logOf(cursor), cursor.Next()))
 	}
 }
 
@@ -100,11 +100,11 @@ func (d *delivery) fromTheEnd(ctx context.Context, cursor *feed.Cursor) *feed.Cu
 	return d.feed.Follow(cursor.Chain(), head.Length)
 }
 
-// note records the webhook's progress.
-func (d *delivery) note(at store.Progress) {
+// saveProgress records the webhook's progress.
+func (d *delivery) saveProgress(at store.Progress) {
 	if at != d.at {
 		d.at = at
-		d.keeper.Note(d.to.ID, at)
+		d.saver.Note(d.to.ID, at)
 	}
 }
 
@@ -123,7 +123,7 @@ func (d *delivery) read(ctx context.Context, cursor *feed.Cursor) (list []notice
 			return true
 		}
 		n := notice{log: d.logOf(cursor), index: r.Index, hash: r.Hash, timestamp: r.Timestamp}
-		n.agent, n.action = whatWasDone(reader, r.Payload)
+		n.agent, n.action = agentAndAction(reader, r.Payload)
 		if n.log == store.Control {
 			var isSent bool
 			if n.agent, isSent = agentConcerned(n.action, r.Payload); !isSent {
@@ -165,20 +165,20 @@ func (d *delivery) deliver(ctx context.Context, n notice) bool {
 		if len(d.keys) > 1 && !time.Now().Before(d.to.Until) {
 			d.keys = d.keys[:1]
 		}
-		o, took, ok := d.attempt(ctx, d.isMine, d.to, m, d.keys, d.fast)
+		o, took, ok := d.attempt(ctx, d.hasDuty, d.to, m, d.keys, d.fast)
 		if !ok {
 			return false
 		}
 		// the time of the attempt may have passed while this server was halted
-		if !o.Delivered() && !d.isMine(ctx) {
+		if !o.Delivered() && !d.hasDuty(ctx) {
 			return false
 		}
 		d.fast = o.Delivered() && took <= fastAnswer
-		d.noteOutcome(o)
+		d.recordOutcome(o)
 		if o.Delivered() {
 			at := d.at.MovedTo(n.log, n.index+1)
 			at.Failed, at.RetryAt = 0, time.Time{}
-			d.note(at)
+			d.saveProgress(at)
 			return true
 		}
 		if o.Gone() {
@@ -192,26 +192,26 @@ func (d *delivery) deliver(ctx context.Context, n notice) bool {
 		}
 		at := d.at.MovedTo(n.log, n.index)
 		at.Failed, at.RetryAt = at.Failed+1, time.Now().Add(delay)
-		d.note(at)
+		d.saveProgress(at)
 	}
 }
 
-// isMine reports whether this server still has the duty to deliver. It waits while the database
+// hasDuty reports whether this server still has the duty to deliver. It waits while the database
 // does not say, and returns false if ctx is done.
-func (d *delivery) isMine(ctx context.Context) bool {
+func (d *delivery) hasDuty(ctx context.Context) bool {
 	for {
 		err := d.held.Check(ctx)
 		if err == nil || errors.Is(err, db.ErrDutyLost) {
 			return err == nil
 		}
-		if sleep.For(ctx, readAgain) != nil {
+		if sleep.For(ctx, readRetry) != nil {
 			return false
 		}
 	}
 }
 
-// noteOutcome logs the first failure of a webhook, and its recovery.
-func (d *delivery) noteOutcome(o webhook.Outcome) {
+// recordOutcome logs the first failure of a webhook, and its recovery.
+func (d *delivery) recordOutcome(o webhook.Outcome) {
 	switch fails := !o.Delivered(); {
 	case fails && !d.failing:
 		d.log.Warn("a webhook does not accept a message; retrying", "status", o.Status, "failure", o.Failure)

@@ -53,8 +53,8 @@ func (x *Export) String() string {
 }
 
 const (
-	exportLookEvery = time.Minute     // for logs whose growth was not announced
-	exportAgain     = 5 * time.Second // after an exporter has ended with an error
+	exportScanEvery = time.Minute     // for logs whose growth was not announced
+	exportRetry     = 5 * time.Second // after an exporter has ended with an error
 	exportSteady    = time.Minute     // after which an exporter that runs is no failure any more
 	exportBehind    = 10 * time.Minute
 	exportRange     = 1024 // records that are read at once
@@ -70,7 +70,7 @@ type Exporter struct {
 	checkpoints *service.Checkpoints
 	appends     *Pace
 	log         *slog.Logger
-	keeper      *progress[int64, string] // by chain
+	saver       *progress[int64, string] // by chain
 
 	wake     wake.Signal // set when changed may have entries
 	stopping chan struct{}
@@ -87,7 +87,7 @@ type Exporter struct {
 func NewExporter(x *Export, s *store.Store, checkpoints *service.Checkpoints, appends *Pace, log *slog.Logger) *Exporter {
 	e := &Exporter{Export: x, store: s, checkpoints: checkpoints, appends: appends, log: log, wake: wake.NewSignal(), changed: make(map[int64]bool),
 		stopping: make(chan struct{}), ended: make(chan struct{})}
-	e.keeper = newProgress(func(ctx context.Context, duty *db.Held, moved map[int64]string) error {
+	e.saver = newProgress(func(ctx context.Context, duty *db.Held, moved map[int64]string) error {
 		return s.SaveExportPositions(ctx, duty, x.name(), moved)
 	}, log)
 	return e
@@ -106,8 +106,8 @@ func (e *Exporter) Run(ctx context.Context) error {
 	defer close(e.ended)
 	work, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
-	keeping, stopKeeping := context.WithCancel(ctx)
-	running.Go(func() { _ = e.keeper.Run(keeping) })
+	saving, stopSaving := context.WithCancel(ctx)
+	running.Go(func() { _ = e.saver.Run(saving) })
 	onDuty, leave := context.WithCancel(ctx)
 	var exporting sync.WaitGroup
 	lose := context.CancelFunc(func() {})
@@ -116,7 +116,7 @@ func (e *Exporter) Run(ctx context.Context) error {
 			mine, end := context.WithCancel(work)
 			lose = end
 			exporting.Wait() // the one before has ended, or is about to
-			e.keeper.begin(held)
+			e.saver.begin(held)
 			exporting.Go(func() { e.export(mine, held, end) })
 		}, func() { lose() })
 	})
@@ -126,7 +126,7 @@ func (e *Exporter) Run(ctx context.Context) error {
 	}
 	stop()
 	exporting.Wait()
-	stopKeeping()
+	stopSaving()
 	leave()
 	running.Wait()
 	exporting.Wait() // one that began while the duty was given up
@@ -160,24 +160,24 @@ func (e *Exporter) export(ctx context.Context, held *db.Held, lose context.Cance
 		if ctx.Err() == nil {
 			failed = cmp.Or(err, errors.New("it has ended"))
 		}
-		e.noteEnd(failed, !running.Status().LastDelivered.IsZero())
+		e.recordEnd(failed, !running.Status().LastDelivered.IsZero())
 		// of no effect once another server has the duty
 		if err := e.flush(ctx); err != nil {
 			e.log.Warn("the positions of the export were not saved; some lines will come again", "error", err)
 		}
 		if ctx.Err() == nil {
 			e.log.Error("the export has ended; it begins again", "error", err)
-			_ = sleep.For(ctx, exportAgain) // the loop handles ctx
+			_ = sleep.For(ctx, exportRetry) // the loop handles ctx
 		}
 	}
-	e.noteEnd(nil, false)
+	e.recordEnd(nil, false)
 }
 
 // flush saves positions, also when ctx is done.
 func (e *Exporter) flush(ctx context.Context) error {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer cancel()
-	return e.keeper.Flush(limited)
+	return e.saver.Flush(limited)
 }
 
 // pace waits before a batch while appends have priority.
@@ -232,7 +232,7 @@ func (c exportCursors) Save(at map[export.Log]export.Position) error {
 		if err != nil {
 			return err
 		}
-		c.keeper.Note(number, string(text))
+		c.saver.Note(number, string(text))
 	}
 	return nil
 }
@@ -248,19 +248,19 @@ func (e *Exporter) chainOf(ctx context.Context, l export.Log) (int64, error) {
 // exportSource reads the logs from the database.
 type exportSource struct {
 	*Exporter
-	looked time.Time // at all chains; zero before the first time
-	chains map[export.Log]int64
+	scanned time.Time // at all chains; zero before the first time
+	chains  map[export.Log]int64
 }
 
 // Grown implements export.Source.
 func (s *exportSource) Grown(ctx context.Context, until time.Time) ([]export.Log, error) {
 	for {
-		again := s.looked.Add(exportLookEvery)
+		again := s.scanned.Add(exportScanEvery)
 		if !time.Now().Before(again) {
-			s.looked = time.Now()
+			s.scanned = time.Now()
 			numbers, err := s.store.Chains(ctx)
 			if err != nil {
-				s.looked = time.Time{}
+				s.scanned = time.Time{}
 				return nil, err
 			}
 			return s.logs(ctx, numbers)

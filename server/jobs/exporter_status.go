@@ -44,8 +44,8 @@ func (e *Exporter) IsBehind(now time.Time) bool {
 	return len(status.Stopped) > 0 || !status.BehindSince.IsZero() && now.Sub(status.BehindSince) > late
 }
 
-// noteEnd records how a run has ended: nil if another server has the duty now, or this one stops.
-func (e *Exporter) noteEnd(err error, delivered bool) {
+// recordEnd records how a run has ended: nil if another server has the duty now, or this one stops.
+func (e *Exporter) recordEnd(err error, delivered bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := time.Now()

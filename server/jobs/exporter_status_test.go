@@ -25,8 +25,8 @@ func TestExportThatKeepsEndingIsBehind(t *testing.T) {
 		begin := func() { e.running, e.began = export.New(export.Config{Destination: to}), time.Now() }
 		for range 150 {
 			begin()
-			e.noteEnd(errors.New("the position is strange"), false)
-			time.Sleep(exportAgain)
+			e.recordEnd(errors.New("the position is strange"), false)
+			time.Sleep(exportRetry)
 		}
 		if s := e.Status(); s.Failures != 150 || !s.BehindSince.Equal(began) || s.LastError == "" || s.Destination == "" || !e.IsBehind(time.Now()) {
 			t.Errorf("after %v: %+v", time.Since(began), s)
@@ -39,11 +39,11 @@ func TestExportThatKeepsEndingIsBehind(t *testing.T) {
 		if s := e.Status(); e.IsBehind(time.Now()) || s.Failures != 0 {
 			t.Errorf("one that runs: %+v", s)
 		}
-		e.noteEnd(errors.New("again"), false)
+		e.recordEnd(errors.New("again"), false)
 		if s := e.Status(); s.Failures != 1 || e.IsBehind(time.Now()) {
 			t.Errorf("a new failure: %+v", s)
 		}
-		e.noteEnd(nil, false)
+		e.recordEnd(nil, false)
 		if s := e.Status(); s.Failures != 0 || s.Destination != "" {
 			t.Errorf("without the duty: %+v", s)
 		}

@@ -16,18 +16,18 @@ import (
 )
 
 const (
-	// saveEvery is the interval of saving what was verified.
-	saveEvery = time.Minute
+	// saveInterval is the interval of saving what was verified.
+	saveInterval = time.Minute
 
 	// maxDueWait bounds the wait for the next pass, because the clock may be set meanwhile.
 	maxDueWait = time.Hour
 
-	// listAgain is the pause after the companies could not be listed.
-	listAgain = time.Minute
+	// listRetry is the pause after the companies could not be listed.
+	listRetry = time.Minute
 )
 
-// examineAgain are the pauses before a log that could not be read is read again.
-var examineAgain = []time.Duration{time.Second, 10 * time.Second, time.Minute}
+// readRetries are the pauses before a log that could not be read is read again.
+var readRetries = []time.Duration{time.Second, 10 * time.Second, time.Minute}
 
 // Integrity verifies both logs of every company and compares the tables with them, in passes at the
 // lowest priority. It saves how far a pass has come and what any verification of this server has
@@ -84,7 +84,7 @@ func (w *Integrity) Run(ctx context.Context) error {
 	if w.Every > 0 {
 		group.Go(func() { whileOnDuty(ctx, w.Store, "verify", w.passes) })
 	}
-	for sleep.For(ctx, saveEvery) == nil {
+	for sleep.For(ctx, saveInterval) == nil {
 		w.save()
 	}
 	group.Wait()
@@ -141,7 +141,7 @@ func (w *Integrity) passes(ctx context.Context, held *db.Held) {
 			return
 		} else if err != nil && ctx.Err() == nil {
 			w.Log.Warn("the background verification cannot list the companies; it goes on in a minute", "error", err)
-			_ = sleep.For(ctx, listAgain)
+			_ = sleep.For(ctx, listRetry)
 		}
 	}
 }
@@ -192,7 +192,7 @@ func (w *Integrity) pass(ctx context.Context, held *db.Held) error {
 		err = nil
 	}
 	if err == nil {
-		err = w.strays(ctx)
+		err = w.orphans(ctx)
 	}
 	if err == nil {
 		w.end(time.Now())
@@ -200,8 +200,8 @@ func (w *Integrity) pass(ctx context.Context, held *db.Held) error {
 	return err
 }
 
-// strays reports chains without a company.
-func (w *Integrity) strays(ctx context.Context) error {
+// orphans reports chains without a company.
+func (w *Integrity) orphans(ctx context.Context) error {
 	found, err := w.Store.Strays(ctx)
 	for _, v := range found {
 		w.say(ctx, v.Chain, v.Verdict)

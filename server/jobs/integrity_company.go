@@ -23,7 +23,7 @@ const (
 // returns an error only when ctx is done.
 func (w *Integrity) company(ctx context.Context, number int64) error {
 	found, err := w.examine(ctx, number)
-	for _, pause := range examineAgain {
+	for _, pause := range readRetries {
 		if err == nil || ctx.Err() != nil {
 			break
 		}

@@ -54,7 +54,7 @@ func TestIntegrityStatusCounts(t *testing.T) {
 func TestVerificationMetricsFollowTheLastPass(t *testing.T) {
 	t.Parallel()
 	started := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
-	w := &Integrity{Tables: &TableWatch{log: slog.New(slog.DiscardHandler), said: map[int64]string{}}, failing: map[int64]string{}}
+	w := &Integrity{Tables: &TableWatch{log: slog.New(slog.DiscardHandler), reported: map[int64]string{}}, failing: map[int64]string{}}
 	if got := w.Verification(); got != (VerificationStatus{}) {
 		t.Errorf("before the first pass: %+v", got)
 	}

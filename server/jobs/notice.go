@@ -63,8 +63,8 @@ func agentConcerned(action string, payload []byte) (agent string, isSent bool) {
 	return record.Payload.AgentID, err == nil
 }
 
-// whatWasDone reads the agent and the action at the start of a record's payload, or returns "".
-func whatWasDone(r *strictjson.Reader, payload []byte) (agent, action string) {
+// agentAndAction reads the agent and the action at the start of a record's payload, or returns "".
+func agentAndAction(r *strictjson.Reader, payload []byte) (agent, action string) {
 	r.Open(payload)
 	defer r.Close()
 	if r.Kind() != '{' || r.Bracket() != nil {

@@ -24,11 +24,11 @@ const (
 // records are on disk. The pace depends on the rate of records, because that reflects the speed of
 // the machine.
 type Pace struct {
-	mu           sync.Mutex
-	window       time.Time // start of the current window
-	came, before int       // records in the current window, and in the previous one
-	until        time.Time // end of the appends' priority
-	slot         time.Time // time of the next delivery while appends have priority
+	mu              sync.Mutex
+	window          time.Time // start of the current window
+	current, before int       // records in the current window, and in the previous one
+	until           time.Time // end of the appends' priority
+	slot            time.Time // time of the next delivery while appends have priority
 }
 
 // Appended counts committed records.
@@ -36,7 +36,7 @@ func (p *Pace) Appended(n int, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.turn(now)
-	if p.came += n; p.came >= busyFrom {
+	if p.current += n; p.current >= busyFrom {
 		p.until = now.Add(busyFor)
 	}
 }
@@ -54,11 +54,11 @@ func (p *Pace) turn(now time.Time) {
 	case passed < paceWindow:
 		return
 	case passed < 2*paceWindow:
-		p.before = p.came
+		p.before = p.current
 	default:
 		p.before = 0
 	}
-	p.came, p.window = 0, now
+	p.current, p.window = 0, now
 }
 
 // reserve returns how long to wait before the next delivery.
@@ -74,7 +74,7 @@ func (p *Pace) reserve(now time.Time) time.Duration {
 		p.slot = now
 	}
 	wait := p.slot.Sub(now)
-	p.slot = p.slot.Add(min(longestGap, paceWindow*recordsADelivery/time.Duration(max(1, p.came, p.before))))
+	p.slot = p.slot.Add(min(longestGap, paceWindow*recordsADelivery/time.Duration(max(1, p.current, p.before))))
 	return wait
 }
 

@@ -25,7 +25,7 @@ type places struct {
 	held    map[int64]int     // by company
 	waiting map[int64]*queues // by company
 	turns   []int64           // waiting companies in the order of their turns
-	came    uint64            // number of turns so far
+	number  uint64            // number of turns so far
 }
 
 // queues has the waiting attempts of a company in order: those to fast endpoints, and others.
@@ -33,10 +33,10 @@ type queues struct{ fast, others []*turn }
 
 // turn is an attempt that waits for a place.
 type turn struct {
-	isFast bool
-	came   uint64        // its number
-	ready  chan struct{} // closed when it gets a place
-	kept   bool          // the place is reserved for fast endpoints
+	isFast   bool
+	number   uint64        // its number
+	ready    chan struct{} // closed when it gets a place
+	reserved bool          // the place is reserved for fast endpoints
 }
 
 func newPlaces() *places {
@@ -44,12 +44,12 @@ func newPlaces() *places {
 		waiting: make(map[int64]*queues)}
 }
 
-// take waits for a place, and returns a function that releases it. ok is false if ctx is done.
-func (p *places) take(ctx context.Context, company int64, isFast bool) (give func(), ok bool) {
+// acquire waits for a place, and returns a function that releases it. ok is false if ctx is done.
+func (p *places) acquire(ctx context.Context, company int64, isFast bool) (release func(), ok bool) {
 	t := &turn{isFast: isFast, ready: make(chan struct{})}
 	p.mu.Lock()
-	p.came++
-	t.came = p.came
+	p.number++
+	t.number = p.number
 	q := p.waiting[company]
 	if q == nil {
 		q = new(queues)
@@ -60,7 +60,7 @@ func (p *places) take(ctx context.Context, company int64, isFast bool) (give fun
 	} else {
 		q.others = append(q.others, t)
 	}
-	p.hand()
+	p.assign()
 	p.mu.Unlock()
 	select {
 	case <-t.ready:
@@ -69,16 +69,16 @@ func (p *places) take(ctx context.Context, company int64, isFast bool) (give fun
 			return nil, false
 		}
 	}
-	give = func() { p.give(company, t) }
+	release = func() { p.release(company, t) }
 	if ctx.Err() != nil {
-		give()
+		release()
 		return nil, false
 	}
-	return give, true
+	return release, true
 }
 
-// hand assigns free places in turn. The caller MUST hold the lock.
-func (p *places) hand() {
+// assign assigns free places in turn. The caller MUST hold the lock.
+func (p *places) assign() {
 	for i := 0; i < len(p.turns) && p.free+p.fast > 0; {
 		company := p.turns[i]
 		t := p.next(company)
@@ -86,7 +86,7 @@ func (p *places) hand() {
 			i++
 			continue
 		}
-		if t.kept = t.isFast && p.fast > 0; t.kept {
+		if t.reserved = t.isFast && p.fast > 0; t.reserved {
 			p.fast--
 		} else {
 			p.free--
@@ -108,7 +108,7 @@ func (p *places) next(company int64) (t *turn) {
 	q := p.waiting[company]
 	switch {
 	case p.held[company] >= companyPlaces:
-	case len(q.fast) > 0 && (len(q.others) == 0 || p.free == 0 || q.fast[0].came < q.others[0].came):
+	case len(q.fast) > 0 && (len(q.others) == 0 || p.free == 0 || q.fast[0].number < q.others[0].number):
 		t, q.fast = q.fast[0], q.fast[1:]
 	case len(q.others) > 0 && p.free > 0:
 		t, q.others = q.others[0], q.others[1:]
@@ -135,10 +135,10 @@ func (p *places) withdraw(company int64, t *turn) bool {
 	return true
 }
 
-func (p *places) give(company int64, t *turn) {
+func (p *places) release(company int64, t *turn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if t.kept {
+	if t.reserved {
 		p.fast++
 	} else {
 		p.free++
@@ -146,5 +146,5 @@ func (p *places) give(company int64, t *turn) {
 	if p.held[company]--; p.held[company] == 0 {
 		delete(p.held, company)
 	}
-	p.hand()
+	p.assign()
 }

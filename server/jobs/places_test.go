@@ -17,7 +17,7 @@ func besiege(ctx context.Context, p *places, from, to int64, endpoints int) {
 		for range endpoints {
 			go func() {
 				for {
-					give, ok := p.take(ctx, company, false)
+					give, ok := p.acquire(ctx, company, false)
 					if !ok {
 						return
 					}
@@ -58,7 +58,7 @@ func TestSlowWebhooksDelayNoOthers(t *testing.T) {
 						most time.Duration
 					}{{true, test.mostFast}, {false, test.mostNew}} {
 						began := time.Now()
-						give, ok := p.take(ctx, 1000, is.fast)
+						give, ok := p.acquire(ctx, 1000, is.fast)
 						if waited := time.Since(began); !ok || waited > is.most {
 							t.Errorf("an endpoint that is fast (%v) waits %v, want %v at most", is.fast, waited, is.most)
 						}
@@ -86,7 +86,7 @@ func TestWebhookConcurrencyPerCompany(t *testing.T) {
 		var gives []func()
 		for i := range 7 {
 			go func() {
-				give, ok := p.take(t.Context(), 1, i%2 == 0)
+				give, ok := p.acquire(t.Context(), 1, i%2 == 0)
 				if ok {
 					order, gives = append(order, i), append(gives, give)
 				}
@@ -98,7 +98,7 @@ func TestWebhookConcurrencyPerCompany(t *testing.T) {
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		go func() {
-			if _, ok := p.take(gone, 1, true); ok {
+			if _, ok := p.acquire(gone, 1, true); ok {
 				t.Error("a place for one that has gone")
 			}
 		}()

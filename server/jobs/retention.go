@@ -113,12 +113,12 @@ func (r *Retention) pass(ctx context.Context, held *db.Held, all bool) bool {
 	if ctx.Err() != nil || errors.Is(err, db.ErrDutyLost) {
 		err = nil // the next server, or start, continues
 	}
-	r.tell(gone, all && ended && ctx.Err() == nil, err)
+	r.report(gone, all && ended && ctx.Err() == nil, err)
 	return err == nil
 }
 
-// tell logs what a pass has deleted, and an error when it is new.
-func (r *Retention) tell(gone map[string]int64, all bool, err error) {
+// report logs what a pass has deleted, and an error when it is new.
+func (r *Retention) report(gone map[string]int64, all bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && all {

@@ -21,9 +21,9 @@ import (
 const tablesEvery = 24 * time.Hour
 
 const (
-	// tablesLook is the interval of the checks for external writes, of the settings that identify
-	// the database, and on PostgreSQL of the rows that no request reads.
-	tablesLook = 5 * time.Second
+	// tablesScanEvery is the interval of the checks for external writes, of the settings that
+	// identify the database, and on PostgreSQL of the rows that no request reads.
+	tablesScanEvery = 5 * time.Second
 	// demandEvery is the interval of attempts to demand HMACs, while older servers may share the
 	// database.
 	demandEvery = time.Hour
@@ -32,17 +32,17 @@ const (
 // TableWatch compares the tables of each company with its control log, and the companies with the
 // log of the companies, in the background. It uses at most half of a core.
 type TableWatch struct {
-	store  *store.Store
-	verify func(ctx context.Context, number int64) (chain.Verdict, error)
-	log    *slog.Logger
-	once   bool // the background verification compares them daily
-	look   time.Duration
-	record func(ctx context.Context) // records a start, as often as is needed
+	store    *store.Store
+	verify   func(ctx context.Context, number int64) (chain.Verdict, error)
+	log      *slog.Logger
+	once     bool // the background verification compares them daily
+	interval time.Duration
+	record   func(ctx context.Context) // records a start, as often as is needed
 
 	checking sync.Mutex // held while a company is compared
 
-	mu   sync.Mutex
-	said map[int64]string // last logged result by company
+	mu       sync.Mutex
+	reported map[int64]string // last logged result by company
 
 	checked atomic.Int64 // companies since the start of the round
 	ended   atomic.Int64 // when the last round did, in Unix seconds; 0 for never
@@ -54,7 +54,7 @@ func NewTableWatch(
 	s *store.Store, verify func(context.Context, int64) (chain.Verdict, error), record func(context.Context),
 	verifyEvery time.Duration, log *slog.Logger,
 ) *TableWatch {
-	return &TableWatch{store: s, verify: verify, log: log, said: map[int64]string{}, look: tablesLook, record: record,
+	return &TableWatch{store: s, verify: verify, log: log, reported: map[int64]string{}, interval: tablesScanEvery, record: record,
 		once: !s.MultiWriter() && verifyEvery > 0 && verifyEvery <= tablesEvery}
 }
 
@@ -77,16 +77,16 @@ func (w *TableWatch) Status() TableStatus {
 func (w *TableWatch) addFailing(companies map[int64]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for number := range w.said {
+	for number := range w.reported {
 		companies[number] = true
 	}
 }
 
 func (w *TableWatch) Run(ctx context.Context) error {
-	var looking sync.WaitGroup
-	looking.Go(func() { w.lookOut(ctx) })
+	var watching sync.WaitGroup
+	watching.Go(func() { w.watchExternalWrites(ctx) })
 	err := w.rounds(ctx)
-	looking.Wait()
+	watching.Wait()
 	return err
 }
 
@@ -153,12 +153,12 @@ func (w *TableWatch) compare(ctx context.Context, number int64, by func(context.
 	return by(ctx, number)
 }
 
-// lookOut detects external writes into the database while this server runs. After a write into the
-// file it compares all companies: first what gives rights, then the names of statements, those
-// first of which a statement is waiting. Other programs that write the file, such as Litestream,
-// cause at most a tenth of a core of work: the next comparison of all waits nine times as long as
-// the last one took.
-func (w *TableWatch) lookOut(ctx context.Context) {
+// watchExternalWrites detects external writes into the database while this server runs. After a
+// write into the file it compares all companies: first what gives rights, then the names of
+// statements, those first of which a statement is waiting. Other programs that write the file, such
+// as Litestream, cause at most a tenth of a core of work: the next comparison of all waits nine
+// times as long as the last one took.
+func (w *TableWatch) watchExternalWrites(ctx context.Context) {
 	var seen int64         // of external writes
 	var ended time.Time    // of the last comparison of all
 	var took time.Duration // of that
@@ -166,7 +166,7 @@ func (w *TableWatch) lookOut(ctx context.Context) {
 	var agreed attempt
 	recorded := map[int64]int64{}
 	demanded := time.Now()
-	every := time.NewTicker(w.look)
+	every := time.NewTicker(w.interval)
 	defer every.Stop()
 	for {
 		select {
@@ -185,7 +185,7 @@ func (w *TableWatch) lookOut(ctx context.Context) {
 				w.record(ctx)
 			}
 		}
-		w.note(ctx, err)
+		w.logFailure(ctx, err)
 		if written := w.store.Tables.ExternalWrites(); written != seen && time.Since(ended) >= 9*took {
 			w.log.Debug("somebody else has written the database, or a checkpoint: its tables are compared with the logs", "writes", written)
 			began := time.Now()
@@ -222,7 +222,7 @@ func (w *TableWatch) agree(ctx context.Context, last *attempt) error {
 func (w *TableWatch) compareRecorded(ctx context.Context, recorded map[int64]int64) {
 	lengths, err := w.store.Tables.Differing(ctx)
 	if err != nil {
-		w.note(ctx, err)
+		w.logFailure(ctx, err)
 		return
 	}
 	maps.DeleteFunc(recorded, func(number, _ int64) bool { _, differs := lengths[number]; return !differs })
@@ -234,8 +234,8 @@ func (w *TableWatch) compareRecorded(ctx context.Context, recorded map[int64]int
 	}
 }
 
-// note logs what could not be compared. The store remembers differences, and logs each once.
-func (w *TableWatch) note(ctx context.Context, err error) {
+// logFailure logs what could not be compared. The store remembers differences, and logs each once.
+func (w *TableWatch) logFailure(ctx context.Context, err error) {
 	switch {
 	case err == nil:
 		w.say(0, nil)
@@ -288,11 +288,11 @@ func (w *TableWatch) say(number int64, err error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.said[number] == text {
+	if w.reported[number] == text {
 		return
 	}
-	if w.said[number] = text; text == "" {
-		delete(w.said, number)
+	if w.reported[number] = text; text == "" {
+		delete(w.reported, number)
 		w.log.Warn("the tables agree with the control log again", "chain", number)
 		return
 	}

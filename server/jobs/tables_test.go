@@ -15,7 +15,7 @@ import (
 
 // An external write into the file of a running server is detected within ten seconds, even without
 // requests: a right, a webhook, what the database is, a name of a statement.
-func TestForeignWriteIsNoticedWithinTenSeconds(t *testing.T) {
+func TestExternalWriteIsDetectedWithinTenSeconds(t *testing.T) {
 	t.Parallel()
 	storetest.NotOnPostgres(t, "the clock of this test stands still while a server is asked")
 	schema, err := os.ReadFile("../../schema.sql")
@@ -48,7 +48,7 @@ func TestForeignWriteIsNoticedWithinTenSeconds(t *testing.T) {
 				check(t, err)
 
 				watch := &TableWatch{store: s, verify: chain.NewVerifier(s, 1).VerifyInBackground, log: slog.New(slog.DiscardHandler),
-					said: map[int64]string{}, look: tablesLook, once: true}
+					reported: map[int64]string{}, interval: tablesScanEvery, once: true}
 				watching, stop := context.WithCancel(ctx)
 				go func() { watch.Run(watching); ended <- nil }()
 				time.Sleep(time.Hour)

@@ -43,7 +43,7 @@ type WitnessPublisher struct {
 
 	mu sync.Mutex
 	// chains for which the witness knew a larger size that has been reached since
-	overtook map[int64]bool
+	superseded map[int64]bool
 
 	alarms atomic.Int64 // logs that the witness contests
 
@@ -68,7 +68,7 @@ func NewWitnessPublisher(
 ) *WitnessPublisher {
 	return &WitnessPublisher{client: c, store: s, checkpoints: checkpoints,
 		every: cmp.Or(every, publishInterval), log: log.With("witness", c.Key().Name),
-		grown: wake.NewPending[int64](), overtook: make(map[int64]bool), refused: make(map[int64]refusal)}
+		grown: wake.NewPending[int64](), superseded: make(map[int64]bool), refused: make(map[int64]refusal)}
 }
 
 // Enqueue schedules chains for publication. It never blocks: the log calls it after each commit.

@@ -45,7 +45,7 @@ func (b *Body) grow(promised int64) error {
 	if promised >= int64(len(b.Bytes)) {
 		size = min(size, promised+1)
 	}
-	if err := b.pool.Take(size-b.held, b.holder); err != nil {
+	if err := b.pool.Acquire(size-b.held, b.holder); err != nil {
 		return err
 	}
 	b.held = size
@@ -58,7 +58,7 @@ func (b *Body) grow(promised int64) error {
 // Release returns the buffer to the pool. Bytes MUST NOT be used afterwards.
 func (b *Body) Release() {
 	if b.held > 0 {
-		b.pool.Give(b.held, b.holder)
+		b.pool.Release(b.held, b.holder)
 	}
 	b.Bytes, b.held = nil, 0
 }

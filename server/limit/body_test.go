@@ -55,8 +55,8 @@ func (a announced) Read(p []byte) (int, error) {
 	return a.Reader.Read(p)
 }
 
-// A body is read whole whatever its length, its promise and its pace, in a buffer of at most twice
-// its length, and given back.
+// A body is read in full whatever its length, its promise and its pace, in a buffer of at most
+// twice its length, and given back.
 func TestReadBody(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1, 300, firstRead - 1, firstRead, firstRead + 1, 2 * firstRead, 100_000, 1 << 20} {

@@ -16,7 +16,7 @@ const turnWait = 20 * time.Second
 // and an accepted body is not lost because of others.
 type Decoding struct {
 	pool             *Pool
-	known, strangers *semaphore.Weighted
+	known, anonymous *semaphore.Weighted
 }
 
 // NewDecoding returns a Decoding that charges pool.
@@ -24,14 +24,14 @@ func NewDecoding(pool *Pool) *Decoding {
 	return &Decoding{pool, semaphore.NewWeighted(1), semaphore.NewWeighted(1)}
 }
 
-// Take charges n bytes to h, from the pool or by a turn, and returns a function to release them,
+// Acquire charges n bytes to h, from the pool or by a turn, and returns a function to release them,
 // which MUST be called once. It waits for a turn until ctx is done, or returns ErrFull after
 // turnWait.
-func (d *Decoding) Take(ctx context.Context, n int64, h Holder) (release func(), err error) {
-	if d.pool.take(n, h) == nil {
-		return func() { d.pool.Give(n, h) }, nil
+func (d *Decoding) Acquire(ctx context.Context, n int64, h Holder) (release func(), err error) {
+	if d.pool.acquire(n, h) == nil {
+		return func() { d.pool.Release(n, h) }, nil
 	}
-	turn := d.strangers
+	turn := d.anonymous
 	if h.Known {
 		turn = d.known
 	}

@@ -18,7 +18,7 @@ func TestDecodingGoesInTurns(t *testing.T) {
 		stranger, known := Holder{Address: address(1)}, Holder{Company: 1, Known: true}
 		take := func(n int64, h Holder) func() {
 			t.Helper()
-			release, err := d.Take(t.Context(), n, h)
+			release, err := d.Acquire(t.Context(), n, h)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -33,7 +33,7 @@ func TestDecodingGoesInTurns(t *testing.T) {
 		took := make(chan error)
 		for _, h := range []Holder{stranger, known} {
 			go func() {
-				release, err := d.Take(t.Context(), 500, h)
+				release, err := d.Acquire(t.Context(), 500, h)
 				took <- err
 				if err == nil {
 					release()
@@ -57,11 +57,11 @@ func TestDecodingGoesInTurns(t *testing.T) {
 		last := take(1000, known)
 		gone, leave := context.WithCancel(t.Context())
 		leave()
-		if _, err := d.Take(gone, 1000, known); !errors.Is(err, context.Canceled) {
+		if _, err := d.Acquire(gone, 1000, known); !errors.Is(err, context.Canceled) {
 			t.Errorf("a client that has gone: %v", err)
 		}
 		start := time.Now()
-		if _, err := d.Take(t.Context(), 1000, known); !errors.Is(err, ErrFull) || time.Since(start) != turnWait {
+		if _, err := d.Acquire(t.Context(), 1000, known); !errors.Is(err, ErrFull) || time.Since(start) != turnWait {
 			t.Errorf("after %v: %v", time.Since(start), err)
 		}
 		last()

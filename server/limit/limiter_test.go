@@ -203,7 +203,7 @@ func TestAddressBudget(t *testing.T) {
 	}
 }
 
-// A batch is as much as its items: it is counted whole or refused whole.
+// A batch is as much as its items: it is counted in full or refused in full.
 func TestBatchCountsItsItems(t *testing.T) {
 	t.Parallel()
 	l := NewLimiter(Limits{Attest: 10, Company: 10})

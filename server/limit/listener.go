@@ -50,19 +50,19 @@ func (l *Listener) TLS() *Listener {
 	return l
 }
 
-// Beside returns a Listener for another ln, whose connections count with those of l.
-func (l *Listener) Beside(ln net.Listener) *Listener {
+// Sharing returns a Listener for another ln, whose connections count with those of l.
+func (l *Listener) Sharing(ln net.Listener) *Listener {
 	return &Listener{Listener: ln, pool: l.pool, proxies: l.proxies, log: l.log}
 }
 
-// Seat occupies a place among the connections for a request that shares its connection with others,
-// as in HTTP/2. It returns a function to release it, or ErrFull or ErrShare.
-func (l *Listener) Seat(peer string) (give func(), err error) {
+// Reserve occupies a place among the connections for a request that shares its connection with
+// others, as in HTTP/2. It returns a function to release it, or ErrFull or ErrShare.
+func (l *Listener) Reserve(peer string) (release func(), err error) {
 	h := l.holder(peer)
-	if err := l.pool.Take(1, h); err != nil {
+	if err := l.pool.Acquire(1, h); err != nil {
 		return nil, err
 	}
-	return func() { l.pool.Give(1, h) }, nil
+	return func() { l.pool.Release(1, h) }, nil
 }
 
 // Accept returns the next connection that there is room for.
@@ -73,11 +73,11 @@ func (l *Listener) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		h := l.holder(inner.RemoteAddr().String())
-		if err := l.pool.Take(1, h); err != nil {
+		if err := l.pool.Acquire(1, h); err != nil {
 			l.refuse(inner, err)
 			continue
 		}
-		return &conn{Conn: inner, give: sync.OnceFunc(func() { l.pool.Give(1, h) })}, nil
+		return &conn{Conn: inner, release: sync.OnceFunc(func() { l.pool.Release(1, h) })}, nil
 	}
 }
 
@@ -113,8 +113,8 @@ func (l *Listener) refuse(c net.Conn, why error) {
 // so that no write lacks one.
 type conn struct {
 	net.Conn
-	give  func()
-	fixed atomic.Bool // a deadline was set
+	release func()
+	fixed   atomic.Bool // a deadline was set
 	// when the written pieces got their deadline; nil without one
 	timed atomic.Pointer[time.Time]
 }
@@ -183,6 +183,6 @@ func (c *conn) CloseWrite() error {
 }
 
 func (c *conn) Close() error {
-	defer c.give()
+	defer c.release()
 	return c.Conn.Close()
 }

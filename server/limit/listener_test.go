@@ -106,7 +106,7 @@ func TestCustomDeadlineReplacesDefault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, set := range map[string]func(*conn, time.Time) error{"SetWriteDeadline": (*conn).SetWriteDeadline, "SetDeadline": (*conn).SetDeadline} {
 			ours, theirs := net.Pipe()
-			c := &conn{Conn: ours, give: func() {}}
+			c := &conn{Conn: ours, release: func() {}}
 			took := func() time.Duration {
 				began := time.Now()
 				if _, err := c.Write([]byte("x")); !os.IsTimeout(err) {
@@ -138,7 +138,7 @@ func TestWritesShareDeadlineForASecond(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
-		c := &conn{Conn: ours, give: func() {}}
+		c := &conn{Conn: ours, release: func() {}}
 		written := func() {
 			t.Helper()
 			go func() { _, _ = theirs.Read(make([]byte, 1)) }()

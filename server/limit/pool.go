@@ -37,7 +37,7 @@ type Pool struct {
 	held int64
 	// amount held by each address and company; entries of zero are removed
 	shares  map[share]int64
-	refused int64 // number of refusals by Take
+	refused int64 // number of refusals by Acquire
 }
 
 // share identifies an address or a company: one of the two is set.
@@ -49,9 +49,9 @@ type share struct {
 // NewPool returns a pool of which nothing is held.
 func NewPool(size Size) *Pool { return &Pool{size: size, shares: make(map[share]int64)} }
 
-// Take gives n to h, or returns ErrFull or ErrShare and gives nothing. It never blocks.
-func (p *Pool) Take(n int64, h Holder) error {
-	err := p.take(n, h)
+// Acquire gives n to h, or returns ErrFull or ErrShare and gives nothing. It never blocks.
+func (p *Pool) Acquire(n int64, h Holder) error {
+	err := p.acquire(n, h)
 	if err != nil {
 		p.mu.Lock()
 		p.refused++
@@ -60,8 +60,8 @@ func (p *Pool) Take(n int64, h Holder) error {
 	return err
 }
 
-// take is Take without counting refusals.
-func (p *Pool) take(n int64, h Holder) error {
+// acquire is Acquire without counting refusals.
+func (p *Pool) acquire(n int64, h Holder) error {
 	var space [2]share
 	shares := h.shares(space[:0])
 	p.mu.Lock()
@@ -87,8 +87,8 @@ func (p *Pool) take(n int64, h Holder) error {
 	return nil
 }
 
-// Give returns n of what h holds.
-func (p *Pool) Give(n int64, h Holder) {
+// Release returns n of what h holds.
+func (p *Pool) Release(n int64, h Holder) {
 	var space [2]share
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +110,7 @@ func (p *Pool) Holds(company int64) int64 {
 // Most returns the capacity; 0 for no bound.
 func (p *Pool) Most() int64 { return p.size.Most }
 
-// Use returns the amount held, and the number of refusals by Take.
+// Use returns the amount held, and the number of refusals by Acquire.
 func (p *Pool) Use() (held, refused int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

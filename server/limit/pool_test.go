@@ -45,21 +45,21 @@ func TestPoolRefuses(t *testing.T) {
 	} {
 		p := NewPool(Size{Most: 8, Share: 3, Reserved: 2})
 		for _, h := range tt.holds {
-			if err := p.Take(1, h); err != nil {
+			if err := p.Acquire(1, h); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
 		}
-		if err := p.Take(1, tt.asks); !errors.Is(err, tt.want) || tt.want == ErrFull && errors.Is(err, ErrShare) {
+		if err := p.Acquire(1, tt.asks); !errors.Is(err, tt.want) || tt.want == ErrFull && errors.Is(err, ErrShare) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
 		} else if err == nil {
-			p.Give(1, tt.asks)
+			p.Release(1, tt.asks)
 		}
 		if _, refused := p.Use(); (refused == 1) != (tt.want != nil) {
 			t.Errorf("%s: %d refusals are counted", name, refused)
 		}
 		p.wantUse(t, int64(len(tt.holds))) // a refusal uses nothing
 		for _, h := range tt.holds {
-			p.Give(1, h)
+			p.Release(1, h)
 		}
 		p.wantUse(t, 0)
 	}
@@ -69,7 +69,7 @@ func TestPoolWithoutBound(t *testing.T) {
 	t.Parallel()
 	p := NewPool(Size{})
 	for range 1000 {
-		if err := p.Take(1<<40, Holder{Address: address(1)}); err != nil {
+		if err := p.Acquire(1<<40, Holder{Address: address(1)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -87,13 +87,13 @@ func TestPoolBoundsHoldConcurrently(t *testing.T) {
 			h := Holder{Address: address(n % 3), Company: int64(n % 2), Known: n%2 == 1}
 			for range 2000 {
 				part := rnd.Int64N(30)
-				if p.Take(part, h) != nil {
+				if p.Acquire(part, h) != nil {
 					continue
 				}
 				if held, _ := p.Use(); held > 100 {
 					t.Errorf("%d are held of 100", held)
 				}
-				p.Give(part, h)
+				p.Release(part, h)
 			}
 		})
 	}

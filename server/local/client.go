@@ -46,7 +46,7 @@ func Dial(ctx context.Context, database string) (*Client, error) {
 	}
 	first, err := dial(ctx, path)
 	switch {
-	case errors.Is(err, errPath), nobodyServes(err):
+	case errors.Is(err, errPath), notServing(err):
 		return nil, ErrNone
 	case err != nil:
 		return nil, fmt.Errorf("%w: the socket %s: %w", store.ErrRefused, path, err)

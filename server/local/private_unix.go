@@ -16,8 +16,8 @@ func privately(listen func() (net.Listener, error)) (net.Listener, error) {
 	return listen()
 }
 
-// nobodyServes reports whether there is no socket, or that of a server that was killed.
-func nobodyServes(err error) bool {
+// notServing reports whether there is no socket, or one of a server that was killed.
+func notServing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED)
 }
 

@@ -105,15 +105,15 @@ func (o *Operations) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	if err != nil {
 		return Pruned{}, err
 	}
-	said, err := o.Store.PrunedRecords(ctx, by.Company.Actions.Chain)
+	pruned, err := o.Store.PrunedRecords(ctx, by.Company.Actions.Chain)
 	if err != nil {
 		return Pruned{}, err
 	}
-	if said.Records == 0 {
+	if pruned.Records == 0 {
 		return Pruned{}, fmt.Errorf("%w: no payload of %s was pruned: give --before and --out", store.ErrRefused, p.CompanyID)
 	}
 	left, err := o.Store.Pruning.PruneNext(ctx, by, prunedAtOnce)
-	return Pruned{Records: said.Records, Left: left, Archive: said.Archive}, err
+	return Pruned{Records: pruned.Records, Left: left, Archive: pruned.Archive}, err
 }
 
 // ofCompany is operator of a company, and not of the log of the companies.
@@ -142,7 +142,7 @@ func (c *Client) Prune(ctx context.Context, p Prune) (found Pruned, err error) {
 // beginPrune is the one operation whose body is no JSON object: it is the archive.
 func (s *Server) beginPrune(w http.ResponseWriter, r *http.Request) {
 	s.served.Add(1)
-	archive := &calmReader{ctx: r.Context(), src: r.Body, timeout: http.NewResponseController(w)}
+	archive := &pacedReader{ctx: r.Context(), src: r.Body, timeout: http.NewResponseController(w)}
 	err := fmt.Errorf("%w: the server reads another archive; try again when that is done", store.ErrRefused)
 	if s.reading.TryLock() {
 		err = s.BeginPrune(r.Context(), Prune{r.PathValue("companyId")}, archive)
@@ -163,9 +163,9 @@ const (
 	workAtOnce     = 10 * time.Millisecond
 )
 
-// calmReader reads an archive for a check that works for a core's time: it rests as long as the
+// pacedReader reads an archive for a check that works for a core's time: it rests as long as the
 // check has worked, so that at least half of the core is for requests.
-type calmReader struct {
+type pacedReader struct {
 	ctx     context.Context
 	src     io.Reader
 	timeout *http.ResponseController
@@ -173,7 +173,7 @@ type calmReader struct {
 	worked  time.Duration
 }
 
-func (r *calmReader) Read(p []byte) (n int, err error) {
+func (r *pacedReader) Read(p []byte) (n int, err error) {
 	if !r.since.IsZero() {
 		r.worked += time.Since(r.since)
 	}

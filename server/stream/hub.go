@@ -114,7 +114,7 @@ func (h *Hub) enter(holder limit.Holder) error {
 	if h.closed {
 		return busy("The server is stopping")
 	}
-	switch err := h.places.Take(1, holder); {
+	switch err := h.places.Acquire(1, holder); {
 	case errors.Is(err, limit.ErrShare):
 		return busy("Too many clients on the stream from this address or company")
 	case err != nil:
@@ -129,7 +129,7 @@ func busy(message string) *Refusal {
 }
 
 func (h *Hub) leave(holder limit.Holder) {
-	h.places.Give(1, holder)
+	h.places.Release(1, holder)
 	h.gone.Done()
 }
 
@@ -145,17 +145,17 @@ func (h *Hub) add(c *client) {
 	if c.Check == nil {
 		return
 	}
-	if err := c.Check(); err != nil && !h.endGone(c, err) {
+	if err := c.Check(); err != nil && !h.endIfCredentialEnded(c, err) {
 		h.log.Warn("the credential of a stream client cannot be checked", "error", err)
 		h.remove(c)
 		c.end(websocket.CloseTryAgainLater, "the credential cannot be checked now")
 	}
 }
 
-// endGone ends a client if the error of its Check means that its credential is gone, and reports
-// whether it does.
-func (h *Hub) endGone(c *client, err error) bool {
-	if !errors.Is(err, ErrGone) {
+// endIfCredentialEnded ends a client if the error of its Check means that its credential is gone,
+// and reports whether it does.
+func (h *Hub) endIfCredentialEnded(c *client, err error) bool {
+	if !errors.Is(err, ErrCredentialEnded) {
 		return false
 	}
 	h.remove(c)
@@ -276,7 +276,7 @@ func (h *Hub) Recheck(company int64) error {
 	h.mu.Unlock()
 	var unknown error
 	for _, c := range asked {
-		if err := c.Check(); err != nil && !h.endGone(c, err) {
+		if err := c.Check(); err != nil && !h.endIfCredentialEnded(c, err) {
 			unknown = err
 		}
 	}

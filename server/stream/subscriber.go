@@ -41,8 +41,8 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return r.Message }
 
-// ErrGone means that a credential was deleted or revoked, or has expired.
-var ErrGone = errors.New("stream: the credential is gone")
+// ErrCredentialEnded means that a credential was deleted or revoked, or has expired.
+var ErrCredentialEnded = errors.New("stream: the credential is gone")
 
 // Subscriber is a caller who asks for the stream.
 type Subscriber struct {
@@ -54,8 +54,8 @@ type Subscriber struct {
 	// identifies the API key, or the client of the token, for End; "" for none
 	Credential string
 	Expires    time.Time // zero for never
-	// returns nil while the credential is valid, ErrGone when it is not, and another error if that
-	// is unknown; see Serve. nil without a credential
+	// returns nil while the credential is valid, ErrCredentialEnded when it is not, and another
+	// error if that is unknown; see Serve. nil without a credential
 	Check func() error
 
 	// For a request from an index on; nil for new records only.

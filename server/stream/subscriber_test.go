@@ -93,7 +93,7 @@ func TestCredentialEndsWhileItsClientComes(t *testing.T) {
 		return Subscriber{Chain: 1, Credential: "a", Check: func() error {
 			h.Broadcast(event(1, 0, 0)) // a record at the worst moment
 			if deleted.Load() {
-				return ErrGone
+				return ErrCredentialEnded
 			}
 			return nil
 		}}

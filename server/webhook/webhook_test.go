@@ -105,7 +105,7 @@ func receiver(t *testing.T, answer http.HandlerFunc) (*Client, string) {
 	return c, srv.URL
 }
 
-func TestKeysAreKept(t *testing.T) {
+func TestKeysRoundTrip(t *testing.T) {
 	t.Parallel()
 	k := NewKeys()
 	again, err := ParseKeys(k.Bytes())

@@ -19,7 +19,7 @@
 // A value is a text, true, false, or a whole number; it matches a claim of the same type alone. In
 // a text, * matches one or more of the characters A-Z a-z 0-9 . _ ~ + -, and never for what
 // separates the parts of a name, such as / : @ | and white space: a name of several parts needs a *
-// for each. All other characters stand for themselves. Case counts. There is no escape: a text with
+// for each. All other characters match themselves. Case counts. There is no escape: a text with
 // a * in it cannot be matched alone.
 //
 // # Which rules are refused

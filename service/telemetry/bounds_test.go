@@ -57,14 +57,15 @@ func TestContentIsHashed(t *testing.T) {
 		{list("tags", `{"stringValue":"a"},{"intValue":1}`), false},
 	} {
 		for _, keep := range []bool{false, true} {
-			if got := attributesOf(t, Options{Keep: keep}, c.attribute); strings.Contains(got, `"sha256"`) != (c.hashed && !keep) {
+			if got := attributesOf(t, Options{RecordContent: keep}, c.attribute); strings.Contains(got, `"sha256"`) != (c.hashed && !keep) {
 				t.Errorf("%s, kept: %v: %s", c.attribute, keep, got)
 			}
 		}
 	}
 }
 
-// Secrets are masked although content is kept, and under the names of secrets whatever they hold.
+// Secrets are masked although content is recorded, and under the names of secrets whatever they
+// hold.
 func TestTelemetrySecretsAreMasked(t *testing.T) {
 	t.Parallel()
 	for _, attribute := range []string{
@@ -77,13 +78,13 @@ func TestTelemetrySecretsAreMasked(t *testing.T) {
 		`{"key":"argv","value":{"arrayValue":{"values":[{"stringValue":"--password"},{"stringValue":"hunter2"}]}}}`,
 		text("https://u:hunter2@host/", "x"),
 	} {
-		got := attributesOf(t, Options{Keep: true}, attribute)
+		got := attributesOf(t, Options{RecordContent: true}, attribute)
 		if strings.Contains(got, "hunter2") || strings.Contains(got, "2222222") || !strings.Contains(got, "[masked") {
 			t.Errorf("%s: %s", attribute, got)
 		}
 	}
 	lines, _ := recorded(t, Traces, span(`"name":"curl -u a:hunter2","traceState":"a=sk-a7Bd9fGh1jKl3nOp5rSt","status":{"message":"token=hunter2"},`+
-		`"attributes":[`+text("gen_ai.tool.call.id", "password=hunter2")+`]`), Options{Keep: true})
+		`"attributes":[`+text("gen_ai.tool.call.id", "password=hunter2")+`]`), Options{RecordContent: true})
 	if strings.Contains(lines[0], "hunter2") || strings.Contains(lines[0], "sk-a7") {
 		t.Error(lines[0])
 	}
@@ -132,7 +133,7 @@ func FuzzDecode(f *testing.F) {
 				}
 				continue
 			}
-			for _, o := range []Options{{}, {Agent: "a", All: true, Keep: true}} {
+			for _, o := range []Options{{}, {Agent: "a", All: true, RecordContent: true}} {
 				first, second := NewRecorder(o), NewRecorder(o)
 				items := export.Select(o)
 				if in == Protobuf && len(items) > messages {

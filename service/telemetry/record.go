@@ -28,7 +28,7 @@ type Recorder struct {
 
 // NewRecorder returns a Recorder for an export.
 func NewRecorder(o Options) *Recorder {
-	return &Recorder{writer: newWriter(o.Keep), equal: map[[sha256.Size]byte]int{}}
+	return &Recorder{writer: newWriter(o.RecordContent), equal: map[[sha256.Size]byte]int{}}
 }
 
 // Record returns the record of an item that is not refused.
@@ -178,7 +178,7 @@ func dropped(dst []byte, attributes, events, links uint32) []byte {
 	return object(dst, start)
 }
 
-// maxOrigin is the size in bytes of a resource or scope that is recorded whole, with each item.
+// maxOrigin is the size in bytes of a resource or scope that is recorded in full, with each item.
 const maxOrigin = 1 << 10
 
 // tail ends a payload with scope and resource.

@@ -28,8 +28,8 @@
 //
 // Values go through the steps of package action: they are made well-formed, masked and bounded.
 // What may be content (prompts, completions, arguments and results of tools, errors) is recorded as
-// {"sha256","bytes"}, unless Options.Keep is set; see isContent. A resource or scope of more than 1
-// KiB is bounded alike.
+// {"sha256","bytes"}, unless Options.RecordContent is set; see isContent. A resource or scope of
+// more than 1 KiB is bounded alike.
 //
 // The key of a span is made of its trace ID and span ID. A log record has no ID of its own: its key
 // is the SHA-256 of its action and payload, and of how many equal ones come before it in the same
@@ -55,9 +55,9 @@ func (s Signal) String() string { return [...]string{"spans", "log records"}[s] 
 
 // Options say which items of an export are recorded, in whose name, and how much of them.
 type Options struct {
-	Agent string // the agent of all items; "" for the agent that each item names
-	All   bool   // items that are not of agents, models or tools as well
-	Keep  bool   // content is recorded and not hashed
+	Agent         string // the agent of all items; "" for the agent that each item names
+	All           bool   // items that are not of agents, models or tools as well
+	RecordContent bool   // content is recorded and not hashed
 }
 
 // Bounds of an export.

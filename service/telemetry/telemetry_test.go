@@ -87,9 +87,9 @@ func TestCapturedExports(t *testing.T) {
 		signal  Signal
 		options Options
 	}{
-		"genai": {}, "genai_keep": {options: Options{Keep: true}}, "openinference": {}, "openllmetry": {}, "mixed": {}, "mixed_all": {options: Options{All: true, Agent: "bot"}},
+		"genai": {}, "genai_keep": {options: Options{RecordContent: true}}, "openinference": {}, "openllmetry": {}, "mixed": {}, "mixed_all": {options: Options{All: true, Agent: "bot"}},
 		"gemini_spans": {}, "gemini_logs": {signal: Logs}, "codex": {signal: Logs},
-		"claude_code": {signal: Logs}, "claude_code_keep": {signal: Logs, options: Options{Keep: true}}, "genai_events": {signal: Logs},
+		"claude_code": {signal: Logs}, "claude_code_keep": {signal: Logs, options: Options{RecordContent: true}}, "genai_events": {signal: Logs},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

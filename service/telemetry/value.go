@@ -16,15 +16,15 @@ import (
 // writer writes the payloads of an export. Names of attributes and short values repeat, so what
 // follows from them is remembered.
 type writer struct {
-	keep   bool // content is recorded and not hashed
-	names  map[string]nameFacts
-	texts  map[string][]byte // the recorded forms of short texts
-	seen   map[string]int    // the recorded names of the list that is being written
-	policy action.Policy
+	recordContent bool // content is recorded and not hashed
+	names         map[string]nameFacts
+	texts         map[string][]byte // the recorded forms of short texts
+	seen          map[string]int    // the recorded names of the list that is being written
+	policy        action.Policy
 }
 
-func newWriter(keep bool) *writer {
-	return &writer{keep: keep, names: map[string]nameFacts{}, texts: map[string][]byte{}, seen: map[string]int{}}
+func newWriter(recordContent bool) *writer {
+	return &writer{recordContent: recordContent, names: map[string]nameFacts{}, texts: map[string][]byte{}, seen: map[string]int{}}
 }
 
 // nameFacts are what follows from the name of an attribute.
@@ -78,7 +78,7 @@ func unique(seen map[string]int, name string) string {
 
 // value appends the recorded form of a value.
 func (w *writer) value(dst []byte, v *commonpb.AnyValue, secret, content bool) []byte {
-	hashed := content && !w.keep
+	hashed := content && !w.recordContent
 	switch v := v.GetValue().(type) {
 	case *commonpb.AnyValue_StringValue:
 		if secret || hashed || len(v.StringValue) > maxShort {
@@ -102,7 +102,7 @@ func (w *writer) text(dst []byte, name, text string, content bool) []byte {
 	if text == "" {
 		return dst
 	}
-	return append(member(dst, name), w.policy.MemberText(text, false, content && !w.keep)...)
+	return append(member(dst, name), w.policy.MemberText(text, false, content && !w.recordContent)...)
 }
 
 // member appends a comma and the name of a member.

@@ -96,7 +96,7 @@ func judgePostgres(err error) (error, bool) {
 	case postgres.NoRows:
 		return ErrNotFound, false
 	case postgres.Again, postgres.ReadOnly, postgres.Lost:
-		return fmt.Errorf("%w: %w: %w", chain.ErrAgain, ErrUnavailable, err), true
+		return fmt.Errorf("%w: %w: %w", chain.ErrTransactionLost, ErrUnavailable, err), true
 	case postgres.Unavailable:
 		return fmt.Errorf("%w: %w", ErrUnavailable, err), true
 	case postgres.Corrupt:

@@ -117,7 +117,7 @@ func (d *DB) readServer(ctx context.Context, c *Conn, fn func(*Conn) error) (err
 		}
 		// the others were lost with it, most often
 		d.lost.CompareAndSwap(c.generation, c.generation+1)
-		if !again || c.yielded || !errors.Is(c.Fatal, chain.ErrAgain) {
+		if !again || c.yielded || !errors.Is(c.Fatal, chain.ErrTransactionLost) {
 			return err
 		}
 	}

@@ -34,10 +34,10 @@ func (l *Ledger) extendServer(batch []chain.Extension) error {
 	w := newPGWriter(postgres.NewWriter(l.closing, l.Pool(), new(atomic.Int64)), postgres.NewWatch(l.Pool()), l.Secrets(), new(LastUsed), NewNameDoubt())
 	defer w.close()
 	err := w.extend(batch)
-	if errors.Is(err, chain.ErrAgain) {
+	if errors.Is(err, chain.ErrTransactionLost) {
 		err = w.extend(batch) // an error about a row beyond the head is returned later
 	}
-	if errors.Is(err, chain.ErrAgain) {
+	if errors.Is(err, chain.ErrTransactionLost) {
 		err = fmt.Errorf("%w: %w", chain.ErrStale, err)
 	}
 	return err

@@ -156,7 +156,7 @@ func (w *fileWriter) close() (err error) {
 func (w *fileWriter) retryOnDamage(err error) error {
 	if !w.reread {
 		w.reread = true
-		return fmt.Errorf("%w: %w", chain.ErrAgain, err)
+		return fmt.Errorf("%w: %w", chain.ErrTransactionLost, err)
 	}
 	return w.damaged(err)
 }

@@ -109,7 +109,7 @@ func (w *pgWriter) close() error { return w.to.Close() }
 
 // namedPG puts the sentinel of the store in front of an error of postgres.Writer.
 func namedPG(err error) error {
-	if errors.Is(err, chain.ErrAgain) {
+	if errors.Is(err, chain.ErrTransactionLost) {
 		return fmt.Errorf("%w: %w", db.ErrUnavailable, err)
 	}
 	if errors.Is(err, chain.ErrUnknown) {
@@ -252,7 +252,7 @@ func (tx *pgTransaction) Commit() (stale []int64, err error) {
 		return nil, namedPG(err)
 	}
 	tx.w.clock.Advance(tx.now)
-	tx.w.summaries.Keep(stale)
+	tx.w.summaries.Confirm(stale)
 	for i := range tx.extensions {
 		if !slices.Contains(stale, tx.extensions[i].Chain) {
 			tx.w.used.add(usageOf(&tx.extensions[i]))

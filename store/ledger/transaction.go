@@ -115,7 +115,7 @@ func (tx *transaction) Commit() (stale []int64, err error) {
 	}
 	tx.w.works()
 	tx.w.clock.Advance(tx.now)
-	tx.w.summaries.Keep(nil)
+	tx.w.summaries.Confirm(nil)
 	tx.w.used.known = counted
 	tx.w.used.add(tx.added)
 	for _, e := range tx.extensions {

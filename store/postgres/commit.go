@@ -71,12 +71,12 @@ func (w *Writer) free() {
 	}
 }
 
-// failed cleans up after an error that prevented the write. It wraps the error in chain.ErrAgain if
-// the batch should be retried.
+// failed cleans up after an error that prevented the write. It wraps the error in
+// chain.ErrTransactionLost if the batch should be retried.
 func (w *Writer) failed(err error) error {
 	class := ClassOf(err)
 	gone := class == Lost || class == ReadOnly || errors.Is(err, errFenced) || w.native.IsClosed()
-	again := gone || class == Again || errors.Is(err, chain.ErrAgain) || errors.Is(err, errNotOne)
+	again := gone || class == Again || errors.Is(err, chain.ErrTransactionLost) || errors.Is(err, errNotOne)
 	// A row exists beyond a head. Reading the heads again finds out whose it is, and spares the
 	// other chains.
 	if class == Duplicate && !w.suspicious {
@@ -90,16 +90,16 @@ func (w *Writer) failed(err error) error {
 			w.free()
 		}
 	}
-	if again && !errors.Is(err, chain.ErrAgain) {
-		err = fmt.Errorf("%w: %w", chain.ErrAgain, err)
+	if again && !errors.Is(err, chain.ErrTransactionLost) {
+		err = fmt.Errorf("%w: %w", chain.ErrTransactionLost, err)
 	}
 	return err
 }
 
 // Commit writes extensions with the summaries that they complete, and commits. stale are the chains
 // whose heads have moved, of which nothing was written. With whole there may be none, otherwise
-// everything is retried. An error wraps chain.ErrAgain or chain.ErrUnknown, or means that nothing
-// was written.
+// everything is retried. An error wraps chain.ErrTransactionLost or chain.ErrUnknown, or means that
+// nothing was written.
 func (w *Writer) Commit(
 	extensions []chain.Extension, summaries []search.Ready, keysExpire time.Time, whole bool,
 ) (stale []int64, err error) {
@@ -130,7 +130,7 @@ func (w *Writer) Commit(
 			return nil, w.failed(err)
 		}
 		if stale := r.stale(done.moved); len(stale) > 0 {
-			return nil, w.failed(fmt.Errorf("%w: others have extended chains %d", chain.ErrAgain, stale))
+			return nil, w.failed(fmt.Errorf("%w: others have extended chains %d", chain.ErrTransactionLost, stale))
 		}
 		b = &pgx.Batch{}
 	}
@@ -174,5 +174,5 @@ func (w *Writer) resolveOutcome(r *rows, err error) (stale []int64, _ error) {
 	if w.ended.seq == tried {
 		return w.committed(r, w.ended.moved), nil
 	}
-	return nil, fmt.Errorf("%w: %w", chain.ErrAgain, err)
+	return nil, fmt.Errorf("%w: %w", chain.ErrTransactionLost, err)
 }

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"attestd/internal/wholefile"
+	"attestd/internal/atomicfile"
 )
 
 // PlaceNew is like Place, but replaces an empty file, which counts as none.
@@ -60,4 +60,4 @@ func syncFile(path string) error {
 }
 
 // SyncDir makes the names in the folder of path durable.
-func SyncDir(path string) error { return wholefile.SyncFolder(filepath.Dir(path)) }
+func SyncDir(path string) error { return atomicfile.SyncFolder(filepath.Dir(path)) }

@@ -164,7 +164,7 @@ func (p *plot) movedStatements() error {
 			"a statement of the year 9999": claims(object{"iat": 253402300799}),
 		}),
 		p.allRefused(400, "STATEMENT_MALFORMED", map[string]harness.Request{
-			"an assertion as a statement":         v.attest(p.writer, forgedJWS(v.key, object{"alg": jose.ES256, "typ": "JWT", "kid": v.kid()}, v.said(tokenEndpoint))),
+			"an assertion as a statement":         v.attest(p.writer, forgedJWS(v.key, object{"alg": jose.ES256, "typ": "JWT", "kid": v.kid()}, v.ownClaims(tokenEndpoint))),
 			"a statement with a claim of its own": claims(object{"scope": "all"}),
 			"a statement without a jti":           claims(object{"jti": nil}),
 			"an SVID as a statement":              v.attest(p.writer, svid.SVID),
@@ -179,11 +179,11 @@ func (p *plot) forgedSignIns() error {
 	header := object{"alg": jose.ES256, "typ": "JWT", "kid": v.kid()}
 	audience := tokenEndpoint
 	requests := map[string]harness.Request{}
-	for what, text := range signedByNoKey(v, e.key, header, v.said(audience)) {
+	for what, text := range signedByNoKey(v, e.key, header, v.ownClaims(audience)) {
 		requests["an assertion with "+what] = signIn(text)
 	}
 	claims := func(what string, members object) {
-		requests["an assertion "+what] = signIn(forgedJWS(v.key, header, withAll(v.said(audience), members)))
+		requests["an assertion "+what] = signIn(forgedJWS(v.key, header, withAll(v.ownClaims(audience), members)))
 	}
 	claims("for another server", object{"aud": "https://attestd.example/v1/oauth/token"})
 	claims("for the SVID issuer of all services without a name", object{"aud": localDomain.Issuer()})
@@ -195,8 +195,8 @@ func (p *plot) forgedSignIns() error {
 	claims("for another agent", object{"iss": e.spiffe(), "sub": e.spiffe()})
 	claims("as issuer for another agent", object{"sub": e.spiffe()})
 	own := object{"alg": jose.EdDSA, "typ": "JWT", "kid": e.kid()}
-	requests["an assertion of its own for the victim"] = signIn(forgedJWS(e.key, own, v.said(audience)))
-	requests["an assertion of a namesake abroad"] = signIn(forgedJWS(p.foreign.key, object{"alg": jose.EdDSA, "kid": p.foreign.kid()}, v.said(audience)))
+	requests["an assertion of its own for the victim"] = signIn(forgedJWS(e.key, own, v.ownClaims(audience)))
+	requests["an assertion of a namesake abroad"] = signIn(forgedJWS(p.foreign.key, object{"alg": jose.EdDSA, "kid": p.foreign.kid()}, v.ownClaims(audience)))
 	requests["a statement as an assertion"] = signIn(forgedJWS(v.key, statementHeader(v), v.claims()))
 	return p.allRefused(401, "invalid_client", requests)
 }
@@ -205,7 +205,7 @@ func (p *plot) forgedSignIns() error {
 func (p *plot) replays() error {
 	v, e := p.victim, p.evil
 	header := object{"alg": jose.ES256, "typ": "JWT", "kid": v.kid()}
-	text := forgedJWS(v.key, header, v.said(tokenEndpoint))
+	text := forgedJWS(v.key, header, v.ownClaims(tokenEndpoint))
 	proof, err := proofOf(v.key, "GET", keysOf("bot"), v.bound)
 	if err != nil {
 		return err

@@ -45,8 +45,8 @@ func (a *insider) claims() object {
 	}
 }
 
-// said is a sound assertion's claims.
-func (a *insider) said(endpoint string) object {
+// ownClaims are a sound assertion's claims.
+func (a *insider) ownClaims(endpoint string) object {
 	return object{"iss": a.spiffe(), "sub": a.spiffe(), "aud": endpoint, "jti": rawID(), "exp": time.Now().Unix() + 60}
 }
 
@@ -167,8 +167,8 @@ func (a *insider) signIn(c *harness.Client, bound bool) (string, error) {
 	var issued struct {
 		AccessToken string `json:"access_token"`
 	}
-	said := forgedJWS(a.key, object{"alg": a.key.Key().Algorithm, "kid": a.kid()}, a.said(tokenEndpoint))
-	err := c.Call(200, signIn(said, header...), &issued)
+	forged := forgedJWS(a.key, object{"alg": a.key.Key().Algorithm, "kid": a.kid()}, a.ownClaims(tokenEndpoint))
+	err := c.Call(200, signIn(forged, header...), &issued)
 	return issued.AccessToken, err
 }
 

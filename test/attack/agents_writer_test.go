@@ -73,7 +73,7 @@ func (p *plot) prepareWriters(ctx context.Context, db string) ([]scribbling, err
 		return forgedJWS(key, object{"alg": key.Key().Algorithm, "typ": statement.Type, "kid": key.Key().Thumbprint}, v.claims())
 	}
 	signsIn := func(key *jose.PrivateKey) harness.Request {
-		return signIn(forgedJWS(key, object{"alg": key.Key().Algorithm, "kid": key.Key().Thumbprint}, v.said(tokenEndpoint)))
+		return signIn(forgedJWS(key, object{"alg": key.Key().Algorithm, "kid": key.Key().Thumbprint}, v.ownClaims(tokenEndpoint)))
 	}
 	hash := func(token string) string { return fmt.Sprintf("x'%x'", keys.HashSecret(token)) }
 	made := "enr_" + rawID() + rawID()

@@ -19,11 +19,11 @@ import (
 func TestForgedTokens(t *testing.T) { attack(t, tokens, testenv.Slow) }
 
 // An agent, a writer, and who writes the database cannot speak for another agent.
-func TestNobodySpeaksForAnotherAgent(t *testing.T) { attack(t, agentKeys) }
+func TestAgentCannotImpersonateAnother(t *testing.T) { attack(t, agentKeys) }
 
 // Assertions, proofs and issuers of other servers count nowhere, under whatever name they come,
 // where --base-url is not set.
-func TestOtherServersNames(t *testing.T) { attack(t, foreignHost) }
+func TestOtherServersNames(t *testing.T) { attack(t, unknownHost) }
 
 // An issuer exchanges its key under one kid, while other parties sign under it.
 func TestIssuerExchangesItsKey(t *testing.T) { attack(t, exchangedKey) }

@@ -75,14 +75,14 @@ func mcpHTTP(ctx context.Context, r *run, s *harness.Service, key string, record
 	cmd := exec.CommandContext(ctx, r.Lab.Binary(), "mcp", "--agent", "bot", "--fail", "closed", "--state", filepath.Join(folder, "state"),
 		"--listen", "127.0.0.1:0", "--upstream", upstream.URL+"/mcp")
 	cmd.Env = append(os.Environ(), "ATTESTD_URL=http://"+s.Addr, "ATTESTD_KEY="+key)
-	said, err := cmd.StderrPipe()
+	stderr, err := cmd.StderrPipe()
 	if err != nil {
 		return err
 	}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	lines := bufio.NewReader(said)
+	lines := bufio.NewReader(stderr)
 	line, err := lines.ReadString('\n')
 	_, address, ok := strings.Cut(strings.TrimSpace(line), " on ")
 	if err != nil || !ok {

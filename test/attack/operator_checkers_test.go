@@ -125,9 +125,9 @@ func judgeByScript(r *run, program, name string, script []byte, args ...string) 
 		if err != nil {
 			return nil, err
 		}
-		var said bytes.Buffer
+		var output bytes.Buffer
 		cmd := exec.CommandContext(ctx, program, append([]string{path}, args...)...)
-		cmd.Stdin, cmd.Stderr = bytes.NewReader(text), &said
+		cmd.Stdin, cmd.Stderr = bytes.NewReader(text), &output
 		out, err := cmd.Output()
 		if err == nil {
 			err = json.Unmarshal(out, &all)
@@ -136,7 +136,7 @@ func judgeByScript(r *run, program, name string, script []byte, args ...string) 
 			err = fmt.Errorf("%d opinions on %d files", len(all), len(given))
 		}
 		if err != nil {
-			err = fmt.Errorf("%w: %.500s", err, said.Bytes())
+			err = fmt.Errorf("%w: %.500s", err, output.Bytes())
 		}
 		return all, err
 	}

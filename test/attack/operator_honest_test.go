@@ -181,7 +181,7 @@ func (h *honest) enrolments(kid string) []keyEnrolment {
 
 // control writes the control records in the order of their times, and returns those that the file
 // has.
-func (s *writing) control(o *evidencetest.Operator) (kept []int64) {
+func (s *writing) control(o *evidencetest.Operator) (stored []int64) {
 	type change struct {
 		at      time.Time
 		write   func() int64
@@ -198,18 +198,18 @@ func (s *writing) control(o *evidencetest.Operator) (kept []int64) {
 	for _, c := range all {
 		o.Now = c.at.Add(-time.Second)
 		if index := c.write(); !c.omitted {
-			kept = append(kept, index)
+			stored = append(stored, index)
 		}
 	}
-	return kept
+	return stored
 }
 
 // file writes the logs, and returns the evidence of the action.
 func (s *writing) file() []byte {
 	o := evidencetest.NewOperator(s.company, s.logs)
-	kept := s.control(o)
+	stored := s.control(o)
 	o.Now = s.at.Add(-time.Second)
-	f := o.Evidence(o.Action(s.agent, s.action, s.payload, s.statement, s.delegation), kept...)
+	f := o.Evidence(o.Action(s.agent, s.action, s.payload, s.statement, s.delegation), stored...)
 	if s.edit != nil {
 		s.edit(f)
 	}
@@ -219,11 +219,11 @@ func (s *writing) file() []byte {
 // genuine are files of what the agent has signed, as an honest operator makes them.
 func (h *honest) genuine() (list []operatorsFile) {
 	for name, w := range h.words {
-		list = append(list, operatorsFile{name: name, file: h.writing(w).file(), pin: h.first.Key().Thumbprint, says: []string{"own key " + w.KeyID + " signed this"}})
+		list = append(list, operatorsFile{name: name, file: h.writing(w).file(), pin: h.first.Key().Thumbprint, message: []string{"own key " + w.KeyID + " signed this"}})
 	}
-	add := func(name string, words []*word, says string) {
+	add := func(name string, words []*word, message string) {
 		f := h.session(words)
-		list = append(list, operatorsFile{name: name, file: f.file(), pin: h.first.Key().Thumbprint, says: []string{says}})
+		list = append(list, operatorsFile{name: name, file: f.file(), pin: h.first.Key().Thumbprint, message: []string{message}})
 	}
 	add("run", slices.Concat(h.run[:2], h.run[3:]), "complete: 0 to 5, sealed, 1 refused")
 	add("next", h.next, "complete: 0 to 2, sealed")

@@ -262,10 +262,10 @@ func sortedKeys(words map[string]*word) []string { return slices.Sorted(maps.Key
 
 // silences are files of what the agent's key has signed, of which a checker must say something.
 func (h *honest) silences() (list []operatorsFile) {
-	add := func(name string, w *word, says string, change func(*writing)) {
+	add := func(name string, w *word, message string, change func(*writing)) {
 		s := h.writing(w)
 		change(s)
-		list = append(list, operatorsFile{name: name, file: s.file(), pin: h.first.Key().Thumbprint, against: silence, says: []string{says}})
+		list = append(list, operatorsFile{name: name, file: s.file(), pin: h.first.Key().Thumbprint, against: silence, message: []string{message}})
 	}
 	older, delegated, second := h.words["first, older"], h.words["first, older, delegated"], h.words["second"]
 	unnamed, idOnly := "does not say which service it was made for", "covers the ID of the delegation alone, not what the delegation said"
@@ -282,9 +282,9 @@ func (h *honest) silences() (list []operatorsFile) {
 	}
 	for name, w := range map[string]*word{"older": older, "current": second} {
 		since := w.at.Add(-time.Minute)
-		says := "the key was in other hands since " + chain.FormatTime(since) + ", says its revocation"
-		add("signed after the key was stolen, "+name, w, says+" (stolen)", stolen(w, since, "stolen"))
-		add("signed after the key was stolen, without a reason, "+name, w, says, stolen(w, since, nil))
+		message := "the key was in other hands since " + chain.FormatTime(since) + ", says its revocation"
+		add("signed after the key was stolen, "+name, w, message+" (stolen)", stolen(w, since, "stolen"))
+		add("signed after the key was stolen, without a reason, "+name, w, message, stolen(w, since, nil))
 		add("signed when the key was stolen, "+name, w, "the key was in other hands since "+chain.FormatTime(w.at), stolen(w, w.at, "stolen"))
 	}
 	add("an older delegation given to another agent", delegated, "is of the agent "+honestAgent+", and its delegation was given to "+localDomain.AgentID(honestCompany, "other"),

@@ -26,7 +26,7 @@ func (h *honest) session(words []*word) *sessionWriting {
 
 func (s *sessionWriting) file() []byte {
 	o := evidencetest.NewOperator(s.company, s.logs)
-	kept := s.control(o)
+	stored := s.control(o)
 	var actions []int64
 	for n, w := range s.words {
 		r := writing{agent: honestAgent, action: honestAction, payload: w.payload, statement: w.Compact, delegation: w.delegation, at: w.at}
@@ -41,7 +41,7 @@ func (s *sessionWriting) file() []byte {
 	if s.order != nil {
 		actions = s.order(actions)
 	}
-	file := string(o.Session(s.agent, s.kid, s.sid, kept, actions))
+	file := string(o.Session(s.agent, s.kid, s.sid, stored, actions))
 	if s.text != nil {
 		file = s.text(file)
 	}
@@ -52,8 +52,8 @@ func (s *sessionWriting) file() []byte {
 // which are not all of what the agent did.
 func (h *honest) sessions() (list []operatorsFile) {
 	pin := h.first.Key().Thumbprint
-	add := func(name string, s *sessionWriting, against claim, says ...string) {
-		list = append(list, operatorsFile{name: "session: " + name, file: s.file(), pin: pin, against: against, says: says})
+	add := func(name string, s *sessionWriting, against claim, message ...string) {
+		list = append(list, operatorsFile{name: "session: " + name, file: s.file(), pin: pin, against: against, message: message})
 	}
 	recorded := slices.Concat(h.run[:2], h.run[3:]) // without the one that was refused
 	for name, whole := range map[string][]*word{"run": recorded, "older": h.older, "next": h.next} {

@@ -30,7 +30,7 @@ type operatorsFile struct {
 	file    []byte
 	pin     string // a key that the person knows from the agent
 	against claim
-	says    []string // what a checker must say, where it holds
+	message []string // what a checker must say, where it holds
 }
 
 // operator makes files with every key of a company, in which an agent's own key seems to have
@@ -50,7 +50,7 @@ func operator(ctx context.Context, r *run) error {
 		files = files[:100]
 	}
 	for _, c := range honest.genuine() {
-		if v := checkInProcess(c.file, c.pin); v.Outcome != evidence.Holds || !saysAll(c.says, v.Checked) {
+		if v := checkInProcess(c.file, c.pin); v.Outcome != evidence.Holds || !saysAll(c.message, v.Checked) {
 			return fmt.Errorf("what is genuine is refused, %s: %s %s %s", c.name, v.Code, v.Reason, v.Checked)
 		}
 	}
@@ -90,17 +90,17 @@ func operator(ctx context.Context, r *run) error {
 // through says how a file has brought a checker to say what it must not, with the agent's key
 // pinned or without a pin; "" where it has not.
 func (f *operatorsFile) through(pinned, open opinion) string {
-	says := func(o opinion, text string) bool { return strings.Contains(strings.Join(o.Said, "\n"), text) }
+	message := func(o opinion, text string) bool { return strings.Contains(strings.Join(o.Said, "\n"), text) }
 	switch {
-	case open.holds() && says(open, "own key"):
+	case open.holds() && message(open, "own key"):
 		return "says without a pin that it is the agent's own key"
 	case f.against == ownKey && pinned.holds():
 		return "holds with the agent's key pinned"
-	case f.against == completeness && (pinned.holds() && says(pinned, "complete:") || open.holds() && says(open, "complete:")):
+	case f.against == completeness && (pinned.holds() && message(pinned, "complete:") || open.holds() && message(open, "complete:")):
 		return "says that the session is complete"
 	case f.against == silence && !pinned.holds():
 		return "refuses what the agent's key has signed"
-	case f.against == silence && (!saysAll(f.says, pinned.Said) || !saysAll(f.says, open.Said)):
+	case f.against == silence && (!saysAll(f.message, pinned.Said) || !saysAll(f.message, open.Said)):
 		return "does not say what it leaves open"
 	}
 	return ""
@@ -108,7 +108,7 @@ func (f *operatorsFile) through(pinned, open opinion) string {
 
 // saysAll reports whether each text is a part of the output. The console begins its sentences in
 // upper case.
-func saysAll(texts, said []string) bool {
-	all := strings.ToLower(strings.Join(said, "\n"))
+func saysAll(texts, lines []string) bool {
+	all := strings.ToLower(strings.Join(lines, "\n"))
 	return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(all, strings.ToLower(text)) })
 }

@@ -162,7 +162,7 @@ func amounts(list []chain.Record, from, to int) []chain.Record {
 
 func actionsOfAcme(change func([]chain.Record) []chain.Record) func(context.Context, *scene) error {
 	return func(ctx context.Context, s *scene) error {
-		return s.writeAnew(ctx, []rewrite.Log{{Company: "acme", Name: store.Actions}}, func(logs [][]chain.Record) error {
+		return s.rebuild(ctx, []rewrite.Log{{Company: "acme", Name: store.Actions}}, func(logs [][]chain.Record) error {
 			times := make([]string, len(logs[0]))
 			for i := range logs[0] {
 				times[i] = logs[0][i].Timestamp
@@ -182,7 +182,7 @@ func actionsOfAcme(change func([]chain.Record) []chain.Record) func(context.Cont
 // swapLogs exchanges the actions of two companies, which keep their names.
 func swapLogs(ctx context.Context, s *scene) error {
 	logs := []rewrite.Log{{Company: "acme", Name: store.Actions}, {Company: "zoo", Name: store.Actions}}
-	return s.writeAnew(ctx, logs, func(lists [][]chain.Record) error {
+	return s.rebuild(ctx, logs, func(lists [][]chain.Record) error {
 		lists[0], lists[1] = lists[1], lists[0]
 		for at, list := range lists {
 			for i := range list {
@@ -197,7 +197,7 @@ func swapLogs(ctx context.Context, s *scene) error {
 
 // unsayDisabling removes the disabling of an agent from the log and from the table.
 func unsayDisabling(ctx context.Context, s *scene) error {
-	err := s.writeAnew(ctx, []rewrite.Log{{Company: "acme", Name: store.Control}}, func(logs [][]chain.Record) error {
+	err := s.rebuild(ctx, []rewrite.Log{{Company: "acme", Name: store.Control}}, func(logs [][]chain.Record) error {
 		n := len(logs[0])
 		logs[0] = slices.DeleteFunc(logs[0], func(r chain.Record) bool {
 			return strings.Contains(string(r.Payload), `"actionType":"agent.disabled"`)
@@ -213,8 +213,8 @@ func unsayDisabling(ctx context.Context, s *scene) error {
 	return s.exec(ctx, `UPDATE agent SET disabled_at = NULL WHERE agent_id = 'gone'`)
 }
 
-// writeAnew rewrites logs, and keeps the stored checkpoints.
-func (s *scene) writeAnew(ctx context.Context, logs []rewrite.Log, change func([][]chain.Record) error) error {
+// rebuild rewrites logs, and keeps the stored checkpoints.
+func (s *scene) rebuild(ctx context.Context, logs []rewrite.Log, change func([][]chain.Record) error) error {
 	before := filepath.Join(s.folder, "before.db")
 	if err := copyFile(s.db(), before); err != nil {
 		return err

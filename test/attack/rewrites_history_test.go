@@ -24,11 +24,11 @@ type history struct {
 	vkey     string            // of the witness
 	keys     map[string]string // API keys, by company
 	deleted  string            // a deleted API key of acme
-	evidence []kept
+	evidence []pinned
 }
 
-// kept is an evidence file with its log.
-type kept struct {
+// pinned is an evidence file with its log.
+type pinned struct {
 	path, company, logID, fingerprint string
 	size                              int64 // of the checkpoint in it
 }
@@ -226,7 +226,7 @@ func (h *history) goOn(ctx context.Context, witness string) (err error) {
 			if err != nil || a.Status != 200 {
 				return errors.Join(err, fmt.Errorf("evidence: %d %s", a.Status, a.Body))
 			}
-			k := kept{h.file(company + "-" + name + ".json"), company, l.LogID, key.Fingerprint, size}
+			k := pinned{h.file(company + "-" + name + ".json"), company, l.LogID, key.Fingerprint, size}
 			if err := os.WriteFile(k.path, a.Body, 0o600); err != nil {
 				return err
 			}

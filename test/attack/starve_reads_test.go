@@ -139,7 +139,7 @@ func verifies(ctx context.Context, r *run) error {
 			}
 		})
 	}
-	worst, asked, err := g.beside(ctx, late, func() bool { return done.Load() < 100 })
+	worst, asked, err := g.readDuring(ctx, late, func() bool { return done.Load() < 100 })
 	crowd.Wait()
 	if worst > time.Second {
 		g.Errorf("the verification of an empty chain took %v beside the crowd", worst.Round(time.Millisecond))
@@ -152,8 +152,8 @@ func verifies(ctx context.Context, r *run) error {
 	return errors.Join(err, g.lift(400*mebibyte))
 }
 
-// beside verifies an empty chain repeatedly while the other clients are busy.
-func (g *siege) beside(ctx context.Context, key string, busy func() bool) (worst time.Duration, asked int, err error) {
+// readDuring verifies an empty chain repeatedly while the other clients are busy.
+func (g *siege) readDuring(ctx context.Context, key string, busy func() bool) (worst time.Duration, asked int, err error) {
 	c := &harness.Client{Addr: g.Addr, Wait: 5 * time.Minute}
 	defer c.Close()
 	for busy() || asked == 0 {

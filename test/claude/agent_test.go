@@ -77,11 +77,11 @@ func bareDesk(t *testing.T) *desk {
 }
 
 // adminKey is the one that init has shown.
-func adminKey(t *testing.T, said string) string {
+func adminKey(t *testing.T, text string) string {
 	t.Helper()
-	shown := regexp.MustCompile(`admin key +(svc_\S+)`).FindStringSubmatch(said)
+	shown := regexp.MustCompile(`admin key +(svc_\S+)`).FindStringSubmatch(text)
 	if shown == nil {
-		t.Fatalf("no admin key in %s", said)
+		t.Fatalf("no admin key in %s", text)
 	}
 	return shown[1]
 }

@@ -164,10 +164,10 @@ func TestCheckAndRemove(t *testing.T) {
 	for name, flags := range map[string][]string{"HTTP": nil, "command": {"--command"}} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, rules, flags...)
-			said := d.attestd("", "init", "claude-code", "--check")
+			output := d.attestd("", "init", "claude-code", "--check")
 			for _, want := range []string{"version    Claude Code 2.1.330\n", "PostToolUse: the call is allowed\n", "tool.requested by claude-code: ", "tool.completed by claude-code: "} {
-				if !strings.Contains(said, want) {
-					t.Errorf("no %q in %s", want, said)
+				if !strings.Contains(output, want) {
+					t.Errorf("no %q in %s", want, output)
 				}
 			}
 			all := []string{"agent.watched", "tool.requested attestd-check", "tool.completed attestd-check"}
@@ -176,9 +176,9 @@ func TestCheckAndRemove(t *testing.T) {
 			d.ran(filepath.Join(d.project, "mark"))
 			all = append(all, "tool.requested toolu_0_0", "tool.completed toolu_0_0", "session.ended")
 			d.recorded(all...)
-			said = d.attestd("", "init", "claude-code", "--remove")
+			output = d.attestd("", "init", "claude-code", "--remove")
 			if text, err := os.ReadFile(d.settings()); err != nil || strings.Contains(string(text), "attestd") || !strings.Contains(string(text), "Bash(curl:*)") {
-				t.Errorf("%v: %s\n%s", err, text, said)
+				t.Errorf("%v: %s\n%s", err, text, output)
 			}
 			d.shell("claude", newModel(t, []call{bash("touch mark")}))
 			d.ran(filepath.Join(d.project, "mark"))

@@ -86,14 +86,14 @@ apps = false
 // an MCP server behind `attestd mcp` and what Codex itself tells by OpenTelemetry.
 func TestCodex(t *testing.T) {
 	d, model := newOtherDesk(t, "codex", codexModel(t))
-	said := d.attestd("", "init", "codex", "--write")
-	d.admin = adminKey(t, said)
+	output := d.attestd("", "init", "codex", "--write")
+	d.admin = adminKey(t, output)
 	const trust = "Codex does not run a hook before you trust it"
-	if !strings.Contains(said, "Codex 0.169.0") || !strings.Contains(said, trust) {
-		t.Error(said)
+	if !strings.Contains(output, "Codex 0.169.0") || !strings.Contains(output, trust) {
+		t.Error(output)
 	}
-	if said := d.attestd("", "init", "codex", "--check"); !strings.Contains(said, "tool.ended by codex") || !strings.Contains(said, trust) {
-		t.Error(said)
+	if output := d.attestd("", "init", "codex", "--check"); !strings.Contains(output, "tool.ended by codex") || !strings.Contains(output, trust) {
+		t.Error(output)
 	}
 	config := filepath.Join(d.home, ".codex", "config.toml")
 	plain := strings.Replace(codexConfig, "MODEL", model, 1)

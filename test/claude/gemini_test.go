@@ -88,14 +88,14 @@ func TestGeminiCLI(t *testing.T) {
 	path, err := binary()
 	must.OK(t, err)
 
-	if said := d.start(path+" init gemini --write", "ATTESTD_KEY="+d.admin); !strings.Contains(said, "Gemini CLI 0.61.0") {
-		t.Error(said)
+	if output := d.start(path+" init gemini --write", "ATTESTD_KEY="+d.admin); !strings.Contains(output, "Gemini CLI 0.61.0") {
+		t.Error(output)
 	}
-	if said := d.attestd("", "init", "gemini", "--check"); !strings.Contains(said, "tool.completed by gemini") {
-		t.Error(said)
+	if output := d.attestd("", "init", "gemini", "--check"); !strings.Contains(output, "tool.completed by gemini") {
+		t.Error(output)
 	}
-	if said := d.attestd("", "init", "mcp", "--agent", "gemini", "--settings", settings, "--write"); !strings.Contains(said, "log runs through attestd mcp") {
-		t.Error(said)
+	if output := d.attestd("", "init", "mcp", "--agent", "gemini", "--settings", settings, "--write"); !strings.Contains(output, "log runs through attestd mcp") {
+		t.Error(output)
 	}
 	environment := []string{"GOOGLE_GEMINI_BASE_URL=" + model, "GEMINI_API_KEY=test", "GEMINI_CLI_TRUST_WORKSPACE=true", "GEMINI_CLI_NO_RELAUNCH=true",
 		// an export that takes longer is lost or sent twice, and ten seconds are the default

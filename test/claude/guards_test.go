@@ -83,9 +83,9 @@ func TestGuardOfClaudeCode(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	d := newDesk(t, rules)
 	d.install()
-	said := d.start("attestd init claude-code --unsigned --command --write --fail closed")
-	if strings.Contains(said, "\nlacks") {
-		t.Error(said)
+	output := d.start("attestd init claude-code --unsigned --command --write --fail closed")
+	if strings.Contains(output, "\nlacks") {
+		t.Error(output)
 	}
 	mark := filepath.Join(d.project, "mark")
 	run := func() { d.shell("claude", newModel(t, []call{bash("touch mark")})) }
@@ -96,9 +96,9 @@ func TestGuardOfClaudeCode(t *testing.T) {
 
 	local := filepath.Join(d.project, ".claude", "settings.json")
 	must.OK(t, os.WriteFile(local, []byte(`{"disableAllHooks":true}`), 0o600))
-	said = d.start("attestd init claude-code --check || echo status $?")
-	if !strings.Contains(said, "disableAllHooks") || !strings.Contains(said, "status 1") {
-		t.Error(said)
+	output = d.start("attestd init claude-code --check || echo status $?")
+	if !strings.Contains(output, "disableAllHooks") || !strings.Contains(output, "status 1") {
+		t.Error(output)
 	}
 	before, _ := d.records()
 	run()
@@ -120,8 +120,8 @@ func TestGuardsOfOtherAgents(t *testing.T) {
 		must.OK(t, os.MkdirAll(filepath.Dir(settings), 0o700))
 		const bare = `{"security":{"auth":{"selectedType":"gemini-api-key"}},"privacy":{"usageStatisticsEnabled":false},"general":{"enableAutoUpdate":false}}`
 		must.OK(t, os.WriteFile(settings, []byte(bare), 0o600))
-		if said := d.start("attestd init gemini --write --fail closed", "ATTESTD_KEY="+d.admin); !strings.Contains(said, "lacks      Gemini CLI has no setting") {
-			t.Error(said)
+		if output := d.start("attestd init gemini --write --fail closed", "ATTESTD_KEY="+d.admin); !strings.Contains(output, "lacks      Gemini CLI has no setting") {
+			t.Error(output)
 		}
 		environment := []string{"GOOGLE_GEMINI_BASE_URL=" + model, "GEMINI_API_KEY=test", "GEMINI_CLI_TRUST_WORKSPACE=true", "GEMINI_CLI_NO_RELAUNCH=true"}
 		run := func() { d.start("gemini -m gemini-2.5-flash --yolo -p go", environment...) }
@@ -132,8 +132,8 @@ func TestGuardsOfOtherAgents(t *testing.T) {
 		text, err := os.ReadFile(settings)
 		must.OK(t, err)
 		must.OK(t, os.WriteFile(settings, []byte(strings.Replace(string(text), "{", `{"hooksConfig":{"enabled":false},`, 1)), 0o600))
-		if said := d.start("attestd init gemini --check || echo status $?"); !strings.Contains(said, "under hooksConfig") || !strings.Contains(said, "status 1") {
-			t.Error(said)
+		if output := d.start("attestd init gemini --check || echo status $?"); !strings.Contains(output, "under hooksConfig") || !strings.Contains(output, "status 1") {
+			t.Error(output)
 		}
 		run()
 		d.ran(filepath.Join(d.project, "mark"))
@@ -142,8 +142,8 @@ func TestGuardsOfOtherAgents(t *testing.T) {
 		d, model := newOtherDesk(t, "codex", codexModel(t))
 		d.register()
 		d.install()
-		if said := d.start("attestd init codex --write --fail closed", "ATTESTD_KEY="+d.admin); !strings.Contains(said, "lacks      Codex has no setting") {
-			t.Error(said)
+		if output := d.start("attestd init codex --write --fail closed", "ATTESTD_KEY="+d.admin); !strings.Contains(output, "lacks      Codex has no setting") {
+			t.Error(output)
 		}
 		config := filepath.Join(d.home, ".codex", "config.toml")
 		plain := strings.Replace(codexConfig, "MODEL", model, 1)
@@ -154,8 +154,8 @@ func TestGuardsOfOtherAgents(t *testing.T) {
 		d.refuses(run, "hangs")
 
 		must.OK(t, os.WriteFile(config, []byte(strings.Replace(plain, "[features]", "[features]\nhooks = false", 1)), 0o600))
-		if said := d.start("attestd init codex --check || echo status $?"); !strings.Contains(said, "hooks = false under [features]") || !strings.Contains(said, "status 1") {
-			t.Error(said)
+		if output := d.start("attestd init codex --check || echo status $?"); !strings.Contains(output, "hooks = false under [features]") || !strings.Contains(output, "status 1") {
+			t.Error(output)
 		}
 		run()
 		d.ran(filepath.Join(d.project, "mark"))

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	if os.Getenv(inside) == "" && lacks() == "" {
-		status, err := again()
+		status, err := rerun()
 		if err == nil {
 			return status
 		}
@@ -51,9 +51,9 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// again runs this test binary once more in a new network namespace. Users other than root need a
+// rerun runs this test binary once more in a new network namespace. Users other than root need a
 // new user namespace, too. The error means that it did not start.
-func again() (status int, err error) {
+func rerun() (status int, err error) {
 	own, err := os.Executable()
 	if err != nil {
 		return 0, err

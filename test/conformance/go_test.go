@@ -265,7 +265,7 @@ func (g *goRunner) register() {
 			v = attestd.CheckAgentEvidence(a.Evidence, a.Fingerprint, *a.AgentKey)
 		}
 		answer := map[string]any{"verdict": v.Outcome, "code": v.Code}
-		if at := slices.IndexFunc(v.Checked, func(said string) bool { return strings.Contains(said, "signed this") }); at >= 0 {
+		if at := slices.IndexFunc(v.Checked, func(text string) bool { return strings.Contains(text, "signed this") }); at >= 0 {
 			answer["word"] = v.Checked[at]
 		}
 		return answer, nil

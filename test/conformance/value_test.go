@@ -117,15 +117,15 @@ func claimsOf(args []byte) (json.RawMessage, error) {
 		return nil, err
 	}
 	sum := sha256.Sum256([]byte(given.Of))
-	said := map[string]any{"hash": hex.EncodeToString(sum[:])}
+	result := map[string]any{"hash": hex.EncodeToString(sum[:])}
 	for i, name := range []string{"header", "claims"} {
 		text, err := base64.RawURLEncoding.DecodeString(strings.Split(given.Of, ".")[i])
 		if err != nil {
 			return nil, err
 		}
-		said[name] = json.RawMessage(text)
+		result[name] = json.RawMessage(text)
 	}
-	return json.Marshal(said)
+	return json.Marshal(result)
 }
 
 // variables are the values of ${name}, as JSON.

@@ -60,7 +60,7 @@ type program struct {
 
 // startProgram starts a program and waits for the line with its address, after this prefix, on
 // standard output or, as attestd does, on standard error.
-func startProgram(t *testing.T, cmd *exec.Cmd, prefix string, said io.Writer) *program {
+func startProgram(t *testing.T, cmd *exec.Cmd, prefix string, answer io.Writer) *program {
 	t.Helper()
 	read, write, err := os.Pipe()
 	must.OK(t, err)
@@ -75,10 +75,10 @@ func startProgram(t *testing.T, cmd *exec.Cmd, prefix string, said io.Writer) *p
 		}
 		if at := strings.Index(line, prefix); at >= 0 {
 			p := &program{cmd, strings.TrimSpace(line[at+len(prefix):]), make(chan struct{})}
-			_, _ = io.WriteString(said, line)
+			_, _ = io.WriteString(answer, line)
 			go func() {
 				defer close(p.read)
-				_, _ = io.Copy(said, lines)
+				_, _ = io.Copy(answer, lines)
 				read.Close()
 			}()
 			t.Cleanup(p.kill)
@@ -123,12 +123,12 @@ func (s *service) listening(listen, state, upstream string, flags ...string) *pr
 }
 
 // listeningWith is listening with further variables, and says what the proxy has printed.
-func (s *service) listeningWith(said io.Writer, environment []string, upstream string, flags ...string) *program {
+func (s *service) listeningWith(texts io.Writer, environment []string, upstream string, flags ...string) *program {
 	s.t.Helper()
 	args := []string{"mcp", "--listen", "127.0.0.1:0", "--upstream", upstream, "--state", filepath.Join(s.t.TempDir(), "state")}
 	cmd := exec.Command(lab.Binary(), append(args, flags...)...)
 	cmd.Env = append(append(cmd.Environ(), "ATTESTD_URL=http://"+s.addr, "ATTESTD_KEY="+s.key), environment...)
-	return startProgram(s.t, cmd, " on ", said)
+	return startProgram(s.t, cmd, " on ", texts)
 }
 
 func dialHTTP(t *testing.T, c *mcp.Client, address, revision string) *mcp.ClientSession {

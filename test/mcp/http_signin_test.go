@@ -136,7 +136,7 @@ func (s *authServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type browser struct {
 	t    *testing.T
 	mu   sync.Mutex
-	said strings.Builder
+	text strings.Builder
 	used map[string]bool
 }
 
@@ -145,8 +145,8 @@ var signInAddress = regexp.MustCompile(`with your browser: (http\S+)\n`)
 func (b *browser) Write(text []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.said.Write(text)
-	for _, m := range signInAddress.FindAllStringSubmatch(b.said.String(), -1) {
+	b.text.Write(text)
+	for _, m := range signInAddress.FindAllStringSubmatch(b.text.String(), -1) {
 		if address := m[1]; !b.used[address] {
 			b.used[address] = true
 			go b.open(address)
@@ -193,8 +193,8 @@ func (s *service) signIn(folder string, upstream *authServer, calls int, flags .
 	must.OK(s.t, p.Close())
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if strings.Contains(b.said.String(), "hush") {
-		s.t.Errorf("the proxy printed %s", b.said.String())
+	if strings.Contains(b.text.String(), "hush") {
+		s.t.Errorf("the proxy printed %s", b.text.String())
 	}
 	return b
 }
@@ -318,8 +318,8 @@ func TestHTTPSignInRefusesOtherIssuers(t *testing.T) {
 		"--client-secret-file: stat ":    {"--client-id", "client-7", "--issuer", upstream.URL, "--client-secret-file", file + "x"},
 		"--issuer must begin with https": {"--client-id", "client-7", "--issuer", "http://other.example.com"},
 	} {
-		if said := try(flags...); !strings.Contains(said, want) || strings.Contains(said, "hush") {
-			t.Errorf("%v: %s, want %s", flags, said, want)
+		if answer := try(flags...); !strings.Contains(answer, want) || strings.Contains(answer, "hush") {
+			t.Errorf("%v: %s, want %s", flags, answer, want)
 		}
 	}
 	if n := upstream.requested.Load(); n != 0 {

@@ -371,8 +371,8 @@ func TestHTTPCredentials(t *testing.T) {
 		{[]string{"--bearer-env", "UPSTREAM_TOKEN", "--header-env", "X-Api-Key=UPSTREAM_KEY"}, "Bearer hush-1", "hush-2"},
 		{[]string{"--pass-authorization"}, "Bearer theirs", "theirs"},
 	} {
-		said := new(strings.Builder)
-		proxy := s.listeningWith(said, []string{"UPSTREAM_TOKEN=hush-1", "UPSTREAM_KEY=hush-2"}, upstream.URL+"/mcp?key=hush-3", c.flags...)
+		answer := new(strings.Builder)
+		proxy := s.listeningWith(answer, []string{"UPSTREAM_TOKEN=hush-1", "UPSTREAM_KEY=hush-2"}, upstream.URL+"/mcp?key=hush-3", c.flags...)
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, strings.TrimSuffix(proxy.addr, "?key=hush-3"),
 			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`))
 		must.OK(t, err)
@@ -388,8 +388,8 @@ func TestHTTPCredentials(t *testing.T) {
 		must.OK(t, proxy.Process.Signal(os.Interrupt))
 		must.OK(t, proxy.Wait())
 		<-proxy.read
-		if strings.Contains(said.String(), "hush") {
-			t.Errorf("the proxy printed %s", said)
+		if strings.Contains(answer.String(), "hush") {
+			t.Errorf("the proxy printed %s", answer)
 		}
 	}
 	s.verified()

@@ -147,12 +147,12 @@ func TestRevisions(t *testing.T) {
 			if n["requested"] != asked || n["completed"]+n["failed"] != asked-input || n["failed"] != 3 || n["pending"] != input || len(list) != 2*asked {
 				t.Errorf("%d calls and %d answers that need input made %v", asked, input, n)
 			}
-			beside := s.besideCalls()
-			if beside["server notifications/progress"] != 5 {
-				t.Errorf("beside calls there are %v", beside)
+			second := s.otherMessages()
+			if second["server notifications/progress"] != 5 {
+				t.Errorf("beside calls there are %v", second)
 			}
-			if revision < "2026" && (beside["server sampling/createMessage"] != 1 || beside["client sampling/createMessage"] != 1 || beside["client elicitation/create"] != 1) {
-				t.Errorf("beside calls there are %v", beside)
+			if revision < "2026" && (second["server sampling/createMessage"] != 1 || second["client sampling/createMessage"] != 1 || second["client elicitation/create"] != 1) {
+				t.Errorf("beside calls there are %v", second)
 			}
 			for _, c := range list {
 				if c.Agent != "bot" || c.Server != "tools" || c.SessionID == "" || c.CallID == "" {

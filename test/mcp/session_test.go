@@ -81,9 +81,9 @@ func (s *service) verified() (list []call) {
 	return list
 }
 
-// besideCalls counts the chain's records of messages other than calls, by their senders and
+// otherMessages counts the chain's records of messages other than calls, by their senders and
 // methods.
-func (s *service) besideCalls() map[string]int {
+func (s *service) otherMessages() map[string]int {
 	s.t.Helper()
 	n := map[string]int{}
 	for r, err := range s.client.Records(s.t.Context(), attestd.Range{}) {

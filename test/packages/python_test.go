@@ -40,9 +40,9 @@ func TestPythonPackageIsTyped(t *testing.T) {
 		t.Fatal("built is ", wheels)
 	}
 	metadata := unzip(t, wheels[0], site)
-	for _, said := range []string{"Name: attestd\n", "Requires-Python: >=3.9\n", "Summary: Client for attestd", "Typing :: Typed", "# attestd\n"} {
-		if !strings.Contains(metadata, said) {
-			t.Errorf("the metadata lacks %q:\n%s", said, metadata)
+	for _, texts := range []string{"Name: attestd\n", "Requires-Python: >=3.9\n", "Summary: Client for attestd", "Typing :: Typed", "# attestd\n"} {
+		if !strings.Contains(metadata, texts) {
+			t.Errorf("the metadata lacks %q:\n%s", texts, metadata)
 		}
 	}
 	files, err := os.ReadDir(filepath.Join(python, "attestd"))

@@ -16,20 +16,20 @@ import (
 // themselves and nothing has to be renamed.
 type Bundle struct {
 	Files fs.FS
-	// Shared is a bundle of which this one takes the modules that stand there already, from the
+	// Shared is a bundle of which this one takes the modules that are there already, from the
 	// script at the URL that it has been given.
 	Shared    *Bundle
 	SharedURL string
 	// Later returns the URL of the script that a dynamic import loads. Without it, what such an
-	// import names is taken in.
+	// import names is added.
 	Later func(name string) string
 
-	names []string // files, in that order
-	open  []string // files whose imports are being read
-	later []string // files that dynamic imports name
-	taken []string // constants of Shared
-	last  []string // names that the module which was added last exports
-	out   bytes.Buffer
+	names  []string // files, in that order
+	open   []string // files whose imports are being read
+	later  []string // files that dynamic imports name
+	shared []string // constants of Shared
+	last   []string // names that the module which was added last exports
+	out    bytes.Buffer
 
 	exports map[string][]string // names, by file
 }
@@ -47,8 +47,8 @@ func (b *Bundle) Script() string { return "'use strict';\n(() => {" + b.out.Stri
 // exports, and all modules, for bundles that share them. Comments with types (/**) are left out.
 func (b *Bundle) Module() string {
 	var text strings.Builder
-	if len(b.taken) > 0 {
-		fmt.Fprintf(&text, "import { %s } from '%s';\n", strings.Join(b.taken, ", "), b.SharedURL)
+	if len(b.shared) > 0 {
+		fmt.Fprintf(&text, "import { %s } from '%s';\n", strings.Join(b.shared, ", "), b.SharedURL)
 	}
 	text.WriteString(docComment.remove(b.out.String()))
 	constants := make([]string, len(b.names))
@@ -78,7 +78,7 @@ func (b *Bundle) exported(file, list string) error {
 	return nil
 }
 
-// constant is the name under which a module's exports stand; what is shared and what is not have
+// constant is the name that a module's exports have; what is shared and what is not have
 // names of their own.
 func (b *Bundle) constant(i int) string {
 	if b.Shared != nil {
@@ -93,8 +93,8 @@ func (b *Bundle) Add(name string) (string, error) {
 	if b.Shared != nil {
 		if i := slices.Index(b.Shared.names, name); i >= 0 {
 			constant := b.Shared.constant(i)
-			if !slices.Contains(b.taken, constant) {
-				b.taken = append(b.taken, constant)
+			if !slices.Contains(b.shared, constant) {
+				b.shared = append(b.shared, constant)
 			}
 			return constant, nil
 		}
@@ -156,7 +156,7 @@ func (b *Bundle) Add(name string) (string, error) {
 		exports, names = append(exports, m[2]), append(names, m[2])
 		return m[1] + " " + m[2]
 	})
-	if at := leftover(text); at != "" {
+	if at := unmatched(text); at != "" {
 		return "", fmt.Errorf("%s has %q, for which there is no form", name, at)
 	}
 	b.last = names

@@ -11,7 +11,7 @@ import (
 // faster than one for the expression would, and a console is joined while its first visitor waits.
 type form struct {
 	word       string
-	behind     func(byte) bool       // whether the word may stand behind this byte; nil for any
+	after      func(byte) bool       // whether the word may follow this byte; nil for any
 	indented   bool                  // blanks that begin the line of the word are of the form
 	expression func() *regexp.Regexp // begins with \A
 }
@@ -25,23 +25,23 @@ func noWord(c byte) bool {
 }
 
 // The forms of import and export that our modules and the vendored ones have; what is left of
-// others is refused by leftover.
+// others is refused by unmatched.
 var (
-	importForm  = form{word: "import ", behind: lineEnd, expression: lazyregexp.New(`\Aimport (\{[^}]*\}|\* as \w+) from ['"](\.[^'"]+)['"];`)}
-	dynamicForm = form{word: "import(", behind: noWord, expression: lazyregexp.New(`\Aimport\(['"](\.[^'"]+)['"]\)`)}
-	listForm    = form{word: "export", behind: statementEnd, expression: lazyregexp.New(`\Aexport ?\{([^}]*)\};?(?m:$)`)}
-	exportForm  = form{word: "export ", behind: lineEnd, expression: lazyregexp.New(`\Aexport ((?:async )?function\*?|const|class) (\w+)`)}
-	// Types and what they are of stand in comments of their own lines: for who edits a module, and
-	// not for who loads it. Licences (/*!) stay.
-	docComment = form{word: "/**", behind: lineEnd, indented: true, expression: lazyregexp.New(`\A/\*\*[ \n](?:[^*]|\*+[^*/])*\*+/\n`)}
+	importForm  = form{word: "import ", after: lineEnd, expression: lazyregexp.New(`\Aimport (\{[^}]*\}|\* as \w+) from ['"](\.[^'"]+)['"];`)}
+	dynamicForm = form{word: "import(", after: noWord, expression: lazyregexp.New(`\Aimport\(['"](\.[^'"]+)['"]\)`)}
+	listForm    = form{word: "export", after: statementEnd, expression: lazyregexp.New(`\Aexport ?\{([^}]*)\};?(?m:$)`)}
+	exportForm  = form{word: "export ", after: lineEnd, expression: lazyregexp.New(`\Aexport ((?:async )?function\*?|const|class) (\w+)`)}
+	// Types and what they are of are in comments of their own lines: for the editor of a module,
+	// and not for its user. Licences (/*!) stay.
+	docComment = form{word: "/**", after: lineEnd, indented: true, expression: lazyregexp.New(`\A/\*\*[ \n](?:[^*]|\*+[^*/])*\*+/\n`)}
 	comment    = form{word: "/*", expression: lazyregexp.New(`(?s)\A/\*.*?\*/`)}
 )
 
-// leftovers are the forms that no module may have in the end.
-var leftovers = []form{
-	{word: "import", behind: lineEnd, expression: lazyregexp.New(`\Aimport\b`)},
-	{word: "export", behind: lineEnd, expression: lazyregexp.New(`\Aexport\b`)},
-	{word: "import", behind: noWord, expression: lazyregexp.New(`\Aimport(\(|\.meta)`)},
+// forbiddenForms are the forms that no module may have in the end.
+var forbiddenForms = []form{
+	{word: "import", after: lineEnd, expression: lazyregexp.New(`\Aimport\b`)},
+	{word: "export", after: lineEnd, expression: lazyregexp.New(`\Aexport\b`)},
+	{word: "import", after: noWord, expression: lazyregexp.New(`\Aimport(\(|\.meta)`)},
 	{word: "</script", expression: lazyregexp.New(`\A</script`)},
 	{word: "<!--", expression: lazyregexp.New(`\A<!--`)},
 }
@@ -60,7 +60,7 @@ func (f form) next(text string, from int) (begin, end int, m []string) {
 		if f.indented {
 			begin = len(strings.TrimRight(text[:at], " \t"))
 		}
-		if begin > 0 && f.behind != nil && !f.behind(text[begin-1]) {
+		if begin > 0 && f.after != nil && !f.after(text[begin-1]) {
 			continue
 		}
 		if m = f.expression().FindStringSubmatch(text[at:]); m != nil {
@@ -89,10 +89,10 @@ func (f form) remove(text string) string {
 	return f.replace(text, func([]string) string { return "" })
 }
 
-// leftover returns what of a module has no form here, outside comments; "" where there is nothing.
-func leftover(text string) string {
+// unmatched returns what of a module has no form here, outside comments; "" where there is nothing.
+func unmatched(text string) string {
 	text = comment.remove(text)
-	for _, f := range leftovers {
+	for _, f := range forbiddenForms {
 		if _, _, m := f.next(text, 0); m != nil {
 			return m[0]
 		}

@@ -76,9 +76,9 @@ func pythonName(wire string) string {
 }
 
 // pythonMethods makes the part of the Python client that has a method for each operation of the API
-// reference but for those in the file named beside, which people wrote.
-func pythonMethods(beside string) ([]byte, error) {
-	r, written, err := readReference(beside)
+// reference but for those in the handwritten file.
+func pythonMethods(handwritten string) ([]byte, error) {
+	r, written, err := readReference(handwritten)
 	if err != nil {
 		return nil, err
 	}
@@ -219,8 +219,8 @@ func tableOfOperations(r reference, written string) (string, error) {
 }
 
 // readReference returns the API reference, and the text of a file that people wrote.
-func readReference(beside string) (r reference, written string, err error) {
-	other, err := os.ReadFile(beside)
+func readReference(handwritten string) (r reference, written string, err error) {
+	other, err := os.ReadFile(handwritten)
 	if err != nil {
 		return r, "", err
 	}

@@ -88,8 +88,8 @@ func (s Source) Deny(reason string) []byte {
 // "allow", which would override those rules.
 const Proceed = `{}`
 
-// Tell is Proceed with a message that the agent shows to its user.
-func Tell(message string) []byte {
+// SystemMessage is Proceed with a message that the agent shows to its user.
+func SystemMessage(message string) []byte {
 	return append(jcs.AppendString([]byte(`{"systemMessage":`), message), '}')
 }
 

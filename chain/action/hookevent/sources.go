@@ -139,7 +139,7 @@ func (o object) batch(common action.Event) (Report, error) {
 		asked := common
 		asked.Tool, asked.CallID = c.text("tool_name"), c.text("tool_use_id")
 		answer := c.text("tool_response")
-		if asked.CallID == "" || isOurs(asked.Tool, answer) { // it may have been recorded already
+		if asked.CallID == "" || isOwnRefusal(asked.Tool, answer) { // it may be recorded already
 			continue
 		}
 		outcome := asked
@@ -182,9 +182,9 @@ func isDenial(tool, answer string) bool {
 	return false
 }
 
-// isOurs reports whether an answer is a refusal of attestd, which the refusing process has
+// isOwnRefusal reports whether an answer is a refusal of attestd, which the refusing process has
 // recorded, or keeps in its spool.
-func isOurs(tool, answer string) bool {
+func isOwnRefusal(tool, answer string) bool {
 	answer = strings.TrimPrefix(answer, hookError(tool))
 	return strings.HasPrefix(answer, "attestd: ") && strings.Contains(answer, "is refused")
 }
@@ -203,7 +203,7 @@ func (o object) gemini() (r Report, err error) {
 		e.Type, e.Input, r.Asks = action.ToolRequested, o["tool_input"], true
 	case "AfterTool":
 		e.Type, e.Output = action.ToolCompleted, o["tool_response"]
-		// A tool's output is never rejected: one with a duplicate error member is recorded whole.
+		// A tool's output is never rejected: one with a duplicate error member is recorded in full.
 		if failure, err := o.inner("tool_response", "error"); err == nil && failure != "" {
 			e.Type, e.Output, e.Error = action.ToolFailed, nil, failure
 		}

@@ -43,7 +43,7 @@ var programs = map[string]commandOptions{
 
 // subcommand says where a command takes secrets after some of its words.
 type subcommand struct {
-	words  string // the program and its words, in this order; others may stand between
+	words  string // the program and its words, in this order; others may come between
 	option string // the options whose value is a secret
 	// which of the words after them is a secret, from 1 on, without options; 0 for none
 	last int
@@ -513,7 +513,7 @@ func (k Key) list(program string, list []string) []string {
 	}
 	shown := make([]string, len(texts))
 	for i, t := range texts {
-		shown[i] = replace(t, spans[i], k.Whole)
+		shown[i] = replace(t, spans[i], k.Replacement)
 	}
 	return shown[len(texts)-len(list):]
 }

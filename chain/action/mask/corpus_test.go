@@ -35,12 +35,12 @@ type sample struct {
 // most the recorded number of its harmless texts.
 func TestMaskingFigures(t *testing.T) {
 	t.Parallel()
-	var kept, all, touched, harmless [2]int
+	var stored, all, touched, harmless [2]int
 	for _, s := range secretSamples(t) {
 		got := recorded(t, s.value)
 		all[index(s.heldOut)]++
 		if left := leftOf(s.secrets, got); left == "" {
-			kept[index(s.heldOut)]++
+			stored[index(s.heldOut)]++
 		} else if !s.heldOut {
 			t.Logf("%q is recorded: %s\n%s", left, s.line, got)
 		}
@@ -57,14 +57,14 @@ func TestMaskingFigures(t *testing.T) {
 		}
 	}
 	t.Logf("secrets kept out: %d of %d, held out %d of %d; harmless texts touched: %d of %d, held out %d of %d",
-		kept[0], all[0], kept[1], all[1], touched[0], harmless[0], touched[1], harmless[1])
+		stored[0], all[0], stored[1], all[1], touched[0], harmless[0], touched[1], harmless[1])
 	for _, c := range []struct {
 		what             string
 		got, want, total int
 		more             bool
 	}{
-		{"secrets kept out", kept[0], secretsKeptOut, all[0], true},
-		{"held out secrets kept out", kept[1], heldOutKeptOut, all[1], true},
+		{"secrets kept out", stored[0], secretsKeptOut, all[0], true},
+		{"held out secrets kept out", stored[1], heldOutKeptOut, all[1], true},
 		{"harmless texts touched", touched[0], harmlessTouched, harmless[0], false},
 		{"held out harmless texts touched", touched[1], heldOutHarmlessHit, harmless[1], false},
 	} {

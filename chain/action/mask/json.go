@@ -22,11 +22,11 @@ const maxNumber = 256
 func (k Key) JSON(raw []byte) []byte { return k.json(raw, notSecret) }
 
 // SecretJSON is JSON for a value that the name of a secret announces: all texts and numbers in it
-// that can be secrets are masked whole.
+// that can be secrets are masked in full.
 func (k Key) SecretJSON(raw []byte) []byte { return k.json(raw, isPassword) }
 
-// SecretText is Text for a text that the name of a secret announces: it is masked whole, unless it
-// may be a command.
+// SecretText is Text for a text that the name of a secret announces: it is masked in full, unless
+// it may be a command.
 func (k Key) SecretText(text string) string { return k.member("", text, isPassword) }
 
 // json masks a value. secret says that it is below the name of a secret.
@@ -48,11 +48,11 @@ func (k Key) member(name, s string, secret strength) string {
 	if lower := strings.ToLower(name); strings.HasSuffix(lower, "authorization") || strings.HasSuffix(lower, "cookie") {
 		head := name + ": "
 		if spans := within(find(head+s), len(head)); spans != nil {
-			return replace(s, spans, k.Whole)
+			return replace(s, spans, k.Replacement)
 		}
 	}
 	if secret > notSecret && isMemberSecret(secret, s) && !isCommand(s) {
-		return k.Whole(s)
+		return k.Replacement(s)
 	}
 	return k.Text(s)
 }
@@ -115,7 +115,7 @@ func (m *sanitizer) value(depth int, name string, secret strength) bool {
 		return true
 	}
 	if raw[0] != 'n' && raw[0] != 't' && raw[0] != 'f' && secret >= isToken && len(raw) > 3 {
-		m.dst = jcs.AppendString(m.dst, m.key.Whole(string(raw)))
+		m.dst = jcs.AppendString(m.dst, m.key.Replacement(string(raw)))
 		return true
 	}
 	m.dst = append(m.dst, raw...)

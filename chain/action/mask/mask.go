@@ -26,11 +26,12 @@ import (
 type Key []byte
 
 // Text returns a text with its secrets masked.
-func (k Key) Text(text string) string { return replace(text, find(text), k.Whole) }
+func (k Key) Text(text string) string { return replace(text, find(text), k.Replacement) }
 
-// Whole returns the replacement of a secret: its length in bytes and, with a key, its HMAC-SHA-256,
-// of which 128 bits are enough to find the value and too many to make another one for it.
-func (k Key) Whole(secret string) string {
+// Replacement returns the replacement of a secret: its length in bytes and, with a key, its
+// HMAC-SHA-256, of which 128 bits are enough to find the value and too many to make another one for
+// it.
+func (k Key) Replacement(secret string) string {
 	text := "[masked " + strconv.Itoa(len(secret))
 	if len(k) > 0 {
 		mac := hmac.New(sha256.New, k)
@@ -106,7 +107,7 @@ func shellEnd(text string) int {
 	return len(text)
 }
 
-// finder collects the secrets of a text. Its methods are the places where secrets stand; each reads
+// finder collects the secrets of a text. Its methods are the places where secrets occur; each reads
 // the text once, and looks back and ahead by a bounded number of bytes.
 type finder struct {
 	text  string
@@ -165,12 +166,12 @@ func (f *finder) lines(do func(start, end int)) {
 }
 
 // URI returns the recorded form of a URI: its query and fragment, which often hold a token, are
-// masked whole, and secrets elsewhere as in any text.
+// masked in full, and secrets elsewhere as in any text.
 func (k Key) URI(uri string) string {
 	uri = strings.ToValidUTF8(uri, "\ufffd")
 	at := strings.IndexAny(uri, "?#")
 	if at < 0 || at == len(uri)-1 {
 		return k.Text(uri)
 	}
-	return k.Text(uri[:at]) + uri[at:at+1] + k.Whole(uri[at+1:])
+	return k.Text(uri[:at]) + uri[at:at+1] + k.Replacement(uri[at+1:])
 }

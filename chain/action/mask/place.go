@@ -72,7 +72,7 @@ func oddBackslashes(s string) bool {
 }
 
 // nameBefore returns the name that ends before a place, and where it begins. Quotation marks,
-// brackets and spaces may stand between.
+// brackets and spaces may come between.
 func (f *finder) nameBefore(at int) (name string, start int, spaced bool) {
 	least := max(0, at-maxSecretName)
 	end := at

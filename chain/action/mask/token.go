@@ -331,7 +331,7 @@ func (f *finder) urls() {
 	}
 }
 
-// isURLPlaceholder reports whether the password of an address stands for one.
+// isURLPlaceholder reports whether the password of an address is a placeholder.
 func isURLPlaceholder(v string) bool {
 	return v == "" || v[0] == '$' && placeholder(v) || v[0] == '{' || v[0] == '<' || strings.Trim(v, "*x") == "" ||
 		v == "..." || strings.HasPrefix(v, "[masked")

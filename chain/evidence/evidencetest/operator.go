@@ -18,7 +18,7 @@ import (
 	"attestd/crypto/jose"
 )
 
-// Operator is one who has every key of a company, and so writes whatever history he wants into its
+// Operator has every key of a company, and so can write any history into its
 // two logs. What he has no key of is an agent's. The company's key is the key 0. Its methods panic
 // for what cannot be written.
 type Operator struct {
@@ -39,7 +39,7 @@ type History struct {
 var Began = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 
 // NewOperator returns the operator of a company whose logs are empty. n tells logs of one company
-// apart, as they stand at several services.
+// apart, as they are at several services.
 func NewOperator(company string, n byte) *Operator {
 	history := func(name string, digit byte) *History {
 		return &History{Log: NewLog(name, strings.Repeat(string([]byte{'0' + n, '0' + digit}), 16))}
@@ -88,7 +88,7 @@ func (o *Operator) append(h *History, payload, delegation string) int64 {
 	return r.Index
 }
 
-// Enrol appends the control record of a key of an agent, in which details stand in the place of
+// Enrol appends the control record of a key of an agent, in which details replace
 // what would be there.
 func (o *Operator) Enrol(agentID string, key *jose.Key, details map[string]any) int64 {
 	all := map[string]any{

@@ -29,14 +29,14 @@ func (b *bench) backups(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
 	for _, clients := range pick(b.quick, []int{64}, []int{16, 64}) {
-		if err := b.besideBackups(ctx, server, path, place, tenants[0], clients); err != nil {
+		if err := b.appendDuringBackups(ctx, server, path, place, tenants[0], clients); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *bench) besideBackups(ctx context.Context, server *child, path, place string, t tenant, clients int) (err error) {
+func (b *bench) appendDuringBackups(ctx context.Context, server *child, path, place string, t tenant, clients int) (err error) {
 	req := attestRequest(t)
 	load := &side{child: server, status: 201, request: func(int) []byte { return req }}
 	if load.clients, err = connect(ctx, server.addr, clients); err != nil {

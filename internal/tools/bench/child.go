@@ -72,10 +72,10 @@ func start(ctx context.Context, cmd *exec.Cmd) (*child, error) {
 		return nil, err
 	}
 	address := make(chan string, 1)
-	var said strings.Builder // read after done is closed
+	var stderrText strings.Builder // read after done is closed
 	go func() {
 		defer close(c.done)
-		follow(stderr, address, &said)
+		follow(stderr, address, &stderrText)
 		_ = cmd.Wait()
 	}()
 	timeout := time.NewTimer(patience)
@@ -84,7 +84,7 @@ func start(ctx context.Context, cmd *exec.Cmd) (*child, error) {
 	case c.addr = <-address:
 		return c, nil
 	case <-c.done:
-		return nil, fmt.Errorf("%s ended at once: %s", cmd.Args[1], said.String())
+		return nil, fmt.Errorf("%s ended at once: %s", cmd.Args[1], stderrText.String())
 	case <-timeout.C:
 		err = fmt.Errorf("%s does not listen after %v", cmd.Args[1], patience)
 	case <-ctx.Done():
@@ -96,7 +96,7 @@ func start(ctx context.Context, cmd *exec.Cmd) (*child, error) {
 // follow waits for the line with the address, and then reads as long as the process writes, because
 // a full pipe would block it. It reads large pieces with pauses, because the server writes a line
 // per request, and reading each one would add to the load.
-func follow(stderr io.Reader, address chan<- string, said *strings.Builder) {
+func follow(stderr io.Reader, address chan<- string, stderrText *strings.Builder) {
 	lines := bufio.NewReaderSize(stderr, 64<<10)
 	for {
 		line, err := lines.ReadString('\n')
@@ -104,8 +104,8 @@ func follow(stderr io.Reader, address chan<- string, said *strings.Builder) {
 			address <- match[1]
 			break
 		}
-		if said.Len() < 4096 {
-			said.WriteString(line)
+		if stderrText.Len() < 4096 {
+			stderrText.WriteString(line)
 		}
 		if err != nil {
 			return

@@ -19,10 +19,11 @@ type scripted struct {
 func (s *scripted) Read(b []byte) (int, error)  { return s.Reader.Read(b) }
 func (s *scripted) Write(b []byte) (int, error) { return s.sent.Write(b) }
 
-func said(text string) *client { return newClient(&scripted{Reader: strings.NewReader(text)}) }
+func answering(text string) *client { return newClient(&scripted{Reader: strings.NewReader(text)}) }
 
-// saidSlowly returns a client that receives a byte at a time, so that reads end at every position.
-func saidSlowly(text string) *client {
+// answeringSlowly returns a client that receives a byte at a time, so that reads end at every
+// position.
+func answeringSlowly(text string) *client {
 	return newClient(&scripted{Reader: iotest.OneByteReader(strings.NewReader(text))})
 }
 
@@ -45,7 +46,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			for _, c := range []*client{said(tt.answer + tt.answer), saidSlowly(tt.answer + tt.answer)} {
+			for _, c := range []*client{answering(tt.answer + tt.answer), answeringSlowly(tt.answer + tt.answer)} {
 				// the second round shows that the first consumed exactly its response
 				for range 2 {
 					status, body, err := c.do([]byte("GET / HTTP/1.1\r\n\r\n"))
@@ -76,7 +77,7 @@ func TestMalformedAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, _, err := said(tt.answer).do(nil); !errors.Is(err, tt.want) {
+			if _, _, err := answering(tt.answer).do(nil); !errors.Is(err, tt.want) {
 				t.Errorf("error %v, want %v", err, tt.want)
 			}
 		})

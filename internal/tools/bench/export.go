@@ -14,7 +14,7 @@ import (
 // to one that hangs. Three servers, one without an export, are loaded in turns. The receivers are
 // in this process.
 func (b *bench) export(ctx context.Context) (err error) {
-	var taken atomic.Int64 // bytes
+	var received atomic.Int64 // bytes
 	hangs := make(chan struct{})
 	defer close(hangs)
 	receiver := func(serve http.HandlerFunc) (string, func() error, error) {
@@ -28,7 +28,7 @@ func (b *bench) export(ctx context.Context) (err error) {
 	}
 	takes, closeOne, err := receiver(func(_ http.ResponseWriter, r *http.Request) {
 		n, _ := io.Copy(io.Discard, r.Body)
-		taken.Add(n)
+		received.Add(n)
 	})
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (b *bench) export(ctx context.Context) (err error) {
 		var rate [3]float64
 		for n := range loads {
 			which := (i + n + len(loads)) % len(loads) // the order changes
-			before := taken.Load()
+			before := received.Load()
 			r, err := loads[which].load(ctx, each, 0)
 			if err != nil {
 				return err
@@ -75,11 +75,11 @@ func (b *bench) export(ctx context.Context) (err error) {
 				continue
 			}
 			if i >= 0 {
-				lines = append(lines, float64(taken.Load()-before)/r.elapsed.Seconds()/1e6)
+				lines = append(lines, float64(received.Load()-before)/r.elapsed.Seconds()/1e6)
 			}
 			// until it has caught up, so that it takes nothing from the next one
-			for last := int64(-1); last != taken.Load(); {
-				last = taken.Load()
+			for last := int64(-1); last != received.Load(); {
+				last = received.Load()
 				select {
 				case <-time.After(1500 * time.Millisecond):
 				case <-ctx.Done():

@@ -34,8 +34,8 @@ func (s *shape) start(ctx context.Context, b *bench, flags ...string) (err error
 	return err
 }
 
-// startAnew restarts the server of a shape, so that it has verified nothing.
-func (s *shape) startAnew(ctx context.Context, b *bench, flags ...string) error {
+// restartCold restarts the server of a shape, so that it has verified nothing.
+func (s *shape) restartCold(ctx context.Context, b *bench, flags ...string) error {
 	if err := s.stop(); err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (b *bench) length(ctx context.Context) (err error) {
 		if s.tenants, err = b.seed(ctx, s.db, s.chains, s.records); err != nil {
 			return fmt.Errorf("seed %s: %w", s.column, err)
 		}
-		for _, measure := range []func(context.Context, *shape) error{b.restart, b.read, b.prove, b.check, b.verify, b.beside, b.besidePass} {
+		for _, measure := range []func(context.Context, *shape) error{b.restart, b.read, b.prove, b.check, b.verify, b.appendDuringVerify, b.appendDuringPass} {
 			if err := measure(ctx, s); err != nil {
 				return fmt.Errorf("%s: %w", s.column, err)
 			}

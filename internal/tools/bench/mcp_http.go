@@ -91,20 +91,20 @@ func (b *bench) mcpHTTP(ctx context.Context) (err error) {
 		proxy := exec.Command(b.small(), "mcp", "--fail", fail, "--state", filepath.Join(b.dir, "mcp-http-"+fail),
 			"--listen", "127.0.0.1:0", "--upstream", address)
 		proxy.Env = append(os.Environ(), "ATTESTD_URL=http://"+server.addr, "ATTESTD_KEY="+t.key)
-		said, err := proxy.StderrPipe()
+		stderr, err := proxy.StderrPipe()
 		if err != nil {
 			return err
 		}
 		if err := proxy.Start(); err != nil {
 			return err
 		}
-		line, err := bufio.NewReader(said).ReadString('\n')
+		line, err := bufio.NewReader(stderr).ReadString('\n')
 		_, at, ok := strings.Cut(strings.TrimSpace(line), " on ")
 		if err == nil && !ok {
 			err = fmt.Errorf("the proxy did not start: %s", line)
 		}
 		if err == nil {
-			go func() { _, _ = io.Copy(b.stderr, said) }()
+			go func() { _, _ = io.Copy(b.stderr, stderr) }()
 			err = b.compareTools(ctx, "mcp over http", "fail "+fail, proxy.Process.Pid, newHTTPTool(address),
 				newHTTPTool(at))
 		}

@@ -34,7 +34,7 @@ func (b *bench) retries(ctx context.Context) (err error) {
 		strings.TrimSuffix(strings.Repeat(string(body)+",", batchOf), ",")+`]}`)
 
 	rounds, each := pick(b.quick, 3, 7), pick(b.quick, 150*time.Millisecond, time.Second)
-	beside := func(clients int, requests func(int) []byte) (comparison, error) {
+	measure := func(clients int, requests func(int) []byte) (comparison, error) {
 		subject := &side{child: server, status: 201, request: requests}
 		reference := &side{child: server, status: 201, request: func(int) []byte { return plain }}
 		for _, s := range []*side{subject, reference} {
@@ -49,14 +49,14 @@ func (b *bench) retries(ctx context.Context) (err error) {
 	for _, clients := range []int{1, 16, 64} {
 		column := fmt.Sprintf("%d clients", clients)
 		b.say("idempotency keys, %s", column)
-		c, err := beside(clients, keyed(uuid.NewV7))
+		c, err := measure(clients, keyed(uuid.NewV7))
 		if err != nil {
 			return fmt.Errorf("idempotency keys, %s: %w", column, err)
 		}
 		b.report.add("append", column, "with an idempotency key, records/s", c.perSecond, perSecond, nil)
 		b.report.addRounds("append", column, "  ÷ without", c.ratios, atLeast(0.9))
 	}
-	c, err := beside(64, keyed(uuid.NewRandom))
+	c, err := measure(64, keyed(uuid.NewRandom))
 	if err != nil {
 		return fmt.Errorf("random keys: %w", err)
 	}

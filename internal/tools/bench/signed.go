@@ -76,22 +76,22 @@ func enrol(ctx context.Context, server *child, t tenant, algorithm string) (enro
 	return enrolled{key, answer.Log}, err
 }
 
-// teller is a session of the caller's agent. It is used by one goroutine at a time.
-type teller struct {
+// signedSession is a session of the caller's agent. It is used by one goroutine at a time.
+type signedSession struct {
 	key    enrolled
 	claims statement.Claims // of the next statement
 }
 
-func newTeller(t tenant, key enrolled, session string) (*teller, error) {
+func newSignedSession(t tenant, key enrolled, session string) (*signedSession, error) {
 	hash, err := statement.HashAction(callerAction, callerAgent, t.id, []byte(callerPayload))
 	domain := cred.Domain{TrustDomain: "attestd.local"} // serve's default
-	return &teller{key, statement.Claims{
+	return &signedSession{key, statement.Claims{
 		Issuer: domain.AgentID(t.id, callerAgent), Audience: domain.CompanyID(t.id), Log: key.log, ActionHash: hash, Session: session,
 	}}, err
 }
 
 // next returns the members of a record with the next statement.
-func (s *teller) next(ctx context.Context, last bool) (string, error) {
+func (s *signedSession) next(ctx context.Context, last bool) (string, error) {
 	s.claims.IssuedAt, s.claims.End = time.Now().Unix(), last
 	made, err := statement.Make(ctx, s.key, s.claims)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *teller) next(ctx context.Context, last bool) (string, error) {
 
 // signedSide sends n statements, which are made before. A round that needs more ends with an error.
 func signedSide(ctx context.Context, server *child, t tenant, key enrolled, n int) (*side, error) {
-	session, err := newTeller(t, key, "appends-"+key.Key().Thumbprint)
+	session, err := newSignedSession(t, key, "appends-"+key.Key().Thumbprint)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (b *bench) sessionFiles(ctx context.Context, server *child, t tenant, key e
 	for _, records := range []int{n / 10, n} {
 		b.say("a session of %d records, %s", records, column)
 		sid := fmt.Sprintf("run-%d-%s", records, key.Key().Thumbprint)
-		session, err := newTeller(t, key, sid)
+		session, err := newSignedSession(t, key, sid)
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ const streamSection = "stream, 16 appending clients"
 
 // streamKinds are the three loads, in the order of a round.
 const (
-	nobody = iota
+	noListener = iota
 	toStream
 	toBare
 	streamKinds
@@ -67,7 +67,7 @@ func (b *bench) stream(ctx context.Context) (err error) {
 				}
 				rates[kind] = append(rates[kind], rate[kind])
 			}
-			relative = append(relative, rate[toStream]/rate[nobody])
+			relative = append(relative, rate[toStream]/rate[noListener])
 			beyond = append(beyond, rate[toStream]/rate[toBare])
 		}
 		column := fmt.Sprintf("to %d", listeners)
@@ -91,7 +91,7 @@ func (b *bench) streamLoad(
 	}
 	defer hangUp(clients)
 	load := &side{child: server, status: 201, request: func(int) []byte { return req }, clients: clients}
-	if kind == nobody {
+	if kind == noListener {
 		r, err := load.load(ctx, d, 0)
 		return r.perSecond(), err
 	}

@@ -26,14 +26,14 @@ func (b *bench) webhooks(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
-	var taken atomic.Int64
+	var received atomic.Int64
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	endpoint := &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		taken.Add(1)
+		received.Add(1)
 	})}
 	go endpoint.Serve(listener) // until it is closed
 	defer endpoint.Close()
@@ -74,7 +74,7 @@ func (b *bench) webhooks(ctx context.Context) (err error) {
 			if err := turn([]string{"disable", "enable"}[with]); err != nil {
 				return err
 			}
-			before := taken.Load()
+			before := received.Load()
 			r, err := load.load(ctx, each, 0)
 			if err != nil {
 				return err
@@ -83,19 +83,19 @@ func (b *bench) webhooks(ctx context.Context) (err error) {
 			if with == 0 {
 				continue
 			}
-			busy = append(busy, float64(taken.Load()-before)/r.elapsed.Seconds())
+			busy = append(busy, float64(received.Load()-before)/r.elapsed.Seconds())
 			select { // until appends no longer have priority
 			case <-time.After(1200 * time.Millisecond):
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			before, since := taken.Load(), time.Now()
+			before, since := received.Load(), time.Now()
 			select {
 			case <-time.After(each / 3):
 			case <-ctx.Done():
 				return ctx.Err()
 			}
-			idle = append(idle, float64(taken.Load()-before)/time.Since(since).Seconds())
+			idle = append(idle, float64(received.Load()-before)/time.Since(since).Seconds())
 			if err := turn("disable"); err != nil {
 				return err
 			}

@@ -26,7 +26,7 @@ func TestMessages(t *testing.T) {
 	for _, m := range messages {
 		wire += frame(opText, m)
 	}
-	for _, c := range []*client{said(wire), saidSlowly(wire)} {
+	for _, c := range []*client{answering(wire), answeringSlowly(wire)} {
 		for i, want := range messages {
 			if got, err := c.message(); err != nil || string(got) != want {
 				t.Fatalf("message %d: %d bytes, %v; want %d bytes", i, len(got), err, len(want))
@@ -40,7 +40,7 @@ func TestMessages(t *testing.T) {
 
 func TestPingIsAnswered(t *testing.T) {
 	t.Parallel()
-	c := said(frame(opPing, "abc") + frame(opText, "next"))
+	c := answering(frame(opPing, "abc") + frame(opText, "next"))
 	if m, err := c.message(); err != nil || string(m) != "next" {
 		t.Fatalf("message %q, %v", m, err)
 	}
@@ -51,7 +51,7 @@ func TestPingIsAnswered(t *testing.T) {
 
 func TestStreamCloseErrorHasReason(t *testing.T) {
 	t.Parallel()
-	_, err := said(frame(opClose, "\x03\xf5too slow")).message() // 1013
+	_, err := answering(frame(opClose, "\x03\xf5too slow")).message() // 1013
 	if !errors.Is(err, errClosed) || !strings.Contains(err.Error(), "1013 too slow") {
 		t.Errorf("error %v", err)
 	}
@@ -65,7 +65,7 @@ func TestInvalidServerFramesAreRefused(t *testing.T) {
 		"extension": "\xc1\x01a",
 		"too large": "\x81\x7f\x00\x00\x00\x01\x00\x00\x00\x00",
 	} {
-		if _, err := said(wire).message(); !errors.Is(err, errAnswer) {
+		if _, err := answering(wire).message(); !errors.Is(err, errAnswer) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

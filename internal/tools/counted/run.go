@@ -33,7 +33,7 @@ type run struct {
 	skipped, unbuilt int
 	passed           map[test]bool
 	failed           []failure
-	said             map[test][]string // output of unfinished tests
+	output           map[test][]string // output of unfinished tests
 }
 
 // goTest runs `go test -json` and reads what it prints. That tests fail is no error.
@@ -46,7 +46,7 @@ func goTest(out io.Writer, command *exec.Cmd) (*run, error) {
 	if err := command.Start(); err != nil {
 		return nil, err
 	}
-	r := run{out: out, passed: map[test]bool{}, said: map[test][]string{}}
+	r := run{out: out, passed: map[test]bool{}, output: map[test][]string{}}
 	if err := r.read(printed); err != nil {
 		return nil, err
 	}
@@ -66,12 +66,12 @@ func (r *run) read(in io.Reader) error {
 			fmt.Fprintln(r.out, lines.Text()) // go itself says why it does not start
 			continue
 		}
-		r.take(e)
+		r.handle(e)
 	}
 	return lines.Err()
 }
 
-func (r *run) take(e event) {
+func (r *run) handle(e event) {
 	of := test{e.Package, e.Test}
 	top, _, within := strings.Cut(e.Test, "/")
 	switch e.Action {
@@ -79,53 +79,53 @@ func (r *run) take(e event) {
 		fmt.Fprint(r.out, e.Output)
 		return
 	case "output":
-		r.said[of] = append(r.said[of], e.Output)
+		r.output[of] = append(r.output[of], e.Output)
 		return
 	case "pass", "skip", "fail":
 	default:
 		return
 	}
-	said := r.said[of]
-	delete(r.said, of)
+	lines := r.output[of]
+	delete(r.output, of)
 	switch {
 	case e.Test == "" && e.Action == "fail":
-		r.packageFailed(e, said)
+		r.packageFailed(e, lines)
 	case e.Test == "" && e.Action == "pass":
 		fmt.Fprintf(r.out, "ok   %6.1fs %s\n", e.Elapsed, e.Package)
 	case e.Test == "":
 	case within && e.Action == "fail": // shown with the test around it
 		around := test{e.Package, top}
-		r.said[around] = append(r.said[around], said...)
+		r.output[around] = append(r.output[around], lines...)
 	case within:
 	case e.Action == "pass":
 		r.passed[of] = true
 	case e.Action == "skip":
 		r.skipped++
 	default:
-		fmt.Fprint(r.out, strings.Join(said, ""))
+		fmt.Fprint(r.out, strings.Join(lines, ""))
 		r.failed = append(r.failed, failure{e.Package, e.Test})
 	}
 }
 
 // packageFailed handles the end of a package. One that has run all its tests prints FAIL on its own
 // line; one that panics or is stopped does not, and gives no events of its running tests.
-func (r *run) packageFailed(e event, said []string) {
+func (r *run) packageFailed(e event, lines []string) {
 	inside := func(f failure) bool { return f.Package == e.Package }
 	switch {
 	case e.FailedBuild != "":
 		r.unbuilt++
-		fmt.Fprint(r.out, strings.Join(said, ""))
+		fmt.Fprint(r.out, strings.Join(lines, ""))
 		return
-	case slices.Contains(said, "FAIL\n") && slices.ContainsFunc(r.failed, inside):
+	case slices.Contains(lines, "FAIL\n") && slices.ContainsFunc(r.failed, inside):
 		return
 	}
-	for under, output := range r.said {
+	for under, output := range r.output {
 		if under.pkg == e.Package {
 			fmt.Fprint(r.out, strings.Join(output, ""))
-			delete(r.said, under)
+			delete(r.output, under)
 		}
 	}
-	fmt.Fprint(r.out, strings.Join(said, ""))
+	fmt.Fprint(r.out, strings.Join(lines, ""))
 	maps.DeleteFunc(r.passed, func(t test, _ bool) bool { return t.pkg == e.Package })
 	r.failed = append(slices.DeleteFunc(r.failed, inside), failure{Package: e.Package})
 }

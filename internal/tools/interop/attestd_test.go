@@ -59,12 +59,12 @@ func build(m *testing.M) int {
 // its output.
 func run(t *testing.T, marker, name string, args ...string) string {
 	t.Helper()
-	said, _ := start(t, marker, name, args...)
-	return said
+	output, _ := start(t, marker, name, args...)
+	return output
 }
 
 // start is run with a function that ends the program before the test ends.
-func start(t *testing.T, marker, name string, args ...string) (said string, stop func()) {
+func start(t *testing.T, marker, name string, args ...string) (output string, stop func()) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(bin, name), args...)
 	stderr, err := cmd.StderrPipe()

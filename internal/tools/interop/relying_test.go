@@ -299,7 +299,7 @@ func TestVerifiersTakeAgentsForThemselves(t *testing.T) {
 	// take returns how many tokens of runner each library takes, and calls another for those with
 	// another subject.
 	take := func(another func(v verifier, audience, token, subject string)) map[string]int {
-		taken := map[string]int{}
+		accepted := map[string]int{}
 		for _, audience := range audiences {
 			for _, token := range runner.gets(t, audience, held, planner) {
 				if strings.Count(token, ".") != 2 {
@@ -310,22 +310,22 @@ func TestVerifiersTakeAgentsForThemselves(t *testing.T) {
 					if err != nil {
 						continue
 					}
-					taken[v.name+" for "+audience]++
+					accepted[v.name+" for "+audience]++
 					if subject != runner.id {
 						another(v, audience, token, subject)
 					}
 				}
 			}
 		}
-		return taken
+		return accepted
 	}
-	taken := take(func(v verifier, audience, token, subject string) {
+	accepted := take(func(v verifier, audience, token, subject string) {
 		t.Errorf("%s takes runner for %s at %s: %s", v.name, subject, audience, token)
 	})
 	for _, v := range all {
 		for _, audience := range audiences {
-			if taken[v.name+" for "+audience] < 4 {
-				t.Errorf("%s takes %d tokens of runner for %s: the test shows nothing", v.name, taken[v.name+" for "+audience], audience)
+			if accepted[v.name+" for "+audience] < 4 {
+				t.Errorf("%s takes %d tokens of runner for %s: the test shows nothing", v.name, accepted[v.name+" for "+audience], audience)
 			}
 		}
 	}

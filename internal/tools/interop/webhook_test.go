@@ -75,10 +75,10 @@ func TestStandardWebhooks(t *testing.T) {
 				t.Error("another body verifies")
 			}
 		}
-		var said struct{ Data struct{ Hash string } }
-		must.OK(t, json.Unmarshal(m.body, &said))
-		if said.Data.Hash != record.Hash || record.Hash == "" {
-			t.Errorf("a message about %s, and the record is %s", said.Data.Hash, record.Hash)
+		var sent struct{ Data struct{ Hash string } }
+		must.OK(t, json.Unmarshal(m.body, &sent))
+		if sent.Data.Hash != record.Hash || record.Hash == "" {
+			t.Errorf("a message about %s, and the record is %s", sent.Data.Hash, record.Hash)
 		}
 		post(company.APIKey, "/v1/webhooks/"+made.WebhookID+"/rotate-secret", "", &made)
 		secrets = append(secrets, made.Secret)

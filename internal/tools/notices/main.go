@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// part is something of others in the program: a module, or a library of the console.
+// part is third-party software in the program: a module, or a library of the console.
 type part struct {
 	name     string // of a module with its version
 	licenses map[string]bool

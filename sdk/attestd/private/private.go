@@ -11,14 +11,14 @@ import (
 	"os"
 	"path/filepath"
 
+	"attestd/internal/atomicfile"
 	"attestd/internal/regular"
-	"attestd/internal/wholefile"
 )
 
 // Check returns an error when another user, root aside, may replace what is at path, or change it
 // where it is there: when it, or a folder above it, belongs to another user or may be written by
 // group or others. A folder with the sticky bit, such as /tmp, is no harm above the path. Links
-// count as what they lead to, and where they stand. What does not exist is judged by the folder in
+// count as what they lead to, and where they are. What does not exist is judged by the folder in
 // which it would be made.
 func Check(path string) error {
 	path, err := filepath.Abs(path)
@@ -99,7 +99,7 @@ func Secret(path string) ([]byte, error) {
 func create(path string) error {
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // it never fails
-	err := wholefile.Create(path, []byte(base64.RawURLEncoding.EncodeToString(secret)))
+	err := atomicfile.Create(path, []byte(base64.RawURLEncoding.EncodeToString(secret)))
 	if errors.Is(err, fs.ErrExist) {
 		return nil
 	}

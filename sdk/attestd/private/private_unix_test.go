@@ -50,7 +50,7 @@ func TestFoldersThatOthersMayWriteAreRefused(t *testing.T) {
 
 // What belongs to another user is refused, and what belongs to root is not. Only root can make such
 // a folder.
-func TestForeignFoldersAreRefused(t *testing.T) {
+func TestFoldersOfOtherUsersAreRefused(t *testing.T) {
 	t.Parallel()
 	testenv.Needs(t, testenv.Root)
 	path := filepath.Join(t.TempDir(), "theirs")

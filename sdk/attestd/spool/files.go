@@ -18,8 +18,8 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"attestd/internal/atomicfile"
 	"attestd/internal/regular"
-	"attestd/internal/wholefile"
 	"attestd/sdk/attestd"
 )
 
@@ -108,8 +108,8 @@ func (s *Spool) appendEntries(entries []*entry) (done []*entry) {
 	return done
 }
 
-// appendLines writes whole lines after those of the queue, and returns when they are on disk. The
-// caller holds the lock to add.
+// appendLines writes complete lines after those of the queue, and returns when they are on disk.
+// The caller holds the lock to add.
 func (s *Spool) appendLines(lines []byte) error {
 	if err := s.repairLocked(); err != nil { // before another line is the last
 		return err
@@ -122,7 +122,7 @@ func (s *Spool) appendLines(lines []byte) error {
 	return appendSynced(s.path(current), lines)
 }
 
-// appendSynced writes whole lines after those of a file, which it makes where there is none, and
+// appendSynced writes complete lines after those of a file, which it makes where there is none, and
 // syncs the file. An incomplete last line, which a process that was killed has left, is removed.
 // When it fails, the file is as it was, as far as that can be brought about.
 func appendSynced(path string, lines []byte) error {
@@ -131,7 +131,7 @@ func appendSynced(path string, lines []byte) error {
 		return err
 	}
 	defer f.Close()
-	end, err := wholeLines(f)
+	end, err := completeLines(f)
 	if err != nil {
 		return err
 	}
@@ -177,8 +177,8 @@ func tail(path string, n int) ([]byte, error) {
 	return io.ReadAll(io.NewSectionReader(f, from, info.Size()-from))
 }
 
-// wholeLines returns where the last whole line of a file ends.
-func wholeLines(f *os.File) (int64, error) {
+// completeLines returns where the last complete line of a file ends.
+func completeLines(f *os.File) (int64, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return 0, err
@@ -257,7 +257,7 @@ func (s *Spool) size() (total int64, err error) {
 }
 
 func syncFolder(dir string) error {
-	if err := wholefile.SyncFolder(dir); err != nil {
+	if err := atomicfile.SyncFolder(dir); err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
 	return nil
@@ -308,7 +308,7 @@ func readLine(line []byte) (a attestd.Attestation, ok bool) {
 // isLive reports whether a line is to be sent.
 func isLive(line []byte) bool { return len(line) == 0 || line[0] != sentMark }
 
-// lines are the whole lines of a queue, without their ends: what comes after them was never
+// lines are the complete lines of a queue, without their ends: what comes after them was never
 // acknowledged.
 func lines(queue []byte) (list [][]byte) {
 	for line := range bytes.Lines(queue) {

@@ -8,7 +8,7 @@ import (
 	"attestd/sdk/attestd"
 )
 
-// Whatever a queue contains, reading it panics nowhere and loses no byte of a whole line; lines
+// Whatever a queue contains, reading it panics nowhere and loses no byte of a complete line; lines
 // that Add wrote are found between all else.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(""), "bot", `{"a":1}`, []byte("00000000 {}\n"))

@@ -89,7 +89,7 @@ func (s *Spool) Flush(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
-	f := flush{Spool: s, noted: refusals{s, bounded.NewMap[string, *places](maxRefusalFiles)}, most: attestd.MaxBatch, apart: RefusedError{Dir: s.dir}}
+	f := flush{Spool: s, recorded: refusals{s, bounded.NewMap[string, *places](maxRefusalFiles)}, most: attestd.MaxBatch, apart: RefusedError{Dir: s.dir}}
 	if f.backlog, err = s.backlog(time.Now()); err != nil {
 		return fmt.Errorf("spool: %w", err)
 	}
@@ -135,12 +135,12 @@ func (s *Spool) sealQueue() ([]uint64, error) {
 // flush is one Flush under way.
 type flush struct {
 	*Spool
-	noted   refusals
-	most    int  // items of a batch; less once the service has refused more
-	cut     bool // most is less because more were not answered
-	backlog backlog
-	asked   bool // the service has answered, or has not
-	apart   RefusedError
+	recorded refusals
+	most     int  // items of a batch; less once the service has refused more
+	cut      bool // most is less because more were not answered
+	backlog  backlog
+	asked    bool // the service has answered, or has not
+	apart    RefusedError
 	// the first answer that was of something else; what was sent then waits for the next Flush
 	mismatch *attestd.RecordMismatchError
 	blocked  blocked
@@ -227,12 +227,12 @@ func (f *flush) items(all [][]byte, done *progress, left []int, n int) (items []
 		if key, renewed := done.keys[line]; renewed {
 			a.IdempotencyKey = key
 		}
-		noted, err := f.refusalOf(a)
+		recorded, err := f.refusalOf(a)
 		if err != nil {
 			return nil, err
 		}
-		if noted != nil {
-			if err := f.setApart(a, noted); err != nil {
+		if recorded != nil {
+			if err := f.setApart(a, recorded); err != nil {
 				return nil, err
 			}
 			sent = append(sent, line)
@@ -400,11 +400,11 @@ func (f *flush) refusalOf(a attestd.Attestation) (*attestd.Error, error) {
 	if err != nil || stmt.Session == "" {
 		return nil, nil // by another program
 	}
-	noted, err := f.noted.of(stmt)
-	if noted == nil || err != nil {
+	recorded, err := f.recorded.of(stmt)
+	if recorded == nil || err != nil {
 		return nil, err
 	}
-	return &attestd.Error{Status: noted.Status, Code: noted.Refused, Message: "refused, and the process that heard it was killed"}, nil
+	return &attestd.Error{Status: recorded.Status, Code: recorded.Refused, Message: "refused, and the process that heard it was killed"}, nil
 }
 
 // setApart keeps what is refused, and notes the refusal at the place of a statement. It does both

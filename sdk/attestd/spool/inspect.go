@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"attestd/crypto/statement"
+	"attestd/internal/atomicfile"
 	"attestd/internal/regular"
-	"attestd/internal/wholefile"
 	"attestd/sdk/attestd/private"
 )
 
@@ -203,7 +203,7 @@ func (s *Spool) retry(wants func(Item) bool) (back, left []Item, err error) {
 	if err := s.appendLines(queue); err != nil {
 		return nil, nil, fmt.Errorf("spool: %w", err)
 	}
-	if err := wholefile.Replace(s.path(refusedAs), rest, 0o600); err != nil {
+	if err := atomicfile.Replace(s.path(refusedAs), rest, 0o600); err != nil {
 		return nil, nil, fmt.Errorf("spool: %w", err)
 	}
 	return back, left, nil

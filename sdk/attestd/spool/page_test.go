@@ -62,7 +62,7 @@ func TestPageOfAGatewayDecidesNothing(t *testing.T) {
 }
 
 // A gateway that answers one attestation with a page, for its content, does not hold up the others.
-func TestOthersAreSentBesideABlockedOne(t *testing.T) {
+func TestOthersAreSentDespiteABlockedOne(t *testing.T) {
 	t.Parallel()
 	s := newService()
 	q := s.open(t, t.TempDir())

@@ -89,7 +89,7 @@ type places struct {
 	lines   []place        // of statements and marks, in the order of the file
 	refused map[spot]place // the refusals
 	broken  bool           // the disk has changed what comes after the last statement
-	size    int64          // of the whole lines, in bytes
+	size    int64          // of the complete lines, in bytes
 }
 
 // newest is the last statement or mark; nil where there is none.
@@ -246,7 +246,7 @@ func (s *Spool) refuse(thumbprint string, p place, why *attestd.Error) error {
 	if err != nil {
 		return err
 	}
-	if _, noted := known.refused[p.spot()]; noted {
+	if _, recorded := known.refused[p.spot()]; recorded {
 		return nil
 	}
 	if err := s.makeSessions(); err != nil {
@@ -395,8 +395,8 @@ func (r *refusals) of(stmt *statement.Statement) (*place, error) {
 		p.lines = nil // only what was refused is asked for
 		r.files.Put(path, p)
 	}
-	if noted, ok := p.refused[spot{stmt.Session, stmt.Seq}]; ok && noted.Hash == stmt.Hash() {
-		return &noted, nil
+	if recorded, ok := p.refused[spot{stmt.Session, stmt.Seq}]; ok && recorded.Hash == stmt.Hash() {
+		return &recorded, nil
 	}
 	return nil, nil
 }

@@ -363,7 +363,7 @@ func TestRefusedEnd(t *testing.T) {
 	m.Refuse("end", notary.Decision{Refuse: 403, Code: "AGENT_DISABLED"})
 	isRefused(t, session, end)
 	must.OK(t, session.Add(t.Context(), attestation(1)))
-	must.OK(t, session.Add(t.Context(), end)) // the next Flush is told
+	must.OK(t, session.Add(t.Context(), end)) // the next Flush gets the refusal
 	if err := folder.Flush(t.Context()); !errors.As(err, new(*spool.RefusedError)) {
 		t.Error(err)
 	}
@@ -374,7 +374,7 @@ func TestRefusedEnd(t *testing.T) {
 
 // A process is killed at every step of a refusal: after it has signed, after the service has
 // answered, after the refusal is noted, and after it is set apart.
-func TestKillsBesideARefusal(t *testing.T) {
+func TestKillsDuringARefusal(t *testing.T) {
 	t.Parallel()
 	type state map[string]string // files by path
 	read := func(t *testing.T, dir string) state {
@@ -565,7 +565,7 @@ func TestSessionOfAnUnknownKey(t *testing.T) {
 }
 
 // A session of which the folder was lost goes on under another ID. With an idempotency key the
-// caller is told, for the service may have that very action.
+// caller gets an error, for the service may have that very action.
 func TestSessionOfALostFolder(t *testing.T) {
 	t.Parallel()
 	for name, key := range map[string]string{"without a key": "", "with a key": "event"} {

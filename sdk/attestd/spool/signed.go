@@ -33,7 +33,7 @@ func (s *Spool) appendSigned(line []byte, path string, p place, known int64) (qu
 		return queued{}, fmt.Errorf("spool: %w", err)
 	}
 	defer lock.Unlock()
-	if size, err := wholeSize(path); err != nil || size != known {
+	if size, err := completeSize(path); err != nil || size != known {
 		return queued{}, cmp.Or(err, errPlacesChanged)
 	}
 	size, err := s.size()
@@ -60,8 +60,8 @@ func (s *Spool) appendSigned(line []byte, path string, p place, known int64) (qu
 // errPlacesChanged reports that a file of places is not as it was.
 var errPlacesChanged = errors.New("spool: the places of the session have changed")
 
-// wholeSize is the size of a file's whole lines; 0 where there is no file.
-func wholeSize(path string) (int64, error) {
+// completeSize is the size of a file's complete lines; 0 where there is no file.
+func completeSize(path string) (int64, error) {
 	f, err := regular.Open(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, nil
@@ -70,7 +70,7 @@ func wholeSize(path string) (int64, error) {
 		return 0, fmt.Errorf("spool: %w", err)
 	}
 	defer f.Close()
-	return wholeLines(f)
+	return completeLines(f)
 }
 
 // withdrawLine takes back the last line. The caller holds the lock to add.
@@ -103,7 +103,7 @@ func (s *Spool) repairLocked() error {
 		return fmt.Errorf("spool: %w", err)
 	}
 	defer f.Close()
-	end, err := wholeLines(f)
+	end, err := completeLines(f)
 	if err != nil || end == 0 {
 		return err
 	}

@@ -26,7 +26,7 @@ type service struct {
 	mu      sync.Mutex
 	status  int // what it answers; 0 is no answer, 201 to take
 	code    string
-	most    int             // items of a batch; a larger one is refused as a whole
+	most    int             // items of a batch; a larger one is refused entirely
 	refuses map[string]bool // action types
 	silent  bool            // a refusal names no item
 	loses   bool            // the answer, after the batch was taken

@@ -23,7 +23,7 @@ func unbase64(t testing.TB, s string) []byte {
 }
 
 // Statements that golang-jwt and go-jose make pass, and they read ours.
-func TestStrangersAgree(t *testing.T) {
+func TestOtherLibrariesAgree(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
 		d := sound(t, algorithm)
@@ -49,19 +49,19 @@ func TestStrangersAgree(t *testing.T) {
 			t.Errorf("go-jose's %s: %s", algorithm, got)
 		}
 
-		ours, err := statement.Make(t.Context(), d.key, claims(t))
+		own, err := statement.Make(t.Context(), d.key, claims(t))
 		must.OK(t, err)
-		theirs, err := josev4.ParseSignedCompact(ours.Compact, []josev4.SignatureAlgorithm{josev4.EdDSA, josev4.ES256})
+		theirs, err := josev4.ParseSignedCompact(own.Compact, []josev4.SignatureAlgorithm{josev4.EdDSA, josev4.ES256})
 		must.OK(t, err)
 		payload, err := theirs.Verify(public)
 		must.OK(t, err)
 		var fromJose map[string]any
 		must.OK(t, json.Unmarshal(payload, &fromJose))
-		parsed, err := jwt.Parse(ours.Compact, func(*jwt.Token) (any, error) { return public.Key, nil },
+		parsed, err := jwt.Parse(own.Compact, func(*jwt.Token) (any, error) { return public.Key, nil },
 			jwt.WithValidMethods([]string{algorithm}), jwt.WithStrictDecoding(), jwt.WithIssuer(agent), jwt.WithAudience(company))
 		must.OK(t, err)
 		want := map[string]any{
-			"iss": agent, "aud": company, "log": origin, "iat": float64(now.Unix()), "jti": ours.ID, "action_hash": actionHash(t),
+			"iss": agent, "aud": company, "log": origin, "iat": float64(now.Unix()), "jti": own.ID, "action_hash": actionHash(t),
 			"delegation": delegation, "sid": "run-1", "seq": float64(0),
 		}
 		if !reflect.DeepEqual(fromJose, want) || !reflect.DeepEqual(map[string]any(parsed.Claims.(jwt.MapClaims)), want) {

@@ -13,7 +13,7 @@ import (
 )
 
 // Assertions that golang-jwt and go-jose make pass, and they read and validate ours.
-func TestStrangersAgree(t *testing.T) {
+func TestOtherLibrariesAgree(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range algorithms {
 		d := sound(t, algorithm)
@@ -39,14 +39,14 @@ func TestStrangersAgree(t *testing.T) {
 		_, err = check(compact, d.key.Key())
 		must.OK(t, err)
 
-		ours, err := assertion.Make(t.Context(), d.key, agent, issuer, now)
+		own, err := assertion.Make(t.Context(), d.key, agent, issuer, now)
 		must.OK(t, err)
-		theirs, err := josejwt.ParseSigned(ours, []josev4.SignatureAlgorithm{josev4.EdDSA, josev4.ES256})
+		theirs, err := josejwt.ParseSigned(own, []josev4.SignatureAlgorithm{josev4.EdDSA, josev4.ES256})
 		must.OK(t, err)
 		var claims josejwt.Claims
 		must.OK(t, theirs.Claims(public, &claims))
 		must.OK(t, claims.ValidateWithLeeway(josejwt.Expected{Issuer: agent, Subject: agent, AnyAudience: josejwt.Audience{issuer}, Time: now}, 0))
-		_, err = jwt.Parse(ours, func(*jwt.Token) (any, error) { return public.Key, nil }, jwt.WithValidMethods([]string{algorithm}), jwt.WithStrictDecoding(),
+		_, err = jwt.Parse(own, func(*jwt.Token) (any, error) { return public.Key, nil }, jwt.WithValidMethods([]string{algorithm}), jwt.WithStrictDecoding(),
 			jwt.WithIssuer(agent), jwt.WithSubject(agent), jwt.WithAudience(issuer), jwt.WithExpirationRequired(), jwt.WithTimeFunc(now.Local))
 		must.OK(t, err)
 	}

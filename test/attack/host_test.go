@@ -17,9 +17,9 @@ import (
 	"attestd/internal/harness"
 )
 
-// foreignHost sends a server without --base-url what agents have made for other servers, under
+// unknownHost sends a server without --base-url what agents have made for other servers, under
 // their names, and asks it to sign in those names.
-func foreignHost(ctx context.Context, r *run) (err error) {
+func unknownHost(ctx context.Context, r *run) (err error) {
 	s, _, err := r.Lab.ServeNew(ctx, "--rate-limits", "off", "--base-url", "")
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func foreignHost(ctx context.Context, r *run) (err error) {
 		return harness.Request{Method: "POST", Path: keysOf("bot"), Key: admin, Host: host, Header: []string{proof(base, "POST", keysOf("bot"))}, Body: `{"jwk":` + a.key.Key().JWK() + `}`}
 	}
 	asserts := func(host, base, path, audience string) harness.Request {
-		text := forgedJWS(a.key, object{"alg": jose.ES256, "typ": "JWT", "kid": a.kid()}, a.said(base+audience))
+		text := forgedJWS(a.key, object{"alg": jose.ES256, "typ": "JWT", "kid": a.kid()}, a.ownClaims(base+audience))
 		request := form(path, "", "grant_type", "client_credentials", "client_assertion_type", assertion.Type, "client_assertion", text)
 		request.Host = host
 		return request

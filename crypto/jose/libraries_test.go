@@ -27,25 +27,25 @@ func parsedByOthers(t testing.TB, jwk string) crypto.PublicKey {
 }
 
 // go-jose and golang-jwt read our keys and verify our tokens, and the reverse.
-func TestStrangersAgree(t *testing.T) {
+func TestOtherLibrariesAgree(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range algorithms {
 		t.Run(algorithm, func(t *testing.T) {
 			t.Parallel()
-			ours, err := jose.GenerateKey(algorithm)
+			own, err := jose.GenerateKey(algorithm)
 			must.OK(t, err)
 			var theirs josev4.JSONWebKey
-			must.OK(t, json.Unmarshal(ours.JWK(), &theirs))
-			if theirs.KeyID != ours.Key().Thumbprint || theirs.Algorithm != algorithm || theirs.IsPublic() {
+			must.OK(t, json.Unmarshal(own.JWK(), &theirs))
+			if theirs.KeyID != own.Key().Thumbprint || theirs.Algorithm != algorithm || theirs.IsPublic() {
 				t.Errorf("go-jose reads kid %s, alg %s", theirs.KeyID, theirs.Algorithm)
 			}
-			public := parsedByOthers(t, ours.Key().JWK())
+			public := parsedByOthers(t, own.Key().JWK())
 			payload := []byte(`{"a":1}`)
 
 			for name, sign := range map[string]func(context.Context, jose.Signer, string, []byte) (string, error){
 				"kid": jose.Sign, "jwk": jose.SignWithJWK,
 			} {
-				compact, err := sign(t.Context(), ours, "a+jwt", payload)
+				compact, err := sign(t.Context(), own, "a+jwt", payload)
 				must.OK(t, err)
 				parsed, err := josev4.ParseSignedCompact(compact, known)
 				must.OK(t, err)
@@ -68,17 +68,17 @@ func TestStrangersAgree(t *testing.T) {
 			must.OK(t, err)
 			compact, err := object.CompactSerialize()
 			must.OK(t, err)
-			must.OK(t, ours.Key().Verify(parse(t, compact)))
+			must.OK(t, own.Key().Verify(parse(t, compact)))
 
 			compact, err = jwt.NewWithClaims(jwt.GetSigningMethod(algorithm), jwt.MapClaims{"a": 1}).SignedString(theirs.Key)
 			must.OK(t, err)
-			must.OK(t, ours.Key().Verify(parse(t, compact)))
+			must.OK(t, own.Key().Verify(parse(t, compact)))
 
 			exported, err := theirs.MarshalJSON()
 			must.OK(t, err)
 			again, err := jose.ParsePrivateKey(exported)
 			must.OK(t, err)
-			if again.Key().Thumbprint != ours.Key().Thumbprint {
+			if again.Key().Thumbprint != own.Key().Thumbprint {
 				t.Error("a key that go-jose writes is another one")
 			}
 		})

@@ -1,4 +1,4 @@
-package wholefile_test
+package atomicfile_test
 
 import (
 	"errors"
@@ -8,10 +8,10 @@ import (
 	"runtime"
 	"testing"
 
-	"attestd/internal/wholefile"
+	"attestd/internal/atomicfile"
 )
 
-func TestFilesAreWrittenWhole(t *testing.T) {
+func TestFilesAreReplacedAtomically(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	path := filepath.Join(folder, "file")
@@ -29,24 +29,24 @@ func TestFilesAreWrittenWhole(t *testing.T) {
 			t.Errorf("files in the folder: %v, %v", left, err)
 		}
 	}
-	if err := wholefile.Create(path, []byte("one")); err != nil {
+	if err := atomicfile.Create(path, []byte("one")); err != nil {
 		t.Fatal(err)
 	}
 	holds("one", 0o600)
-	if err := wholefile.Create(path, []byte("two")); !errors.Is(err, fs.ErrExist) {
+	if err := atomicfile.Create(path, []byte("two")); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("created twice: %v", err)
 	}
 	holds("one", 0o600)
 	for mode, text := range map[fs.FileMode]string{0o644: "three", 0o600: "four"} {
-		if err := wholefile.Replace(path, []byte(text), mode); err != nil {
+		if err := atomicfile.Replace(path, []byte(text), mode); err != nil {
 			t.Fatal(err)
 		}
 		holds(text, mode)
 	}
-	if err := wholefile.SyncFolder(folder); err != nil {
+	if err := atomicfile.SyncFolder(folder); err != nil {
 		t.Error(err)
 	}
-	if err := wholefile.Replace(filepath.Join(path, "below"), nil, 0o600); err == nil {
+	if err := atomicfile.Replace(filepath.Join(path, "below"), nil, 0o600); err == nil {
 		t.Error("a file below a file is written")
 	}
 }

@@ -1,6 +1,6 @@
-// Package wholefile writes files of which no reader ever sees a part. The bytes are durable before
+// Package atomicfile replaces files atomically: no reader sees a part. The bytes are durable before
 // the file has its name, and the name is after SyncFolder.
-package wholefile
+package atomicfile
 
 import (
 	"errors"

@@ -15,7 +15,7 @@ import (
 )
 
 // Proofs that golang-jwt and go-jose make pass, and they read ours by the embedded key.
-func TestStrangersAgree(t *testing.T) {
+func TestOtherLibrariesAgree(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range []string{jose.EdDSA, jose.ES256} {
 		p := josetest.PrivateKey(t, algorithm)

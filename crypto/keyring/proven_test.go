@@ -8,17 +8,17 @@ import (
 	"attestd/crypto/keyring"
 )
 
-const besideOrigin = "example.com/v1/log/fedcba9876543210fedcba9876543210"
+const secondOrigin = "example.com/v1/log/fedcba9876543210fedcba9876543210"
 
-// beside is the ring of a log that was made when the keys of ring from the one numbered first on
-// were yet to come or, itself, there.
-func beside(first int) []keyring.Key {
+// secondRing is the ring of a log that was made when the keys of ring from the one numbered first
+// on were yet to come or, itself, there.
+func secondRing(first int) []keyring.Key {
 	list := ring()[first:]
 	for i, from := range []int64{0, 2, 2, 7}[:len(list)] {
 		list[i].From = from
 		if list[i].Rotation = nil; i > 0 {
 			n := byte(first + i)
-			list[i].Rotation = keyring.Rotate(besideOrigin, from, private(n-1), private(n))
+			list[i].Rotation = keyring.Rotate(secondOrigin, from, private(n-1), private(n))
 		}
 	}
 	return list
@@ -27,13 +27,13 @@ func beside(first int) []keyring.Key {
 // A log that was made when its company had had several keys begins with the one that it had then,
 // which needs no statement of that log: that it is the company's is proven in the other one. What
 // is not proven in both is not proven.
-func TestFlawsBeside(t *testing.T) {
+func TestFlawsWithProven(t *testing.T) {
 	t.Parallel()
 	flaws := func(list, all []keyring.Key) []string {
-		return keyring.FlawsBeside(besideOrigin, list, all, keyring.Flaws(origin, all))
+		return keyring.FlawsWithProven(secondOrigin, list, all, keyring.Flaws(origin, all))
 	}
 	for first := range 4 {
-		if f := flaws(beside(first), ring()); strings.Join(f, "") != "" || len(f) != 4-first {
+		if f := flaws(secondRing(first), ring()); strings.Join(f, "") != "" || len(f) != 4-first {
 			t.Errorf("made under key %d: %q", first, f)
 		}
 	}
@@ -44,7 +44,7 @@ func TestFlawsBeside(t *testing.T) {
 	}{
 		"a key of nobody first": {list: func(r []keyring.Key) []keyring.Key { r[0].Public = public(9); return r }, at: 0, why: "not among the company's"},
 		"a key of nobody last": {list: func(r []keyring.Key) []keyring.Key {
-			r[2].Public, r[2].Rotation = public(9), keyring.Rotate(besideOrigin, 2, private(2), private(9))
+			r[2].Public, r[2].Rotation = public(9), keyring.Rotate(secondOrigin, 2, private(2), private(9))
 			return r
 		}, at: 2, why: "not among the company's"},
 		"a beginning later":  {list: func(r []keyring.Key) []keyring.Key { r[0].From = 1; return r }, at: 0, why: "first key is missing"},
@@ -60,7 +60,7 @@ func TestFlawsBeside(t *testing.T) {
 		"missing in the other log":    {all: func(r []keyring.Key) []keyring.Key { return r[:3] }, at: 1, why: "no key follows"},
 		"the other log of nobody":     {all: func(r []keyring.Key) []keyring.Key { return nil }, at: 0, why: "not among"},
 	} {
-		list, all := beside(1), ring()
+		list, all := secondRing(1), ring()
 		if c.list != nil {
 			list = c.list(list)
 		}

@@ -12,10 +12,10 @@ import (
 // verifyRequests is the number of concurrent requests for the verification of one chain.
 const verifyRequests = 100
 
-// beside measures how much the append rate falls while a chain is verified, and how long a company
-// with an empty chain waits for its verdict meanwhile. Each round restarts the server, so that it
-// has verified nothing.
-func (b *bench) beside(ctx context.Context, s *shape) error {
+// appendDuringVerify measures how much the append rate falls while a chain is verified, and how
+// long a company with an empty chain waits for its verdict meanwhile. Each round restarts the
+// server, so that it has verified nothing.
+func (b *bench) appendDuringVerify(ctx context.Context, s *shape) error {
 	if !s.million {
 		return nil
 	}
@@ -30,10 +30,10 @@ func (b *bench) beside(ctx context.Context, s *shape) error {
 	var background, requests, waited []float64
 	for range pick(b.quick, 2, 3) {
 		for _, way := range []struct {
-			kept  *[]float64
-			begin func(context.Context, *shape) (end func() error, err error)
+			ratios *[]float64
+			begin  func(context.Context, *shape) (end func() error, err error)
 		}{{&background, verifyForStream}, {&requests, verifyForRequests}} {
-			if err := s.startAnew(ctx, b); err != nil {
+			if err := s.restartCold(ctx, b); err != nil {
 				return err
 			}
 			alone, err := b.appendTo(ctx, s, next, each, 0)
@@ -44,8 +44,8 @@ func (b *bench) beside(ctx context.Context, s *shape) error {
 			if err != nil {
 				return err
 			}
-			beside, err := b.appendTo(ctx, s, next, each, 0)
-			if way.kept == &requests && err == nil {
+			during, err := b.appendTo(ctx, s, next, each, 0)
+			if way.ratios == &requests && err == nil {
 				var took time.Duration
 				took, err = verdictTime(ctx, s, empty)
 				waited = append(waited, millis(took))
@@ -53,7 +53,7 @@ func (b *bench) beside(ctx context.Context, s *shape) error {
 			if err := errors.Join(err, end()); err != nil {
 				return fmt.Errorf("beside a verification: %w", err)
 			}
-			*way.kept = append(*way.kept, beside.perSecond()/alone.perSecond())
+			*way.ratios = append(*way.ratios, during.perSecond()/alone.perSecond())
 		}
 	}
 	// otherwise the last verification would overlap with the next measurement
@@ -67,9 +67,9 @@ func (b *bench) beside(ctx context.Context, s *shape) error {
 	return nil
 }
 
-// besidePass measures how much the append rate falls while the background verification checks every
-// signature of a chain, in turns with servers that make none.
-func (b *bench) besidePass(ctx context.Context, s *shape) error {
+// appendDuringPass measures how much the append rate falls while the background verification checks
+// every signature of a chain, in turns with servers that make none.
+func (b *bench) appendDuringPass(ctx context.Context, s *shape) error {
 	if !s.million {
 		return nil
 	}
@@ -84,7 +84,7 @@ func (b *bench) besidePass(ctx context.Context, s *shape) error {
 			ways = []string{"24h", "off"}
 		}
 		for _, way := range ways {
-			if err := s.startAnew(ctx, b, "--verify-every", way); err != nil {
+			if err := s.restartCold(ctx, b, "--verify-every", way); err != nil {
 				return err
 			}
 			load, err := b.appendTo(ctx, s, func(int) []byte { return req }, each, 0)

@@ -17,7 +17,7 @@ import (
 // own server, over the same socket: each turns the line of its check.
 func TestDoctorShowsWhatAServerSays(t *testing.T) {
 	t.Parallel()
-	for _, said := range []struct {
+	for _, answer := range []struct {
 		name   string
 		change func(*local.State)
 		found  [][3]string // check, state and text
@@ -41,14 +41,14 @@ func TestDoctorShowsWhatAServerSays(t *testing.T) {
 		{"a lie", func(s *local.State) { s.Readiness, s.Witnesses[0].Name = "\x1b[31mready", "\x1b[2J" },
 			[][3]string{{"readiness", "fail", "\x1b"}}},
 	} {
-		t.Run(said.name, func(t *testing.T) {
+		t.Run(answer.name, func(t *testing.T) {
 			t.Parallel()
 			i := install(t)
 			state := local.State{Program: "attestd/0.9.0", Process: 1, Began: time.Now(), Address: "127.0.0.1:1", Readiness: "ready",
 				Export:       &local.Export{To: "a receiver", Delivered: time.Now()},
 				Verification: &local.Verification{Ended: time.Now(), Saved: true},
 				Witnesses:    []local.Witness{{Name: "witness.example.com"}}}
-			said.change(&state)
+			answer.change(&state)
 			s := &local.Server{Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 				Operations: local.Operations{State: func(context.Context) local.State { return state }}}
 			must.OK(t, s.Listen(i.db))
@@ -57,7 +57,7 @@ func TestDoctorShowsWhatAServerSays(t *testing.T) {
 			go func() { ended <- s.Run(ctx) }()
 			defer func() { stop(); <-ended }()
 			d := diagnose(t, i.flags("--quick")...)
-			for _, want := range said.found {
+			for _, want := range answer.found {
 				d.finds(t, want[0], want[1], want[2])
 			}
 		})
