@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"attestd/chain/tlog"
+	"attestd/internal/bounded"
 )
 
 // maxLost is how many times a batch with lost transactions is tried, because the batch itself may
@@ -83,7 +84,7 @@ func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 		o.lost(batch, tx.Err())
 		tx.Rollback()
 		if errors.Is(err, ErrTransactionLost) {
-			clear(w.heads)
+			w.heads.Clear()
 			return nil, err
 		}
 		return without(batch, failed), err // only the failed waiters get the error
@@ -93,7 +94,7 @@ func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 	o.synced = time.Since(committing)
 	if err != nil {
 		o.lost(batch, err)
-		clear(w.heads)
+		w.heads.Clear()
 		return nil, err
 	}
 	if len(stale) > 0 {
@@ -122,7 +123,7 @@ func (w *writer) plan(tx Transaction, batch []*waiter) (groups []group, failed [
 		return nil, failed, err
 	}
 	if chains, all := tx.Rekeyed(); all {
-		clear(w.heads)
+		w.heads.Clear()
 	} else {
 		w.heads.forget(chains)
 	}
@@ -166,7 +167,7 @@ func (w *writer) notExtended(tx Transaction, batch []*waiter, g *group, err erro
 // it.
 func (w *writer) recordExternal() {
 	w.external = true
-	clear(w.heads)
+	w.heads.Clear()
 }
 
 // runRows runs the row functions of a batch. A single change needs no savepoint, because its error
@@ -225,7 +226,7 @@ func (w *writer) bases(tx Transaction, batch []*waiter) (bases map[int64]signedH
 			if _, seen := bases[chain]; seen {
 				continue
 			}
-			from, cached := w.heads[chain]
+			from, cached := w.heads.Get(chain)
 			from.cached = cached
 			if bases[chain] = from; !cached {
 				unknown = append(unknown, chain)
@@ -326,18 +327,20 @@ type signedHead struct {
 // Extension and remembers none. A head is put here after its commit, and forgotten when it was
 // stale, when its key was changed, and when another process has written. The goroutine of Log.Run
 // uses it.
-type heads map[int64]signedHead
+type heads struct {
+	*bounded.Map[int64, signedHead]
+}
 
 // put remembers a head, unless other processes write the chain.
 func (h heads) put(chain int64, head signedHead) {
 	if !head.shared {
-		cachePut(h, maxHeads, chain, head)
+		h.Put(chain, head)
 	}
 }
 
 // forget drops the heads of chains.
 func (h heads) forget(chains []int64) {
 	for _, chain := range chains {
-		delete(h, chain)
+		h.Delete(chain)
 	}
 }

@@ -274,17 +274,6 @@ func parallel(n int, work func(i int)) {
 	helpers.Wait()
 }
 
-// cachePut puts v into a map of at most limit chains, and evicts an arbitrary one when it is full.
-func cachePut[V any](m map[int64]V, limit int, chain int64, v V) {
-	if _, known := m[chain]; !known && len(m) >= limit {
-		for other := range m {
-			delete(m, other)
-			break
-		}
-	}
-	m[chain] = v
-}
-
 // Limit bounds a chain. The zero value bounds nothing.
 type Limit struct {
 	Records, Bytes int64 // as many as the chain may have; 0 for no bound

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"attestd/internal/bounded"
 	"attestd/internal/wake"
 )
 
@@ -170,7 +171,7 @@ func (l *Log) Run(ctx context.Context, now func() time.Time, publish func(batch 
 		return nil
 	}
 	defer close(l.ended)
-	w := &writer{storage: l.storage, now: now, publish: publish, observe: l.observe, heads: make(heads)}
+	w := &writer{storage: l.storage, now: now, publish: publish, observe: l.observe, heads: heads{bounded.NewMap[int64, signedHead](maxHeads)}}
 	for {
 		if ctx.Err() != nil {
 			l.refuse()

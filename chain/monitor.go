@@ -270,7 +270,8 @@ func (m *Monitor) schedule(w *watch) {
 	}
 }
 
-// evict removes an arbitrary chain without pending records if there are too many.
+// evict removes an arbitrary chain without pending records if there are too many. A bounded.Map
+// would also remove one with pending records, whose events would be lost.
 func (m *Monitor) evict() {
 	if len(m.watched) <= maxWatched {
 		return

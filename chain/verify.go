@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"attestd/chain/tlog"
+	"attestd/internal/bounded"
 	"attestd/internal/sleep"
 )
 
@@ -43,14 +43,14 @@ type Verifier struct {
 	turns   *turns
 
 	mu         sync.Mutex
-	verified   map[int64]Prefix
+	verified   *bounded.Map[int64, Prefix]
 	remembered int64 // number of changes of verified
 }
 
 // NewVerifier returns a verifier that reads from r. Each call of Verify checks signatures on
 // workers goroutines.
 func NewVerifier(r Reader, workers int) *Verifier {
-	return &Verifier{reader: r, workers: max(1, workers), turns: newTurns(), verified: make(map[int64]Prefix)}
+	return &Verifier{reader: r, workers: max(1, workers), turns: newTurns(), verified: bounded.NewMap[int64, Prefix](maxVerified)}
 }
 
 // Appended reports an append to any chain. Running verifications use less of the machine for a
@@ -239,7 +239,7 @@ type Prefix struct {
 func (v *Verifier) Prefixes() (known map[int64]Prefix, version int64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return maps.Clone(v.verified), v.remembered
+	return v.verified.Clone(), v.remembered
 }
 
 // Version returns the number of Prefixes alone.
@@ -255,8 +255,8 @@ func (v *Verifier) Recall(known map[int64]Prefix) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for chain, p := range known {
-		if _, is := v.verified[chain]; !is {
-			cachePut(v.verified, maxVerified, chain, p)
+		if _, is := v.verified.Get(chain); !is {
+			v.verified.Put(chain, p)
 		}
 	}
 }
@@ -264,8 +264,7 @@ func (v *Verifier) Recall(known map[int64]Prefix) {
 func (v *Verifier) recall(chain int64) (Prefix, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	known, ok := v.verified[chain]
-	return known, ok
+	return v.verified.Get(chain)
 }
 
 func (v *Verifier) remember(chain int64, known Prefix) {
@@ -282,16 +281,16 @@ func (v *Verifier) rememberProgress(run *verifyRun) {
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.verified[run.chain].Length < known.Length {
+	if was, _ := v.verified.Get(run.chain); was.Length < known.Length {
 		v.put(run.chain, known)
 	}
 }
 
 func (v *Verifier) put(chain int64, known Prefix) {
-	if was, is := v.verified[chain]; is && was.Digest == known.Digest && was.Terms == known.Terms {
+	if was, is := v.verified.Get(chain); is && was.Digest == known.Digest && was.Terms == known.Terms {
 		return
 	}
-	cachePut(v.verified, maxVerified, chain, known)
+	v.verified.Put(chain, known)
 	v.remembered++
 }
 

@@ -26,7 +26,8 @@ type Checkpoints struct {
 	turns [64]sync.Mutex // by company: one signs, the others take what it has signed
 
 	mu sync.Mutex
-	// when each chain's was signed last; those of more than checkpointEvery ago are dropped
+	// when each chain's was signed last; those of more than checkpointEvery ago are dropped, which
+	// bounds it
 	signed map[int64]time.Time
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"attestd/crypto/idtoken"
 	"attestd/crypto/jcs"
+	"attestd/internal/bounded"
 	"attestd/internal/keysets"
 	"attestd/service/federation"
 	"attestd/store"
@@ -27,14 +28,14 @@ type Federations struct {
 	// what is wrong with a URL of a key set, or nil
 	CheckURL func(url string) error
 
-	rules  parsed[*federation.Rules]
-	pinned parsed[*idtoken.KeySet]
+	rules  *parsed[*federation.Rules]
+	pinned *parsed[*idtoken.KeySet]
 }
 
 // NewFederations returns the federations of a store, whose fetched keys come from sets.
 func NewFederations(s *store.Store, agents *Agents, nonces *Nonces, sets *keysets.Sets, checkURL func(url string) error) *Federations {
 	return &Federations{Store: s, Agents: agents, Nonces: nonces, Sets: sets, CheckURL: checkURL,
-		rules: parsed[*federation.Rules]{parse: federation.Parse}, pinned: parsed[*idtoken.KeySet]{parse: idtoken.ParseKeySet}}
+		rules: newParsed(federation.Parse), pinned: newParsed(idtoken.ParseKeySet)}
 }
 
 // warmed is how many key sets Warm fetches at most.
@@ -225,14 +226,18 @@ type parsed[T any] struct {
 	parse func([]byte) (T, error)
 
 	mu    sync.Mutex
-	known map[string]T
-	size  int // of the texts
+	known *bounded.Map[string, T]
 }
 
-// of returns what a text means. Beyond maxParsed all is forgotten at once: what is in use fits.
+func newParsed[T any](parse func([]byte) (T, error)) *parsed[T] {
+	size := func(text string, _ T) int { return len(text) }
+	return &parsed[T]{parse: parse, known: bounded.NewWeighted(maxParsed, size)}
+}
+
+// of returns what a text means.
 func (p *parsed[T]) of(text string) (T, error) {
 	p.mu.Lock()
-	v, is := p.known[text]
+	v, is := p.known.Get(text)
 	p.mu.Unlock()
 	if is {
 		return v, nil
@@ -243,12 +248,6 @@ func (p *parsed[T]) of(text string) (T, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, is := p.known[text]; is {
-		return v, nil
-	}
-	if p.size += len(text); p.known == nil || p.size > maxParsed {
-		p.known, p.size = map[string]T{}, len(text)
-	}
-	p.known[text] = v
+	p.known.Put(text, v)
 	return v, nil
 }

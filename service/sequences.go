@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"attestd/crypto/statement"
+	"attestd/internal/bounded"
 	"attestd/store"
 )
 
@@ -19,8 +20,7 @@ import (
 // sequences remembers how far sessions of statements have been read. The zero value is ready.
 type sequences struct {
 	mu    sync.Mutex
-	known map[sequenceOf]*sequence
-	size  int // of all, see sequence.size
+	known *bounded.Map[sequenceOf, *sequence] // nil at first
 }
 
 type sequenceOf struct {
@@ -74,34 +74,22 @@ func newSequence() *sequence { return &sequence{read: newDigest()} }
 func (s *sequences) remove(of sequenceOf) *sequence {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	q := s.known[of]
-	if q == nil {
+	q, is := s.known.Get(of)
+	if !is {
 		return newSequence()
 	}
-	delete(s.known, of)
-	s.size -= q.size()
+	s.known.Delete(of)
 	return q
 }
 
-// put remembers a sequence, and forgets others where there is too much.
+// put remembers a sequence. Another request may have put what it has read meanwhile.
 func (s *sequences) put(of sequenceOf, q *sequence) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known == nil {
-		s.known = make(map[sequenceOf]*sequence)
+		s.known = bounded.NewWeighted(maxSequences, func(_ sequenceOf, q *sequence) int { return q.size() })
 	}
-	if before := s.known[of]; before != nil { // another request has read it meanwhile
-		s.size -= before.size()
-	}
-	s.known[of] = q
-	s.size += q.size()
-	for other, q := range s.known {
-		if s.size <= maxSequences {
-			break
-		}
-		delete(s.known, other)
-		s.size -= q.size()
-	}
+	s.known.Put(of, q)
 }
 
 // readOn reads the statements of a session that q has not read yet, and returns how many.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"attestd/agent/localhttp"
+	"attestd/internal/bounded"
 )
 
 const (
@@ -46,8 +47,8 @@ type Gateway struct {
 
 	mu       sync.Mutex
 	closed   bool
-	sessions map[string]*gatewaySession // by Mcp-Session-Id; "" for requests without one
-	idle     map[string]string          // of those that ended so: their session in the records
+	sessions map[string]*gatewaySession   // by Mcp-Session-Id; "" for requests without one
+	idle     *bounded.Map[string, string] // of those that ended so: their session in the records
 	ending   sync.WaitGroup
 	err      error // of sessions that have ended
 }
@@ -82,7 +83,7 @@ func NewGateway(c GatewayConfig) *Gateway {
 	}
 	g := &Gateway{
 		GatewayConfig: c, places: semaphore.NewWeighted(maxRequestsInProgress), held: semaphore.NewWeighted(maxHeld),
-		sessions: make(map[string]*gatewaySession), idle: make(map[string]string),
+		sessions: make(map[string]*gatewaySession), idle: bounded.NewMap[string, string](maxSessions),
 	}
 	g.ctx, g.stop = context.WithCancelCause(context.Background())
 	g.ending.Go(g.sweep)
@@ -167,7 +168,8 @@ func (g *Gateway) enter(id string) (*gatewaySession, error) {
 			return nil, errors.New("too many sessions are open")
 		}
 		c := g.Config
-		c.Session = cmp.Or(g.idle[id], NewSession())
+		former, _ := g.idle.Get(id)
+		c.Session = cmp.Or(former, NewSession())
 		var err error
 		if c.Recorder, err = g.Open(c.Session); err != nil {
 			g.warn("a session cannot be recorded: %v", err)
@@ -178,7 +180,7 @@ func (g *Gateway) enter(id string) (*gatewaySession, error) {
 		s.ctx, s.stop = context.WithCancelCause(g.ctx)
 		s.finish = s.proxy.open(s.ctx)
 		g.sessions[id] = s
-		delete(g.idle, id)
+		g.idle.Delete(id)
 	}
 	s.users++
 	return s, nil
@@ -246,7 +248,8 @@ func (g *Gateway) sweep() {
 	}
 }
 
-// evict ends the session that has been idle for longest. g.mu is held.
+// evict ends the session that has been idle for longest. A bounded.Map would also remove sessions
+// in use, and end none. g.mu is held.
 func (g *Gateway) evict() bool {
 	oldest, id := (*gatewaySession)(nil), ""
 	for key, s := range g.sessions {
@@ -265,16 +268,9 @@ func (g *Gateway) evict() bool {
 // they were, so that what follows names what came before. g.mu is held.
 func (g *Gateway) endIdle(id string, s *gatewaySession) {
 	g.endLocked(id, s, errSessionEnded)
-	if !g.Signed {
-		return
+	if g.Signed {
+		g.idle.Put(id, s.proxy.session)
 	}
-	for other := range g.idle {
-		if len(g.idle) < maxSessions {
-			break
-		}
-		delete(g.idle, other)
-	}
-	g.idle[id] = s.proxy.session
 }
 
 // Close ends all requests and sessions, and returns when their outcomes are recorded.

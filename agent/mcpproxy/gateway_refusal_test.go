@@ -374,8 +374,8 @@ func TestGatewaySessionGoesOn(t *testing.T) {
 			time.Sleep(time.Millisecond)
 			use(fmt.Sprint(n))
 		}
-		if len(g.idle) > maxSessions {
-			t.Errorf("%d sessions are remembered", len(g.idle))
+		if g.idle.Len() > maxSessions {
+			t.Errorf("%d sessions are remembered", g.idle.Len())
 		}
 		if err := g.Close(); err != nil {
 			t.Error(err)

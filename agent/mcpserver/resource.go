@@ -321,6 +321,8 @@ const maxProofs = 200_000
 
 // proofs remembers the DPoP proofs that were used, so that each counts once (RFC 9449 §11.1). It
 // forgets them with the process: who serves one resource by several must send a client to one.
+// Before they end it forgets none and refuses further ones: a bounded.Map would let them be
+// replayed.
 type proofs struct {
 	mu    sync.Mutex
 	ends  map[[sha256.Size]byte]time.Time // of each proof: when it would be refused anyway

@@ -133,7 +133,8 @@ func (s *State) Disobeyed() Disobeyed { return Disobeyed{s.Refused, s.Done, s.To
 const MaxCalls = 10_000
 
 // Tracker finds the calls that disobeyed a refusal among the records that it is given. Its memory
-// is bounded: of MaxCalls calls. The zero Tracker is ready to use.
+// is bounded: of MaxCalls calls. A bounded.Map would remove arbitrary ones, so that two checkers of
+// the same records would disagree. The zero Tracker is ready to use.
 type Tracker struct {
 	calls map[string]*State
 	order []string // keys, in the order of their first records, from next on

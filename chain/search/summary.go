@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"attestd/chain"
+	"attestd/internal/bounded"
 )
 
 const (
@@ -131,9 +132,8 @@ func appendAction(dst, action []byte) []byte {
 // every record, as after a failed write or a write by another process. Summarize makes the summary
 // of such a range from the stored records.
 type Builder struct {
-	chains map[int64]*growing
+	chains *bounded.Map[int64, growing]
 	open   []int64 // chains with records added since the last Confirm or Drop
-	size   int     // bytes of all summaries
 	terms  Terms
 }
 
@@ -141,7 +141,7 @@ type Builder struct {
 type growing struct {
 	summary *Summary
 	next    int64
-	size    int
+	size    int // of the summary then, which grows in place
 }
 
 // maxBuilding bounds the memory of a Builder. A chain usually takes about 600 bytes, and 60 KB if
@@ -156,7 +156,9 @@ type Ready struct {
 }
 
 // NewBuilder returns an empty Builder.
-func NewBuilder() *Builder { return &Builder{chains: make(map[int64]*growing)} }
+func NewBuilder() *Builder {
+	return &Builder{chains: bounded.NewWeighted(maxBuilding, func(_ int64, g growing) int { return g.size })}
+}
 
 // Add adds consecutive records of a chain. It returns the summaries that they complete. omitted
 // reports whether it omitted one.
@@ -166,7 +168,7 @@ func (b *Builder) Add(chainID int64, records []chain.Record) (ready []Ready, omi
 	}
 	b.open = append(b.open, chainID)
 	var s *Summary
-	if g := b.chains[chainID]; g != nil && g.next == records[0].Index {
+	if g, is := b.chains.Get(chainID); is && g.next == records[0].Index {
 		s = g.summary
 	}
 	for i := range records {
@@ -184,37 +186,18 @@ func (b *Builder) Add(chainID int64, records []chain.Record) (ready []Ready, omi
 			s = nil
 		}
 	}
-	b.put(chainID, s, records[len(records)-1].Index+1)
-	return ready, omitted
-}
-
-func (b *Builder) put(chainID int64, s *Summary, next int64) {
-	b.forget(chainID)
 	if s == nil {
-		return
+		b.chains.Delete(chainID)
+	} else {
+		b.chains.Put(chainID, growing{s, records[len(records)-1].Index + 1, s.size()})
 	}
-	size := s.size()
-	for other := range b.chains { // an arbitrary one
-		if b.size+size <= maxBuilding {
-			break
-		}
-		b.forget(other)
-	}
-	b.chains[chainID] = &growing{s, next, size}
-	b.size += size
-}
-
-func (b *Builder) forget(chainID int64) {
-	if g := b.chains[chainID]; g != nil {
-		b.size -= g.size
-		delete(b.chains, chainID)
-	}
+	return ready, omitted
 }
 
 // Confirm confirms that the added records are stored, except those of the listed chains.
 func (b *Builder) Confirm(but []int64) {
 	for _, chainID := range but {
-		b.forget(chainID)
+		b.chains.Delete(chainID)
 	}
 	b.open = b.open[:0]
 }
@@ -223,15 +206,15 @@ func (b *Builder) Confirm(but []int64) {
 // unknown.
 func (b *Builder) Drop() {
 	for _, chainID := range b.open {
-		b.forget(chainID)
+		b.chains.Delete(chainID)
 	}
 	b.open = b.open[:0]
 }
 
 // Clear discards everything, after a write by another process.
 func (b *Builder) Clear() {
-	clear(b.chains)
-	b.open, b.size = b.open[:0], 0
+	b.chains.Clear()
+	b.open = b.open[:0]
 }
 
 // size estimates the memory of an incomplete summary.

@@ -14,7 +14,7 @@ const topStored = 32
 func Stored(level int) bool { return level%8 == 0 && level > 0 && level <= topStored }
 
 // Subtrees computes the roots of perfect subtrees from leaf hashes and the nodes of [Stored]
-// levels, for any type and function of node hashes. It caches the newest of the ranges that it has
+// levels, for any type and function of node hashes. It caches some of the ranges that it has
 // read, and what it has computed of them, so it MUST NOT outlive the call that made it.
 type Subtrees[Hash any] struct {
 	Size int64 // leaves of the tree

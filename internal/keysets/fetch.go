@@ -15,7 +15,8 @@ import (
 const timeout = 5 * time.Second
 
 // entry returns the entry of a source. A company that has too many loses the one that was unused
-// longest; where all have too many, the company with the most does.
+// longest; where all have too many, the company with the most does. A bounded.Map would let one
+// company displace the sets of others.
 func (s *Sets) entry(of int64, from Source, now time.Time) (*company, *entry) {
 	c := s.companies[of]
 	if c == nil {

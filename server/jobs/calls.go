@@ -12,6 +12,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/search"
+	"attestd/internal/bounded"
 	"attestd/internal/sleep"
 	"attestd/internal/wake"
 	"attestd/service"
@@ -48,13 +49,13 @@ type CallWatch struct {
 	found  atomic.Int64         // in the last day
 
 	// owned by watch
-	next    map[int64]int64 // where to continue, by company
+	next    *bounded.Map[int64, int64] // where to continue, by company
 	failing map[int64]string
 }
 
 func NewCallWatch(s *store.Store, log *slog.Logger) *CallWatch {
 	return &CallWatch{store: s, calls: &service.Calls{Store: s}, saver: newProgress(s.Calls.SaveNext, log),
-		log: log, grown: wake.NewPending[int64](), next: make(map[int64]int64), failing: make(map[int64]string)}
+		log: log, grown: wake.NewPending[int64](), next: bounded.NewMap[int64, int64](callsPositions), failing: make(map[int64]string)}
 }
 
 // Published records the companies for which this server has appended records of calls. The log
@@ -141,7 +142,7 @@ func (w *CallWatch) watch(ctx context.Context, held *db.Held) {
 	w.saver.begin(held)
 	w.onDuty.Store(true)
 	defer w.onDuty.Store(false)
-	clear(w.next) // another server may have gone on
+	w.next.Clear() // another server may have gone on
 	for least := int64(1); ctx.Err() == nil; least = search.Width {
 		// Later, the rest of a range of records without a call is left until there is one: it would
 		// have to be read, while a whole range has a summary.
@@ -187,7 +188,7 @@ func (w *CallWatch) examineAll(ctx context.Context, number int64) error {
 	if err != nil {
 		return err
 	}
-	from, known := w.next[number]
+	from, known := w.next.Get(number)
 	if !known {
 		if from, err = w.store.Calls.Next(ctx, number, time.Now()); err != nil {
 			return err
@@ -199,11 +200,9 @@ func (w *CallWatch) examineAll(ctx context.Context, number int64) error {
 		if next, done, err = w.calls.Examine(ctx, company, from, began); err != nil {
 			return err
 		}
-		if len(w.next) >= callsPositions {
-			clear(w.next)
-		}
-		if from = next; w.next[number] != next || !known {
-			w.next[number], known = next, true
+		from = next
+		if was, known := w.next.Get(number); was != next || !known {
+			w.next.Put(number, next)
 			w.saver.Note(number, next)
 		}
 		_ = sleep.For(ctx, min(callsRest*time.Since(began), callsMostRest)) // the loop handles ctx

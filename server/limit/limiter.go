@@ -92,7 +92,8 @@ type budget struct {
 //
 // If there are too many counters, the one with the oldest last call (admitted or not) is removed,
 // and its account starts with an empty window. Causing that gains nothing: it takes 20,000 other
-// accounts, each with its own window.
+// accounts, each with its own window. A bounded.Map would remove arbitrary counters, also those of
+// clients in use.
 func (l *Limiter) Take(call Call, now time.Time) Quota {
 	rates := l.rates.Load()
 	limit := rates.limits[call.Tier]

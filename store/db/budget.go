@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"attestd/internal/bounded"
 )
 
 // maxRefused bounds the number of accounts in refusals, at 80 bytes each.
@@ -33,22 +35,23 @@ type Spent struct {
 // a query.
 type refusals struct {
 	mu    sync.Mutex
-	until map[[32]byte]time.Time
+	until *bounded.Map[[32]byte, time.Time] // nil at first
 }
 
 func (r *refusals) left(account [32]byte) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return time.Until(r.until[account])
+	until, _ := r.until.Get(account)
+	return time.Until(until)
 }
 
 func (r *refusals) note(account [32]byte, until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.until == nil || len(r.until) >= maxRefused {
-		r.until = make(map[[32]byte]time.Time)
+	if r.until == nil {
+		r.until = bounded.NewMap[[32]byte, time.Time](maxRefused)
 	}
-	r.until[account] = until
+	r.until.Put(account, until)
 }
 
 // Spend counts a call of an account against a budget of most calls per minute, which all servers on

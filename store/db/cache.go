@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"attestd/internal/bounded"
 	"attestd/internal/sleep"
 )
 
@@ -91,13 +92,13 @@ type Cache[K comparable, V any] struct {
 	db *DB
 
 	mu         sync.RWMutex
-	m          map[K]V
+	m          *bounded.Map[K, V]
 	generation uint64
 }
 
 // NewCache returns an empty cache, which d empties when someone else has written the database.
 func NewCache[K comparable, V any](d *DB) *Cache[K, V] {
-	c := &Cache[K, V]{db: d}
+	c := &Cache[K, V]{db: d, m: bounded.NewMap[K, V](maxCached)}
 	d.caches = append(d.caches, func() { c.Forget() })
 	return c
 }
@@ -105,8 +106,7 @@ func NewCache[K comparable, V any](d *DB) *Cache[K, V] {
 func (c *Cache[K, V]) Get(k K) (V, bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	v, ok := c.m[k]
-	return v, ok
+	return c.m.Get(k)
 }
 
 // Generation returns the generation for a later put.
@@ -116,18 +116,13 @@ func (c *Cache[K, V]) Generation() uint64 {
 	return c.generation
 }
 
-// Put caches v. A full cache is emptied first: a working set that fits never fills it, and one that
-// does not fit loses little.
+// Put caches v, unless anything was forgotten since the generation.
 func (c *Cache[K, V]) Put(generation uint64, k K, v V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if generation != c.generation {
-		return
+	if generation == c.generation {
+		c.m.Put(k, v)
 	}
-	if c.m == nil || len(c.m) >= maxCached {
-		c.m = make(map[K]V)
-	}
-	c.m[k] = v
 }
 
 // Forget removes keys, or all keys if none is given.
@@ -136,9 +131,9 @@ func (c *Cache[K, V]) Forget(keys ...K) {
 	defer c.mu.Unlock()
 	c.generation++
 	if len(keys) == 0 {
-		c.m = nil
+		c.m.Clear()
 	}
 	for _, k := range keys {
-		delete(c.m, k)
+		c.m.Delete(k)
 	}
 }

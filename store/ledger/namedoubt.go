@@ -123,7 +123,8 @@ func (d *NameDoubt) Drain() []int64 {
 const maxRecentNames = 1 << 19
 
 // recentNames are the names of statements that this process has recorded last, each with the index
-// of its record. A name is remembered by 8 bytes of it and its chain.
+// of its record. A name is remembered by 8 bytes of it and its chain. The oldest name goes first,
+// unlike in a bounded.Map: since says that no later one is missing.
 type recentNames struct {
 	since time.Time // all names of records from then on are here; zero for never
 	names map[uint64]int64

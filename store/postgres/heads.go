@@ -59,7 +59,8 @@ const (
 func (w *Writer) Heads(chains []int64) (map[int64]Head, error) {
 	hold := w.open
 	for _, c := range chains {
-		hold = hold || w.shared[c] != nil
+		_, shared := w.shared.Get(c)
+		hold = hold || shared
 	}
 	b := &pgx.Batch{}
 	if hold && !w.open {
@@ -95,9 +96,9 @@ func (w *Writer) Heads(chains []int64) (map[int64]Head, error) {
 // look updates the state of a chain whose head was read, and reports whether other servers extend
 // the chain.
 func (w *Writer) look(chain, length int64) bool {
-	o := w.shared[chain]
+	o, is := w.shared.Get(chain)
 	switch {
-	case o == nil:
+	case !is:
 		return false
 	case o.length != length:
 		o.length, o.quiet = length, 0
@@ -105,7 +106,7 @@ func (w *Writer) look(chain, length int64) bool {
 		o.quiet++
 	}
 	if o.quiet >= quiet {
-		delete(w.shared, chain)
+		w.shared.Delete(chain)
 		return false
 	}
 	return true
@@ -116,13 +117,10 @@ func (w *Writer) look(chain, length int64) bool {
 func (w *Writer) committed(r *rows, moved []int64) (stale []int64) {
 	stale = r.stale(moved)
 	for _, c := range stale {
-		if len(w.shared) >= maxShared {
-			clear(w.shared)
-		}
-		w.shared[c] = &other{length: -1}
+		w.shared.Put(c, &other{length: -1})
 	}
 	for i, c := range r.chain {
-		if o := w.shared[c]; o != nil && !slices.Contains(stale, c) {
+		if o, is := w.shared.Get(c); is && !slices.Contains(stale, c) {
 			o.length = r.length[i]
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"attestd/chain"
+	"attestd/internal/bounded"
 	"attestd/internal/sleep"
 )
 
@@ -67,7 +68,7 @@ type Writer struct {
 
 	begun time.Time // start of the current batch, or of one shortly before it
 
-	shared map[int64]*other // chains that other servers have extended recently
+	shared *bounded.Map[int64, *other] // chains that other servers have extended recently
 }
 
 // receipt is what a transaction stores in the row of its writer.
@@ -80,7 +81,7 @@ type receipt struct {
 // NewWriter returns a writer without a connection. After closing is done it tries everything only
 // once. notes counts the warnings on db's connections.
 func NewWriter(closing context.Context, db *sql.DB, notes *atomic.Int64) *Writer {
-	return &Writer{closing: closing, db: db, notes: notes, shared: make(map[int64]*other)}
+	return &Writer{closing: closing, db: db, notes: notes, shared: bounded.NewMap[int64, *other](maxShared)}
 }
 
 // Conn returns the connection for a batch, or for another attempt at it, and opens a new one if the
