@@ -26,7 +26,7 @@ var imports = map[string]string{
 	"agent":    "sdk chain crypto internal",
 	"sdk":      "chain crypto internal",
 	"chain":    "crypto internal",
-	"crypto":   "internal",
+	"crypto":   "",
 	"web":      "sdk internal", // the one package that embeds check.py
 	"internal": "store chain crypto",
 }

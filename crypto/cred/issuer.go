@@ -14,11 +14,10 @@ import (
 )
 
 const (
-	SVIDLifetime       = time.Hour // of SVIDs and delegation tokens
-	DefaultPassportTTL = time.Hour
-	MaxPassportTTL     = 24 * time.Hour // no token lasts longer
-	MaxScopes          = 100
-	MaxActors          = 10 // in a delegation chain, the subject not counted
+	SVIDLifetime   = time.Hour      // of SVIDs and delegation tokens
+	MaxPassportTTL = 24 * time.Hour // no token lasts longer
+	MaxScopes      = 100
+	MaxActors      = 10 // in a delegation chain, the subject not counted
 )
 
 // Issuer issues and checks the tokens of one company. It is immutable and safe for concurrent use.

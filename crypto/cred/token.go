@@ -13,7 +13,6 @@ import (
 	"attestd/crypto/jcs"
 	"attestd/crypto/jose"
 	"attestd/crypto/strictjson"
-	"attestd/internal/bounded"
 )
 
 const (
@@ -260,7 +259,7 @@ const maxVerified = 1 << 16
 // nothing.
 type Verified struct {
 	mu   sync.RWMutex
-	seen *bounded.Map[[sha256.Size]byte, struct{}] // SHA-256 of key and token; nil at first
+	seen map[[sha256.Size]byte]struct{} // SHA-256 of key and token
 }
 
 func (v *Verified) has(id [sha256.Size]byte) bool {
@@ -269,20 +268,22 @@ func (v *Verified) has(id [sha256.Size]byte) bool {
 	}
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	_, ok := v.seen.Get(id)
+	_, ok := v.seen[id]
 	return ok
 }
 
+// add caches a token. A full cache is cleared first, which costs one signature check per token. It
+// is no bounded.Map, because crypto imports none of our packages outside it.
 func (v *Verified) add(id [sha256.Size]byte) {
 	if v == nil {
 		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.seen == nil {
-		v.seen = bounded.NewMap[[sha256.Size]byte, struct{}](maxVerified)
+	if v.seen == nil || len(v.seen) >= maxVerified {
+		v.seen = make(map[[sha256.Size]byte]struct{})
 	}
-	v.seen.Put(id, struct{}{})
+	v.seen[id] = struct{}{}
 }
 
 // verifiedID is a hash of a complete compact token and its key. The key has a fixed length, so the
