@@ -57,3 +57,7 @@ var theDatabase = &Company{ID: db.InstallationID}
 
 // CompanyLogChain is the chain ID of the log of the companies.
 const CompanyLogChain = -db.Installation
+
+// CompanyListed is the action of the records in the log of the companies: a company was registered,
+// or existed before the log was created.
+const CompanyListed ControlAction = "company.listed"

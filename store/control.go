@@ -221,7 +221,3 @@ func textOrNil(text string) any {
 	}
 	return text
 }
-
-// CompanyListed is the action of the records in the log of the companies: a company was registered,
-// or existed before the log was created.
-const CompanyListed ControlAction = "company.listed"
