@@ -115,8 +115,8 @@ func TestProxyKilled(t *testing.T) {
 	}
 }
 
-// sendRest starts proxies until no record waits in the spool. On a busy machine one may end before it
-// has sent all.
+// sendRest starts proxies until no record waits in the spool. On a busy machine one may end before
+// it has sent all.
 func (s *service) sendRest(state string) {
 	s.t.Helper()
 	for {
