@@ -173,13 +173,6 @@ func (s companyCache) check(r *db.Conn, c *Company, metadata sql.NullString, lat
 	}))
 }
 
-// Suspend suspends the caller's company, for a reason that its control log says. When Suspend
-// returns, no server appends anything for it or issues anything to it; see Active. It reports false
-// if the company is suspended already.
-// Resume ends a suspension, for a reason that the control log says. It reports false if there is
-// none.
-// relimit makes the writers of all servers read the limits of a company again before they append to
-// its logs.
 // changeable is Tables.Changeable.
 func (s companyCache) changeable(ctx context.Context, by Caller) error {
 	if err := s.db.intact(by.Company.Chain); err != nil {

@@ -1,8 +1,6 @@
 package store
 
-import (
-	"attestd/store/projection"
-)
+import "attestd/store/projection"
 
 // Suspension says since when a company is suspended, and why. The zero value is of none.
 type Suspension struct {
