@@ -22,6 +22,7 @@ const MaxLostTime = 10 * time.Second
 
 // writer is the state that the goroutine of Log.Run owns.
 type writer struct {
+	log      *Log
 	storage  Storage
 	now      func() time.Time
 	publish  func([]Extension, bool)
@@ -73,6 +74,7 @@ func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 	var extensions []Extension
 	if err == nil {
 		extensions = build(groups, now)
+		w.log.learnAhead(groups)
 	}
 	for i := range extensions {
 		if err = tx.Extend(&extensions[i]); err != nil {
@@ -90,7 +92,11 @@ func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 		return without(batch, failed), err // only the failed waiters get the error
 	}
 	committing := time.Now()
+	if len(batch) > 1 || w.log.Waiting() > 0 { // a lone caller sends nothing until it is answered
+		w.log.beginAhead(groups, extensions)
+	}
 	stale, err := tx.Commit()
+	w.log.endAhead()
 	o.synced = time.Since(committing)
 	if err != nil {
 		o.lost(batch, err)

@@ -11,7 +11,10 @@ type group struct {
 	chain   int64
 	from    signedHead
 	drafts  []*Draft
+	ahead   []*sealed // of the drafts; nil where there is none
 	waiters []*waiter // with a draft for this chain
+
+	sealed, used int // of ahead: how many are done, and how many are at their places
 }
 
 // groupByChain groups the drafts of a batch by chain.
@@ -32,6 +35,11 @@ func groupByChain(batch []*waiter) []group {
 			}
 			g := &groups[place]
 			g.drafts = append(g.drafts, d)
+			var early *sealed
+			if s.ahead != nil {
+				early = &s.ahead[i]
+			}
+			g.ahead = append(g.ahead, early)
 			if n := len(g.waiters); n == 0 || g.waiters[n-1] != s {
 				g.waiters = append(g.waiters, s)
 			}
@@ -54,8 +62,9 @@ func (g *group) keys() (keys []RecordKey) {
 	return keys
 }
 
-// build makes the extensions of a batch on copies of the heads. It sets indices and times first, so
-// that hashes and signatures, nearly all of the work, can be computed in parallel.
+// build makes the extensions of a batch on copies of the heads. It takes the records that were
+// sealed ahead, and sets indices and times of the others, so that their hashes and signatures can
+// be computed in parallel.
 func build(groups []group, now time.Time) []Extension {
 	type job struct {
 		record    *Record
@@ -71,13 +80,19 @@ func build(groups []group, now time.Time) []Extension {
 		g := &groups[i]
 		records := make([]Record, len(g.drafts))
 		leaves[i] = make([]tlog.Hash, len(g.drafts))
+		last := g.from.Timestamp
 		for j, d := range g.drafts {
-			records[j] = Record{
-				Index:      g.from.Length + int64(j),
-				Timestamp:  max(timestamp, g.from.Timestamp), // the clock may have been set back
-				Payload:    d.Payload,
-				Delegation: d.Delegation,
+			index, early := g.from.Length+int64(j), g.ahead[j]
+			if early != nil && early.done {
+				g.sealed++
 			}
+			if early.isAt(index, &g.from, last, timestamp) {
+				g.used++
+				records[j], leaves[i][j], last = early.record, early.leaf, early.record.Timestamp
+				continue
+			}
+			last = max(last, timestamp) // the clock may have been set back
+			records[j] = d.record(index, last)
 			jobs = append(jobs, job{&records[j], d.Canonical, &g.from, &leaves[i][j]})
 		}
 		extensions[i] = Extension{Chain: g.chain, From: g.from.Head, Epoch: g.from.epoch, Records: records, Keys: g.keys()}
@@ -91,6 +106,11 @@ func build(groups []group, now time.Time) []Extension {
 		extensions[i].grow(leaves[i])
 	}
 	return extensions
+}
+
+// record returns the record that the draft becomes, before it is sealed.
+func (d *Draft) record(index int64, timestamp string) Record {
+	return Record{Index: index, Timestamp: timestamp, Payload: d.Payload, Delegation: d.Delegation}
 }
 
 // grow derives nodes and head from the records and their leaf hashes in the log tree.

@@ -154,8 +154,12 @@ func (l *Log) AppendAll(ctx context.Context, drafts []Draft) ([]Appended, error)
 		}
 	}
 	w := &waiter{drafts: drafts, done: make(chan struct{})}
-	if err := l.enqueue(ctx, w); err != nil {
+	placed, err := l.enqueue(ctx, w)
+	if err != nil {
 		return nil, err
+	}
+	if placed {
+		l.sealArrived(w)
 	}
 	if err := l.wait(ctx, w); err != nil {
 		return nil, err

@@ -30,8 +30,9 @@ type Log struct {
 
 	mu      sync.Mutex
 	waiting []*waiter // in order of arrival
-	running bool      // Run was called
-	closed  bool      // the queue accepts no more waiters
+	ahead   ahead
+	running bool // Run was called
+	closed  bool // the queue accepts no more waiters
 }
 
 // waiter is one call of Append, AppendAll or Write. Run writes records and err, then closes done.
@@ -41,6 +42,7 @@ type waiter struct {
 	prepare func(time.Time) time.Time // of WriteAlone
 	drafts  []Draft
 	sources []source // of the drafts; nil if all become records
+	ahead   []sealed // of the drafts; nil if none was sealed ahead
 	records []Record
 	err     error
 	done    chan struct{}
@@ -85,7 +87,7 @@ func (l *Log) WriteAlone(ctx context.Context, prepare func(now time.Time) time.T
 }
 
 func (l *Log) change(ctx context.Context, w *waiter) ([]Record, error) {
-	err := l.enqueue(ctx, w)
+	_, err := l.enqueue(ctx, w)
 	if err == nil {
 		err = l.wait(ctx, w)
 	}
@@ -109,20 +111,20 @@ func (l *Log) wait(ctx context.Context, w *waiter) error {
 	return w.err
 }
 
-// enqueue puts w into the queue, where Run finds it.
-func (l *Log) enqueue(ctx context.Context, w *waiter) error {
+// enqueue puts w into the queue, where Run finds it. placed is that of placeArrived.
+func (l *Log) enqueue(ctx context.Context, w *waiter) (placed bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return false, err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
-		return ErrClosed
+		return false, ErrClosed
 	}
 	w.ctx = ctx
 	l.waiting = append(l.waiting, w)
 	l.wake.Set()
-	return nil
+	return l.placeArrived(), nil
 }
 
 // withdraw removes w from the queue. It reports false if a batch already has it.
@@ -132,6 +134,9 @@ func (l *Log) withdraw(w *waiter) bool {
 	i := slices.Index(l.waiting, w)
 	if i >= 0 {
 		l.waiting = slices.Delete(l.waiting, i, i+1)
+		if i < l.ahead.placed {
+			l.ahead.placed--
+		}
 	}
 	return i >= 0
 }
@@ -171,7 +176,9 @@ func (l *Log) Run(ctx context.Context, now func() time.Time, publish func(batch 
 		return nil
 	}
 	defer close(l.ended)
-	w := &writer{storage: l.storage, now: now, publish: publish, observe: l.observe, heads: heads{bounded.NewMap[int64, signedHead](maxHeads)}}
+	known := heads{bounded.NewMap[int64, signedHead](maxHeads)}
+	l.ahead.heads, l.ahead.now = known, now
+	w := &writer{log: l, storage: l.storage, now: now, publish: publish, observe: l.observe, heads: known}
 	for {
 		if ctx.Err() != nil {
 			l.refuse()

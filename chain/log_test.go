@@ -15,13 +15,18 @@ import (
 // appendLater starts an append and returns when it is queued, so that the order is known. It
 // requires a synctest bubble.
 func appendLater(l *chain.Log, d chain.Draft) (answer func() (chain.Record, error)) {
+	return appendLaterIn(context.Background(), l, d)
+}
+
+// appendLaterIn is appendLater for a caller who leaves when ctx ends.
+func appendLaterIn(ctx context.Context, l *chain.Log, d chain.Draft) (answer func() (chain.Record, error)) {
 	type result struct {
 		record chain.Record
 		err    error
 	}
 	done := make(chan result, 1)
 	go func() {
-		r, err := l.Append(context.Background(), d)
+		r, err := l.Append(ctx, d)
 		done <- result{r, err}
 	}()
 	synctest.Wait()

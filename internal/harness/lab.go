@@ -66,6 +66,16 @@ func BuildSmall(ctx context.Context, binary string) error {
 	return build(ctx, root, binary, "./cmd/attestd-agent", "-ldflags=-s -w")
 }
 
+// BuildProfile builds attestd with the handler of net/http/pprof, which answers where the
+// environment's ATTESTD_PROFILE says.
+func BuildProfile(ctx context.Context, binary string) error {
+	root, err := Root(ctx)
+	if err != nil {
+		return err
+	}
+	return build(ctx, root, binary, ".", "-tags", "profile")
+}
+
 // BuildRelease builds the attestd of a source tree as a release.
 func BuildRelease(ctx context.Context, source, binary, release string) error {
 	return build(ctx, source, binary, ".", "-ldflags", "-X main.release="+release)

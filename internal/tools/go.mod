@@ -12,6 +12,7 @@ require (
 	attestd v0.0.0
 	filippo.io/torchwood v0.9.0
 	github.com/coreos/go-oidc/v3 v3.21.0
+	github.com/google/pprof v0.0.0-20261105003125-4bf881d7fb0b
 	github.com/google/uuid v1.6.0
 	github.com/gorilla/websocket v1.5.3
 	github.com/hashicorp/cap v0.15.0

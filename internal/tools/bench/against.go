@@ -35,8 +35,8 @@ func (b *bench) other(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	rounds, each := pick(b.quick, 10, 60), pick(b.quick, 150*time.Millisecond, 500*time.Millisecond)
-	for _, clients := range []int{1, 64} {
+	rounds, each := pick(b.quick, 10, 40), pick(b.quick, 150*time.Millisecond, 500*time.Millisecond)
+	for _, clients := range []int{1, 16, 64} {
 		var sides [2]*side
 		for i := range sides {
 			plain := attestRequest(tenants[i])

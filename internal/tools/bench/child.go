@@ -38,9 +38,11 @@ func (b *bench) serve(ctx context.Context, db string, flags ...string) (*child, 
 // serve starts an attestd on a database file, without limits, without the background verification,
 // which would begin with the server, and with default values for all other flags.
 func serve(ctx context.Context, binary, db string, flags ...string) (*child, error) {
-	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--base-url", harness.Base, "--rate-limits", "off", "--verify-every", "off",
-		"--db", db}, flags...)
-	return start(ctx, exec.Command(binary, args...))
+	return start(ctx, exec.Command(binary, append(serveArgs(db), flags...)...))
+}
+
+func serveArgs(db string) []string {
+	return []string{"serve", "--listen", "127.0.0.1:0", "--base-url", harness.Base, "--rate-limits", "off", "--verify-every", "off", "--db", db}
 }
 
 // serveTenant starts a server on a new file with one tenant.

@@ -5,6 +5,7 @@
 //	go -C internal/tools run ./bench --quick          small sizes, under 30 s; fails when a ratio is far off
 //	go -C internal/tools run ./bench --only attest    one section, of those below
 //	go -C internal/tools run ./bench --json           the same figures for a program
+//	go -C internal/tools run ./bench --only profile --profile DIR  where processor time goes
 //	go -C internal/tools run ./bench --db postgres://…  section postgres as well, on that server
 //
 // Most figures are ratios to a bare net/http server that does nothing, or to the cost of a
@@ -36,8 +37,10 @@ type bench struct {
 	schema  string // for seeding in this process
 	db      string // URL of a PostgreSQL database; "" for none
 	another string // a built attestd; "" for none
-	report  report
-	stderr  io.Writer
+	// folder for the profiles of section profile; "" for none
+	profileDir string
+	report     report
+	stderr     io.Writer
 }
 
 // sections in the order of a run
@@ -47,6 +50,7 @@ var sections = []struct {
 }{
 	{"attest", (*bench).attest},
 	{"against", (*bench).other},
+	{"profile", (*bench).profiles},
 	{"append", (*bench).retries},
 	{"signed", (*bench).signed},
 	{"metrics", (*bench).metrics},
@@ -85,6 +89,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	only := flags.String("only", "", "run some `sections`, with commas between them: "+sectionNames())
 	db := flags.String("db", "", "`URL` of a PostgreSQL database whose server section postgres measures, as a role that may create databases")
 	another := flags.String("against", "", "a built attestd, beside which section against measures in turns: a `file`")
+	profileDir := flags.String("profile", "", "a `folder` for processor profiles of the server, which section profile makes and sums up")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -96,10 +101,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "bench: --only against needs --against, a built attestd")
 		return 2
 	}
+	if *only == "profile" && *profileDir == "" {
+		fmt.Fprintln(stderr, "bench: --only profile needs --profile, a folder for the profiles")
+		return 2
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	b := &bench{quick: *quick, db: *db, another: *another, stderr: stderr}
+	b := &bench{quick: *quick, db: *db, another: *another, profileDir: *profileDir, stderr: stderr}
 	err := b.measure(ctx, *only)
 	if err != nil {
 		fmt.Fprintln(stderr, "bench:", b.withoutPaths(err))
