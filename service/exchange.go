@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"attestd/crypto/cred"
 	"attestd/crypto/dpop"
 	"attestd/crypto/tokenkey"
@@ -103,7 +101,7 @@ func (t *Tokens) Exchange(ctx context.Context, by store.Caller, r ExchangeReques
 	}
 	claims := accessClaims{
 		Issuer: r.Issuer, Subject: subject.Chain[0], Audience: audience, ClientID: clientOf(by), requester: requestedBy(by), Org: by.Company.ID, Scope: scope,
-		IssuedAt: by.At.Unix(), Expires: ends.Unix(), ID: uuid.NewString(), Act: cred.StandardAct(subject.Chain), MayAct: subject.mayAct,
+		IssuedAt: by.At.Unix(), Expires: ends.Unix(), ID: cred.NewID(), Act: cred.StandardAct(subject.Chain), MayAct: subject.mayAct,
 	}
 	if agent, own := by.Company.Issuer.OwnAgent(subject.Chain[len(subject.Chain)-1]); own {
 		claims.AgentID = agent

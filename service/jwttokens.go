@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
+	"attestd/crypto/cred"
 	"attestd/crypto/jcs"
 	"attestd/crypto/tokenkey"
 	"attestd/store"
@@ -159,7 +158,7 @@ func (t *Tokens) signAccess(ctx context.Context, by store.Caller, r TokenRequest
 	}
 	claims := accessClaims{
 		Issuer: r.Issuer, Subject: by.Client, Audience: r.Resources, ClientID: by.Client, AgentID: by.Agent, requester: requestedBy(by), Org: by.Company.ID,
-		Scope: g.Scope.Names(by.Role), IssuedAt: by.At.Unix(), Expires: ends.Unix(), ID: uuid.NewString(),
+		Scope: g.Scope.Names(by.Role), IssuedAt: by.At.Unix(), Expires: ends.Unix(), ID: cred.NewID(),
 	}
 	if by.Agent != "" {
 		claims.Subject = by.Company.Issuer.AgentID(by.Agent)

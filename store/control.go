@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strconv"
 
 	"attestd/chain"
 	"attestd/crypto/jcs"
@@ -180,24 +182,48 @@ func (s *base) controlDrafts(by Caller, events ...controlEvent) (drafts []chain.
 // requested the change. Its member log, which no action has, prevents that an action whose payload
 // a company chooses passes for a control record: both logs have the same keys.
 func (s *base) controlDraft(by Caller, e controlEvent) (chain.Draft, error) {
-	payload := map[string]any{"subject": e.subject, "by": nil}
-	if by.Credential != "" {
-		payload["by"] = by.Credential
+	members := map[string]any{"subject": e.subject, "by": textOrNil(by.Credential)}
+	maps.Copy(members, e.details)
+	text := jcs.AppendString(append(make([]byte, 0, 512), `{"actionType":`...), string(e.action))
+	text = jcs.AppendString(append(text, `,"agentId":`...), s.Domain().Service)
+	text = jcs.AppendString(append(text, `,"companyId":`...), by.Company.ID)
+	text = jcs.AppendString(append(text, `,"log":`...), string(db.Control))
+	text = append(text, `,"payload":{`...)
+	for i, name := range slices.Sorted(maps.Keys(members)) { // names are ASCII
+		if i > 0 {
+			text = append(text, ',')
+		}
+		var err error
+		if text, err = appendMember(append(jcs.AppendString(text, name), ':'), members[name]); err != nil {
+			return chain.Draft{}, fmt.Errorf("control record %s: %s: %w", e.action, name, err)
+		}
 	}
-	for name, value := range e.details {
-		payload[name] = value
-	}
-	text, err := json.Marshal(map[string]any{
-		"log": db.Control, "agentId": s.Domain().Service, "companyId": by.Company.ID, "actionType": e.action, "payload": payload,
-	})
-	if err == nil {
-		text, err = jcs.Append(nil, text, maxControlDepth)
-	}
-	if err != nil {
-		return chain.Draft{}, fmt.Errorf("control record %s: %w", e.action, err)
-	}
+	text = append(text, "}}"...)
 	return chain.Draft{Chain: by.Company.Control.Chain, Payload: text, Canonical: text, Exempt: !e.gives()}, nil
 }
+
+// appendMember appends the canonical form of a member's value. The most frequent types take the
+// short way.
+func appendMember(dst []byte, value any) ([]byte, error) {
+	switch v := value.(type) {
+	case nil:
+		return append(dst, "null"...), nil
+	case string:
+		return jcs.AppendString(dst, v), nil
+	case int64:
+		if v > -maxExact && v < maxExact {
+			return strconv.AppendInt(dst, v, 10), nil
+		}
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return dst, err
+	}
+	return jcs.Append(dst, text, maxControlDepth)
+}
+
+// maxExact bounds the whole numbers that RFC 8785 writes as they are.
+const maxExact = 1 << 53
 
 // maxControlDepth is more than what a control record nests.
 const maxControlDepth = 8

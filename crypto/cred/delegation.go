@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/google/uuid"
-
 	"attestd/crypto/jcs"
 	"attestd/crypto/strictjson"
 )
@@ -85,7 +83,7 @@ func (i *Issuer) Delegate(from Delegation, actor, scope string, now time.Time) (
 		Subject: chain[0],
 		Chain:   chain,
 		Act:     appendAct(nil, chain[1:]),
-		TokenID: uuid.NewString(),
+		TokenID: NewID(),
 		Scope:   scope,
 		Ends:    time.Unix(i.end(now, SVIDLifetime), 0),
 	}

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
-
 	"attestd/crypto/jcs"
 	"attestd/crypto/jose"
 	"attestd/crypto/strictjson"
@@ -75,7 +73,7 @@ func (i *Issuer) Passport(agent string, scopes, chain []string, jkt string, ttl 
 		Issuer:          i.issuer,
 		Subject:         sub,
 		Audience:        []string{i.passportAud},
-		ID:              uuid.NewString(),
+		ID:              NewID(),
 		IssuedAt:        at,
 		NotBefore:       at,
 		ExpiresAt:       i.end(now, ttl),

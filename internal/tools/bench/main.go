@@ -57,6 +57,7 @@ var sections = []struct {
 	{"hooks", (*bench).hooks},
 	{"otlp", (*bench).otlp},
 	{"credentials", (*bench).credentials},
+	{"passports", (*bench).passportLength},
 	{"issuer", (*bench).issuer},
 	{"length", (*bench).length},
 	{"records", (*bench).records},
