@@ -270,7 +270,11 @@ func (h *heads) putBack(log *slog.Logger) error {
 // look creates a missing file, and compares again with a database that another process has written.
 func (h *heads) look(ctx context.Context, external bool, log *slog.Logger) error {
 	if external {
-		behind, err := h.rollback.compare(ctx, h.each())
+		known, err := h.known()
+		var behind []Behind
+		if err == nil {
+			behind, err = h.rollback.compare(ctx, known)
+		}
 		if err != nil {
 			return err
 		}

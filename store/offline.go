@@ -33,14 +33,7 @@ func (s Rollback) Heads(ctx context.Context) ([]headfile.Head, error) {
 // CheckHeads compares a database with known heads. It returns a *RolledBackError if the database is
 // behind one of them, or has another history.
 func (s Rollback) CheckHeads(ctx context.Context, known []headfile.Head) error {
-	behind, err := s.compare(ctx, func(yield func(headfile.Head) error) error {
-		for _, h := range known {
-			if err := yield(h); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	behind, err := s.compare(ctx, known)
 	if err == nil && len(behind) > 0 {
 		err = &RolledBackError{behind}
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"attestd/internal/printable"
 	"attestd/store/db"
 	"attestd/store/headfile"
@@ -63,14 +65,27 @@ func (s Rollback) openHeads(ctx context.Context, path string, isNew bool) error 
 		return err
 	}
 	file, err := openHeadFile(path, id)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		if s.head.behind, err = s.compare(ctx, inFile(nil)); err == nil && len(s.head.behind) == 0 {
-			s.newHeadFile(ctx, path, id, isNew)
-			return nil
-		}
-	case err == nil:
-		s.head.behind, err = s.compare(ctx, inFile(file))
+	isThere := !errors.Is(err, fs.ErrNotExist)
+	if err != nil && isThere {
+		return fmt.Errorf("head file: %w", err)
+	}
+	var known []headfile.Head
+	var logs map[int64]*loggedHead
+	var both errgroup.Group // either takes a quarter of the start with 10,000 companies
+	both.Go(func() (err error) {
+		logs, err = s.loggedHeads(ctx)
+		return err
+	})
+	both.Go(func() (err error) {
+		known, err = headsIn(file)
+		return err
+	})
+	if err = both.Wait(); err == nil {
+		s.head.behind, err = s.compareWith(ctx, logs, known)
+	}
+	if err == nil && len(s.head.behind) == 0 && !isThere {
+		s.newHeadFile(ctx, path, id, isNew)
+		return nil
 	}
 	switch {
 	case err != nil:
@@ -83,7 +98,7 @@ func (s Rollback) openHeads(ctx context.Context, path string, isNew bool) error 
 	default:
 		if err = s.cosigner.open(ctx, file); err == nil {
 			s.head.heads = newHeads(s, path, id, s.newestForm(path, id, file))
-			return s.catchUp(ctx)
+			return s.catchUp(ctx, logs, known)
 		}
 	}
 	if file != nil {
@@ -146,11 +161,7 @@ func (s Rollback) Check(ctx context.Context, heads string) error {
 	}
 	defer file.Close()
 	// The file is read before the database: a server that runs meanwhile may extend both.
-	var known []headfile.Head
-	err = inFile(file)(func(h headfile.Head) error {
-		known = append(known, h)
-		return nil
-	})
+	known, err := headsIn(file)
 	if err == nil {
 		err = s.CheckHeads(ctx, known)
 	}
@@ -181,11 +192,12 @@ func (s Rollback) newHeadFile(ctx context.Context, path string, id headfile.ID, 
 	s.head.heads = newHeads(s, path, id, file)
 }
 
-// catchUp updates the head file to the state of the database.
-func (s Rollback) catchUp(ctx context.Context) error {
-	logs, err := s.loggedHeads(ctx)
-	if err != nil {
-		return err
+// catchUp updates the head file, which has what is known, to the state of the database.
+func (s Rollback) catchUp(ctx context.Context, logs map[int64]*loggedHead, known []headfile.Head) (err error) {
+	for _, h := range known {
+		if l := logs[h.Chain]; l != nil && l.Head == h {
+			delete(logs, h.Chain)
+		}
 	}
 	for _, l := range logs {
 		if err == nil {

@@ -190,43 +190,34 @@ func (h *heads) pinned(chains []int64) map[int64]pin {
 	return known
 }
 
-// each yields the entries of the file and, for chains with newer trees in memory, those trees
-// first. The result of any read after the call of each MUST include them.
-func (h *heads) each() func(yield func(headfile.Head) error) error {
+// known returns the entries of the file and, for chains with newer trees in memory, those trees
+// first. The result of any read after the call MUST include them.
+func (h *heads) known() (list []headfile.Head, err error) {
 	h.mu.Lock()
 	pins := make(map[int64]pin, len(h.pins))
 	for number, p := range h.pins {
 		pins[number] = *p
 	}
 	h.mu.Unlock()
-	return func(yield func(headfile.Head) error) error {
-		all := func(known headfile.Head, p pin) error {
-			for _, tree := range []headfile.Tree{p.to, p.from} {
-				if tree.Size > 0 && tree != known.Tree {
-					newer := known
-					newer.Tree = tree
-					if err := yield(newer); err != nil {
-						return err
-					}
-				}
-			}
-			return nil
-		}
-		err := inFile(h.file)(func(known headfile.Head) error {
-			p := pins[known.Chain]
-			delete(pins, known.Chain)
-			if err := all(known, p); err != nil {
-				return err
-			}
-			return yield(known)
-		})
-		for number, p := range pins {
-			if err == nil {
-				err = all(headfile.Head{Chain: number}, p)
+	add := func(known headfile.Head, p pin) {
+		for _, tree := range []headfile.Tree{p.to, p.from} {
+			if tree.Size > 0 && tree != known.Tree {
+				newer := known
+				newer.Tree = tree
+				list = append(list, newer)
 			}
 		}
-		return err
 	}
+	inFile, err := headsIn(h.file)
+	for _, known := range inFile {
+		add(known, pins[known.Chain])
+		delete(pins, known.Chain)
+		list = append(list, known)
+	}
+	for number, p := range pins {
+		add(headfile.Head{Chain: number}, p)
+	}
+	return list, err
 }
 
 // written records that the file has a pin as it was.

@@ -234,24 +234,25 @@ func (h *heads) prove(ctx context.Context, turn *proofTurn, number int64, p *pin
 
 // behindOf describes in what the head of a chain is behind a known tree of it, or returns nil.
 func (s Rollback) behindOf(ctx context.Context, number int64, known headfile.Tree, head *chain.Head) (*Behind, error) {
-	l := loggedHead{Head: headfile.Head{Chain: number, Tree: treeOf(head)}}
+	b := Behind{
+		Known: headfile.Head{Chain: number, Tree: known},
+		Found: headfile.Head{Chain: number, Tree: treeOf(head)},
+	}
+	_, b.Log = db.LogOf(number)
 	company, log, err := s.companies.LogOfChain(ctx, number)
 	switch {
 	case err == nil:
-		l.LogID, err = ledger.ParseLogID(log.ID)
-		l.company, l.companyID, l.name, l.origin = company.Chain, company.ID, log.Name, log.Origin
+		b.company, b.Company, b.Log, b.origin = company.Chain, company.ID, log.Name, log.Origin
+		b.Found.LogID, err = ledger.ParseLogID(log.ID)
 	case errors.Is(err, db.ErrNotFound):
 		err = nil
-		_, l.name = db.LogOf(number)
 	}
 	if err != nil {
 		return nil, err
 	}
-	k := headfile.Head{Chain: number, LogID: l.LogID, Tree: known}
-	why, err := s.why(ctx, k, l, head)
-	if err != nil || why == "" {
+	b.Known.LogID = b.Found.LogID
+	if b.Why, err = s.why(ctx, b.Known, &b.Found, head); err != nil || b.Why == "" {
 		return nil, err
 	}
-	return &Behind{Company: l.companyID, Log: l.name, Known: k, Found: l.Head, Why: why, company: l.company,
-		origin: l.origin}, nil
+	return &b, nil
 }

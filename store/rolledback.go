@@ -58,52 +58,58 @@ func (b Behind) Origin() string { return b.origin }
 // loggedHead is the state of a log in the database, in the form of the head file.
 type loggedHead struct {
 	headfile.Head
-	company   int64
-	companyID string
-	name      db.LogName
-	origin    string
-	counted   int64 // number of revocations according to the database's own count
+	counted int64 // number of revocations according to the database's own count
 }
 
-// loggedHeads reads the state of all logs from the database.
-func (s Rollback) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, err error) {
-	logs = map[int64]loggedHead{}
-	row := func(rows *sql.Rows) error {
-		var l loggedHead
-		var id, note string
-		var root, logRoot []byte
-		err := rows.Scan(&l.Chain, &l.company, &l.companyID, &l.name, &id, &l.origin, &l.Size, &root, &logRoot, &note,
-			&l.counted, &l.Revocations)
+// loggedHeads reads the state of all logs from the database, at every start of a server. So most
+// logs cost one row of few columns.
+func (s Rollback) loggedHeads(ctx context.Context) (logs map[int64]*loggedHead, err error) {
+	logs = map[int64]*loggedHead{}
+	var id string
+	var root, logRoot sql.RawBytes
+	head := func(rows *sql.Rows) error {
+		l := &loggedHead{}
+		err := rows.Scan(&l.Chain, &id, &l.Size, &root, &logRoot)
 		if err == nil {
 			l.LogID, err = ledger.ParseLogID(id)
 		}
 		db.FillHash(l.Root[:], root)
 		db.FillHash(l.LogRoot[:], logRoot)
-		// a malformed text is not a checkpoint that could be lost
-		if c, malformed := parseCheckpoint(note); malformed == nil {
-			l.Checkpoint = c
-		}
 		logs[l.Chain] = l
 		return err
 	}
+	published := func(rows *sql.Rows) error {
+		var chain int64
+		var note string
+		err := rows.Scan(&chain, &note)
+		// a malformed text is not a checkpoint that could be lost
+		if c, malformed := parseCheckpoint(note); malformed == nil && logs[chain] != nil {
+			logs[chain].Checkpoint = c
+		}
+		return err
+	}
 	revoked := func(rows *sql.Rows) error {
-		var company, n int64
-		err := rows.Scan(&company, &n)
-		if l, ok := logs[db.Control.ChainID(company)]; ok {
-			l.Revocations += n // in addition to those that are gone
-			logs[l.Chain] = l
+		var company, n, counted int64
+		err := rows.Scan(&company, &n, &counted)
+		if l := logs[db.Control.ChainID(company)]; l != nil {
+			l.Revocations += n
+			l.counted += counted
 		}
 		return err
 	}
 	err = s.db.Read(ctx, func(r *db.Conn) error {
-		err := r.Each(row, `SELECT log.chain, log.company, company_id, name, log.log_id, origin, coalesce(length, 0), root, log_root, coalesce(note, ''),
-			CASE name WHEN 'control' THEN coalesce(revocations, 0) ELSE 0 END, CASE name WHEN 'control' THEN coalesce(deleted_revocations, 0) ELSE 0 END
-			FROM log JOIN company ON company.id = log.company LEFT JOIN head ON head.chain = log.chain
-			LEFT JOIN checkpoint ON checkpoint.log_id = log.log_id LEFT JOIN company_usage ON company_usage.company = log.company`)
-		if err != nil {
-			return err
+		err := r.Each(head, `SELECT log.chain, log.log_id, coalesce(length, 0), root, log_root
+			FROM log JOIN company ON company.id = log.company LEFT JOIN head ON head.chain = log.chain`)
+		if err == nil {
+			err = r.Each(published, `SELECT log.chain, note FROM checkpoint JOIN log ON log.log_id = checkpoint.log_id`)
 		}
-		return r.Each(revoked, `SELECT company, count(*) FROM passport WHERE revoked_at IS NOT NULL GROUP BY company`)
+		if err == nil { // the revocations that are gone, with the count of all
+			err = r.Each(revoked, `SELECT company, deleted_revocations, revocations FROM company_usage WHERE revocations > 0 OR deleted_revocations > 0`)
+		}
+		if err == nil {
+			err = r.Each(revoked, `SELECT company, count(*), 0 FROM passport WHERE revoked_at IS NOT NULL GROUP BY company`)
+		}
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("heads of all logs: %w", err)
@@ -111,19 +117,25 @@ func (s Rollback) loggedHeads(ctx context.Context) (logs map[int64]loggedHead, e
 	return logs, nil
 }
 
-// compare finds the logs that are behind the heads from each, or have a different root at one of
-// their sizes, and the companies with fewer revocations than the heads or the database's own count
-// say. If each yields several heads of a log, only the first mismatch is returned.
-func (s Rollback) compare(
-	ctx context.Context, each func(yield func(headfile.Head) error) error,
-) (list []Behind, err error) {
+// compare finds the logs that are behind what is known of them, or have a different root at one of
+// their known sizes, and the companies with fewer revocations than is known or the database's own
+// count says. Of several heads of a log, only the first mismatch is returned.
+func (s Rollback) compare(ctx context.Context, known []headfile.Head) ([]Behind, error) {
 	logs, err := s.loggedHeads(ctx)
 	if err != nil {
 		return nil, err
 	}
+	return s.compareWith(ctx, logs, known)
+}
+
+// compareWith is compare for what loggedHeads has read.
+func (s Rollback) compareWith(ctx context.Context, logs map[int64]*loggedHead, known []headfile.Head) (list []Behind, err error) {
 	looked, named := map[int64]bool{}, map[int64]bool{}
 	look := func(known headfile.Head) error {
 		l := logs[known.Chain]
+		if l == nil {
+			l = new(loggedHead)
+		}
 		if known.LogID == ([16]byte{}) { // it is known only from memory
 			known.LogID = l.LogID
 		}
@@ -132,16 +144,26 @@ func (s Rollback) compare(
 		if named[known.Chain] {
 			return nil
 		}
-		why, err := s.why(ctx, known, l, nil)
-		if err == nil && why != "" {
-			_, name := db.LogOf(known.Chain)
-			list = append(list, Behind{Company: l.companyID, Log: name, Known: known, Found: l.Head, Why: why,
-				company: l.company, origin: l.origin})
-			named[known.Chain] = true
+		why, err := s.why(ctx, known, &l.Head, nil)
+		if err != nil || why == "" {
+			return err
 		}
+		b := Behind{Known: known, Found: l.Head, Why: why}
+		_, b.Log = db.LogOf(known.Chain)
+		if l.Chain != 0 {
+			b.company, _ = db.LogOf(known.Chain)
+			err = s.db.Read(ctx, func(r *db.Conn) error {
+				return r.One([]any{&b.Company, &b.origin}, `SELECT company_id, origin FROM log JOIN company ON company.id = log.company WHERE chain = ?`, known.Chain)
+			})
+		}
+		list, named[known.Chain] = append(list, b), true
 		return err
 	}
-	err = each(look)
+	for i := range known {
+		if err == nil {
+			err = look(known[i])
+		}
+	}
 	for _, l := range logs { // logs without a known head
 		if err == nil && !looked[l.Chain] && l.counted > l.Revocations {
 			err = look(l.Head)
@@ -153,14 +175,16 @@ func (s Rollback) compare(
 	return list, nil
 }
 
-// inFile returns an iterator over the heads in a head file. A nil file has none.
-func inFile(file *headfile.File) func(yield func(headfile.Head) error) error {
-	return func(yield func(headfile.Head) error) error {
-		if file == nil {
-			return nil
-		}
-		return file.Each(func(known *headfile.Head) error { return yield(*known) })
+// headsIn returns the heads in a head file. A nil file has none.
+func headsIn(file *headfile.File) (list []headfile.Head, err error) {
+	if file == nil {
+		return nil, nil
 	}
+	err = file.Each(func(known *headfile.Head) error {
+		list = append(list, *known)
+		return nil
+	})
+	return list, err
 }
 
 // proven returns the tree if it has roots, otherwise an empty tree. A size alone, which a head file
@@ -174,10 +198,13 @@ func proven(t headfile.Tree) headfile.Tree {
 
 // why describes in what a log is behind a known head, which may have only a size, or returns "".
 // head is the chain head that belongs to l, or nil for the current one.
-func (s Rollback) why(ctx context.Context, known headfile.Head, l loggedHead, head *chain.Head) (string, error) {
+func (s Rollback) why(ctx context.Context, known headfile.Head, l *headfile.Head, head *chain.Head) (string, error) {
+	if l.LogID == known.LogID && l.Tree == known.Tree && l.Revocations >= known.Revocations {
+		return "", nil
+	}
 	was := fmt.Sprintf("was known at size %d with log root %x", known.Size, known.LogRoot)
 	switch {
-	case l.Head == headfile.Head{}:
+	case *l == headfile.Head{}:
 		return was + ", and is gone", nil
 	case l.LogID != known.LogID:
 		return fmt.Sprintf("%s, and log %x stands in its place", was, l.LogID), nil
@@ -207,7 +234,7 @@ func (s Rollback) why(ctx context.Context, known headfile.Head, l loggedHead, he
 
 // treeAt returns the tree of a log at a size up to its own, with roots that are consistent with its
 // head. A nil head means the current one.
-func (s Rollback) treeAt(ctx context.Context, l loggedHead, head *chain.Head, size int64) (headfile.Tree, error) {
+func (s Rollback) treeAt(ctx context.Context, l *headfile.Head, head *chain.Head, size int64) (headfile.Tree, error) {
 	if size == l.Size {
 		return l.Tree, nil
 	}
