@@ -37,6 +37,7 @@ type bench struct {
 	schema  string // for seeding in this process
 	db      string // URL of a PostgreSQL database; "" for none
 	another string // a built attestd; "" for none
+	beside  bool   // section neighbours runs
 	// folder for the profiles of section profile; "" for none
 	profileDir string
 	report     report
@@ -50,6 +51,7 @@ var sections = []struct {
 }{
 	{"attest", (*bench).attest},
 	{"against", (*bench).other},
+	{"neighbours", (*bench).neighbours},
 	{"profile", (*bench).profiles},
 	{"append", (*bench).retries},
 	{"signed", (*bench).signed},
@@ -74,6 +76,9 @@ func main() {
 	if len(os.Args) == 4 && os.Args[1] == bareMode {
 		os.Exit(runBare(os.Args[2], os.Args[3]))
 	}
+	if len(os.Args) == 3 && os.Args[1] == tesseraMode {
+		os.Exit(runTessera(os.Args[2]))
+	}
 	if len(os.Args) == 2 && os.Args[1] == toolMode {
 		os.Exit(runTool())
 	}
@@ -91,6 +96,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	db := flags.String("db", "", "`URL` of a PostgreSQL database whose server section postgres measures, as a role that may create databases")
 	another := flags.String("against", "", "a built attestd, beside which section against measures in turns: a `file`")
 	profileDir := flags.String("profile", "", "a `folder` for processor profiles of the server, which section profile makes and sums up")
+	beside := flags.Bool("neighbours", false, "download PocketBase, and run section neighbours")
 	if err := flags.Parse(args); err != nil {
 		return 2
 	}
@@ -106,10 +112,14 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "bench: --only profile needs --profile, a folder for the profiles")
 		return 2
 	}
+	if *only == "neighbours" && !*beside {
+		fmt.Fprintln(stderr, "bench: --only neighbours needs --neighbours, which downloads what it measures beside")
+		return 2
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 
-	b := &bench{quick: *quick, db: *db, another: *another, profileDir: *profileDir, stderr: stderr}
+	b := &bench{quick: *quick, db: *db, another: *another, profileDir: *profileDir, beside: *beside, stderr: stderr}
 	err := b.measure(ctx, *only)
 	if err != nil {
 		fmt.Fprintln(stderr, "bench:", b.withoutPaths(err))

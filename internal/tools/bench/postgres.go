@@ -19,12 +19,15 @@ const postgresSection = "PostgreSQL, 64 callers in process"
 // storeCallers is the number of concurrent callers, as on SQLite.
 const storeCallers = 64
 
-// postgres measures the stores of both engines in turns, without HTTP. --db names the server; the
-// data is in a new database there, which is dropped at the end.
+// postgres measures both engines in turns: servers over HTTP, and the stores without it. --db names
+// the server; the data is in new databases there, which are dropped at the end.
 func (b *bench) postgres(ctx context.Context) (err error) {
 	if b.db == "" {
 		b.say("skipped: --db names no PostgreSQL server")
 		return nil
+	}
+	if err := b.postgresHTTP(ctx); err != nil {
+		return err
 	}
 	address, drop, err := harness.CreateDatabase(ctx, b.db)
 	if err != nil {
@@ -105,6 +108,51 @@ func (b *bench) postgres(ctx context.Context) (err error) {
 	b.report.add(postgresSection, "one tenant", "a row lock for each request, records/s", medianOf(locked, load.rate),
 		perSecond, nil)
 	b.report.add(postgresSection, "one tenant", "  one server ÷ that", medianRatio(one, locked), ratio, atLeast(10))
+	return nil
+}
+
+// postgresHTTP measures appends over HTTP to a server on PostgreSQL, in turns with one on a file.
+func (b *bench) postgresHTTP(ctx context.Context) (err error) {
+	const section = "PostgreSQL, one server over HTTP, one tenant"
+	address, drop, err := harness.CreateDatabase(ctx, b.db)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, drop()) }()
+	var sides [2]*side
+	for i, db := range []string{address, filepath.Join(b.dir, "engines-http.db")} {
+		server, err := b.serve(ctx, db)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, server.stop()) }()
+		t, err := register(ctx, server.addr, "acme")
+		if err != nil {
+			return err
+		}
+		plain := attestRequest(t)
+		sides[i] = &side{child: server, status: 201, request: func(int) []byte { return plain }}
+	}
+	for _, clients := range []int{1, 16, 64} {
+		column := fmt.Sprintf("%d clients", clients)
+		b.say("over HTTP, %s", column)
+		for _, s := range sides {
+			if s.clients, err = connect(ctx, s.child.addr, clients); err != nil {
+				return err
+			}
+		}
+		c, err := compare(ctx, sides[0], sides[1], pick(b.quick, 3, 15), pick(b.quick, 150*time.Millisecond, 500*time.Millisecond))
+		for _, s := range sides {
+			hangUp(s.clients)
+		}
+		if err != nil {
+			return err
+		}
+		b.report.add(section, column, "records/s", c.perSecond, perSecond, nil)
+		b.report.addRounds(section, column, "  ÷ SQLite", c.ratios, nil)
+		b.report.add(section, column, "server CPU each", micros(c.cpu), micro, nil)
+		b.report.add(section, column, "  on SQLite", micros(c.bareCPU), micro, nil)
+	}
 	return nil
 }
 
