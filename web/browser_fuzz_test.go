@@ -204,7 +204,7 @@ func ownNames(t *testing.T) []string {
 // fuzzHooks runs in every document before its own scripts: it keeps the stream's sockets, counts
 // requests under way, keeps answers, and may give another one for a path.
 const fuzzHooks = `
-window.sockets = []; window.pending = 0; window.answered = []; window.planned = null;
+window.sockets = []; window.pending = 0; window.given = false; window.answered = []; window.planned = null;
 window.WebSocket = class extends WebSocket { constructor(...args) { super(...args); sockets.push(this); } };
 const realFetch = window.fetch;
 window.fetch = async (path, options) => {
@@ -215,7 +215,7 @@ window.fetch = async (path, options) => {
 		let text = await response.text();
 		const { pathname, search } = new URL(path.url ?? path, location.href);
 		answered.push([pathname + search, text]);
-		if (planned && pathname + search === planned.path) text = planned.text;
+		if (planned && pathname + search === planned.path) { text = planned.text; window.given = true; }
 		return new Response(text, { status: response.status, headers: response.headers });
 	} finally {
 		pending--;
@@ -226,12 +226,14 @@ window.fetch = async (path, options) => {
 const fuzzDriver = `(() => {
 	window.own = new Set(%s);
 	window.headCount = document.head.childElementCount;
+	window.ofObjects ??= Object.getOwnPropertyNames(Object.prototype).length;
 	const tick = () => new Promise((done) => { const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0); });
 	const until = async (condition, limit) => { const end = performance.now() + limit; while (!condition() && performance.now() < end) await tick(); return Boolean(condition()); };
 	const marks = 'evil-tag, [data-evil], .evil, #evil, iframe, object, embed, script:not([src]), [style*=evil], [src*=evil], [href^="javascript"], [onerror]';
 	const foreign = () => [...document.querySelectorAll('#app *')].flatMap((e) => [e.localName, ...e.getAttributeNames()]).filter((name) => !own.has(name.toLowerCase()))
 		.concat([...document.querySelectorAll(marks)].map((e) => e.outerHTML.slice(0, 200)))
-		.concat(document.head.childElementCount === headCount ? [] : ['head'], location.search ? ['search'] : [], ({}).evil === undefined ? [] : ['prototype']);
+		.concat(document.head.childElementCount === headCount ? [] : ['head'], location.search ? ['search'] : [], Object.getOwnPropertyNames(Object.prototype).length === ofObjects ? [] : ['prototype'])
+		.concat(document.querySelector('[data-broken]') ? ['broken: ' + document.querySelector('[data-broken]').textContent] : []);
 	const quiet = async () => { await tick(); await tick(); await until(() => pending === 0, 400); await tick(); await tick(); };
 	window.look = () => [...new Set(foreign())];
 	window.each = async (all, feed) => {
@@ -271,9 +273,79 @@ const fuzzDriver = `(() => {
 		await quiet();
 		planned = null;
 	};
+	// What a page asks for, and an answer that it certainly gets.
+	const rest = async () => { for (let n = 0, all = 0; n < 6 && all < 40; n++, all++) { await new Promise((done) => setTimeout(done, 50)); if (pending) n = 0; } };
+	window.visit = async (hash) => { location.hash = hash === '#/start' ? '#/passports' : '#/start'; await rest(); answered.length = 0; location.hash = hash; await rest(); return answered; };
+	window.missed = 0;
+	window.feedAsked = async ([hash, path, text]) => {
+		if (location.hash === hash) { location.hash = hash === '#/start' ? '#/passports' : '#/start'; await quiet(); }
+		given = false;
+		planned = { path, text };
+		location.hash = hash;
+		if (!(await until(() => given, 500))) missed++;
+		await quiet();
+		planned = null;
+	};
 	window.feedURL = async (hash) => { location.hash = hash; await tick(); await quiet(); };
 	return true;
 })()`
+
+// setStrings returns a text with each of its strings in turn replaced with another.
+func setStrings(t *testing.T, text, value string) (changed []string) {
+	t.Helper()
+	var root any
+	must.OK(t, json.Unmarshal([]byte(text), &root))
+	var values []any
+	each(root, func(v any) { values = append(values, v) })
+	for i, one := range setAll(t, text, jsonOf(t, value)) {
+		if _, is := values[i].(string); is {
+			changed = append(changed, one)
+		}
+	}
+	return changed
+}
+
+// A text of the server that is the name of a member that every object has finds nothing: not in the
+// console's tables, and not in the library that draws. Each string of some answers is set to such
+// names in turn.
+func TestBrowserTextThatNamesMembers(t *testing.T) {
+	s := startService(t, "", "")
+	key := furnish(s)
+	hook := s.api("POST", "/v1/webhooks", key, map[string]any{"url": "https://hooks.example.com/former"})["webhookId"].(string)
+	s.api("POST", "/v1/webhooks/"+hook+"/disable", key, nil) // so that there is a reason
+	b := openBrowser(t, s.base, chromedp.Flag("disable-frame-rate-limit", true), chromedp.Flag("disable-gpu-vsync", true))
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: fuzzHooks})
+	b.reload()
+	eval[bool](b, fmt.Sprintf(fuzzDriver, jsonOf(t, ownNames(t))))
+	b.signIn(key)
+	var answers [][3]string
+	for _, hash := range []string{"#/webhooks", "#/agents", "#/sessions"} {
+		for _, answer := range eval[[][2]string](b, fmt.Sprintf(`visit(%q)`, hash)) {
+			for _, name := range []string{"__proto__", "constructor", "toString"} {
+				for _, changed := range setStrings(t, answer[1], name) {
+					answers = append(answers, [3]string{hash, answer[0], changed})
+				}
+			}
+		}
+	}
+	if len(answers) < 30 {
+		t.Fatalf("only %d answers", len(answers))
+	}
+	answers = answers[:min(len(answers), testenv.Rounds(60, 300))]
+	for _, found := range eval[[]string](b, fmt.Sprintf(`each(%s, feedAsked)`, jsonOf(t, answers))) {
+		t.Errorf("an answer makes %s", found)
+	}
+	if missed := eval[int](b, `missed`); missed > len(answers)/4 {
+		t.Errorf("of %d answers, %d were not asked for again", len(answers), missed)
+	}
+	t.Logf("%d answers", len(answers))
+}
+
+// pagesOf are the addresses of the console's pages, and of some of what they show.
+func pagesOf(b *browser) []string {
+	hashes := eval[[]string](b, `[...document.querySelectorAll('nav a')].map((a) => a.getAttribute('href'))`)
+	return append(hashes, "#/agents/agent-1", "#/proof/5", "#/chain/8", "#/sessions/run-1?agent=agent-1&kind=statement")
+}
 
 // Whatever files, tokens, answers, stream messages, the storage and the URL contain, the page has
 // no element and no attribute except those of the console's own templates. ATTESTD_FUZZ_SEED
@@ -359,8 +431,7 @@ func TestBrowserFuzz(t *testing.T) {
 	feed("a message", "feedMessages", slices.Collect(slices.Chunk(messages, 20)), len(messages))
 
 	// Answers: what each page asks for is asked once, and then answered otherwise.
-	hashes := eval[[]string](b, `[...document.querySelectorAll('nav a')].map((a) => a.getAttribute('href'))`)
-	hashes = append(hashes, "#/agents/agent-1", "#/proof/5", "#/chain/8", "#/sessions/run-1?agent=agent-1&kind=statement")
+	hashes := pagesOf(b)
 	var genuineOnes, answers [][3]string
 	for _, hash := range hashes {
 		asked := eval[[][2]string](b, fmt.Sprintf(`(answered.length = 0, feedURL(%q).then(() => answered))`, hash))

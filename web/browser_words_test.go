@@ -332,9 +332,13 @@ func TestBrowserAgentSessions(t *testing.T) {
 	b.reads(`tr[data-session="run-1"][data-state="sealed"]`, "sealed")
 	b.reads(`tr[data-session="run-2"][data-state="open"]`, "open at 1")
 	b.reads(`tr[data-session="run-3"][data-state="gap"] .badge.bad`, "missing 0, 2–4")
-	for session, state := range map[string]string{"run-1": "complete: 0 to 2, sealed", "run-3": "missing 0, 2–4, open at 5"} {
-		eval[bool](b, fmt.Sprintf(`(document.querySelector('tr[data-session=%q] button').click(), true)`, session))
-		b.reads(fmt.Sprintf(`tr[data-session=%q] [data-checked-session="warn"]`, session), state)
+	for _, c := range []struct{ session, tone, state string }{
+		{"run-1", "warn", "complete: 0 to 2, sealed"},
+		{"run-2", "", "open at 1"},
+		{"run-3", "bad", "missing 0, 2–4, open at 5"},
+	} {
+		eval[bool](b, fmt.Sprintf(`(document.querySelector('tr[data-session=%q] button').click(), true)`, c.session))
+		b.reads(fmt.Sprintf(`tr[data-session=%q] [data-checked-session=%q]`, c.session, c.tone), c.state)
 	}
 	// the newest session is first
 	want := s.raw(key, "/v1/sessions/bot/run-3?kid="+a.thumbprint(), "application/jsonl")

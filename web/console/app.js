@@ -1,6 +1,7 @@
 // @ts-check
 // Navigation, who is signed in, and the page that the URL names.
 import { html, render, useEffect, useLayoutEffect, useRef, useState } from './vendor/preact-htm.js';
+import { giveUpOnFailure } from './core/broken.js';
 import { start as startStream, stop as stopStream } from './core/live.js';
 import { live, toneOfLive } from './core/live_state.js';
 import { href, route } from './core/router.js';
@@ -19,6 +20,7 @@ import { Passports } from './pages/passports.js';
 import { Proof } from './pages/proof.js';
 import { Start } from './pages/start.js';
 import { Verify } from './pages/verify.js';
+import { table } from './lib/table.js';
 
 // The modules of the pages that need no server are loaded at once, so that they work when there is
 // none. Verify is one of them: it goes on with what it has read.
@@ -81,7 +83,7 @@ const NO_PAGE = {
 };
 
 /** @type {Record<string, string>} */
-const FORMER = { chain: 'records' }; // names that pages had: their links go on working
+const FORMER = table({ chain: 'records' }); // names that pages had: their links go on working
 
 // How the navigation is divided. A page that no group names is in none.
 const GROUPS = [
@@ -94,7 +96,7 @@ const GROUPS = [
   .filter(({ pages }) => pages.length);
 
 /** @type {Record<string, string>} */
-const THEMES = { system: 'light', light: 'dark', dark: 'system' };
+const THEMES = table({ system: 'light', light: 'dark', dark: 'system' });
 
 function ThemeButton() {
   const { choice } = useStore(theme);
@@ -110,12 +112,12 @@ function ZoneButton() {
     aria-label="Times: ${zone === 'utc' ? 'UTC' : 'local'}. Change">${zone === 'utc' ? 'UTC' : 'Local time'}</button>`;
 }
 
-const DOTS = {
+const DOTS = table({
   ok: 'complete log verified by this browser',
   warn: 'complete log verified by this browser, key unconfirmed',
   bad: 'verification failed',
   '': 'complete log not verified yet',
-};
+});
 
 /** @param {{companyKey: ServiceKey}} props */
 function LiveDot({ companyKey }) {
@@ -233,6 +235,7 @@ function App() {
     </div>`;
 }
 
+giveUpOnFailure();
 restoreTheme();
 // Chosen before anything is checked, and while the server still answers: the fallback is a file of
 // its own.

@@ -638,6 +638,8 @@ interface ReportEvent {
   witnesses?: string | null;
   inner?: JSONNode;
   source?: string;
+  /** Of an action: its record. Not to be kept. */
+  record?: LogRecord;
 }
 
 /** A request of the reference, as lib/curl.js spells it. */

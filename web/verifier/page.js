@@ -2,6 +2,7 @@
 // A page that checks evidence files from disk, with no server: what the person trusts, the file,
 // and the verdict.
 import { html, render, useState } from '../console/vendor/preact-htm.js';
+import { giveUpOnFailure } from '../console/core/broken.js';
 import { Field, Notice, useResult } from '../console/parts/basic.js';
 import { Drop } from '../console/parts/drop.js';
 import { Text } from '../console/parts/text.js';
@@ -107,4 +108,5 @@ function Page() {
     </main>`;
 }
 
+giveUpOnFailure();
 render(html`<${Page} />`, document.getElementById('app'));

@@ -7,11 +7,12 @@ import { Notice } from '../console/parts/basic.js';
 import { inWords, summary } from '../console/lib/evidence/summary.js';
 import { Beside, Content, Summary, Words } from '../console/parts/evidence_parts.js';
 import { Text } from '../console/parts/text.js';
+import { table } from '../console/lib/table.js';
 
 // Green is what holds with what the person entered, as in the console; amber what anyone could have
 // made.
 /** @type {Record<string, Tone>} */
-const TONES = { holds: 'ok', 'self-consistent': 'warn', fails: 'bad' };
+const TONES = table({ holds: 'ok', 'self-consistent': 'warn', fails: 'bad' });
 
 /** @param {VerifierFound} props */
 function Verdict({ file, digest, trusted, found: { verdict, code, reason } }) {

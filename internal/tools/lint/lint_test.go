@@ -98,3 +98,26 @@ func TestFindsHalls(t *testing.T) {
 		}
 	}
 }
+
+// A constant object that is indexed anywhere in the console is a finding, unless table has made it.
+func TestFindsTables(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for name, text := range map[string]string{
+		"web/console/a.js":        "import { table } from './t.js';\nconst SAFE = table({ a: 1 });\nexport const UNSAFE = {\n  a: 1,\n};\nconst UNUSED = { a: 1 };\nSAFE[x];\n",
+		"web/console/pages/b.js":  "UNSAFE[text] ?? text;\n",
+		"web/console/vendor/v.js": "const THEIRS = {};\nTHEIRS[x];\n",
+	} {
+		path := filepath.Join(folder, filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	findings, err := tables(folder)
+	if err != nil || len(findings) != 1 || findings[0].String() != "web/console/a.js:3: UNSAFE is indexed: make it with table of lib/table.js" {
+		t.Errorf("%v, %v", findings, err)
+	}
+}

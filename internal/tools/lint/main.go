@@ -1,7 +1,7 @@
 // Lint checks widths: comments have at most 100 columns, preformatted Go comments and Markdown
 // prose 120, and README.md at most 190 lines. A tab has four columns. It checks the tracked files
-// below a folder, and that no package of the folder's module is a hall whose files all use one
-// another. It exits with 1 on findings.
+// below a folder, that no package of the folder's module is a hall whose files all use one another,
+// and that the console's tables have no members but their own. It exits with 1 on findings.
 //
 //	go -C internal/tools run ./lint ../..
 package main
@@ -81,7 +81,11 @@ func check(folder string) (findings []finding, err error) {
 		}
 	}
 	halls, err := circles(folder)
-	return append(findings, halls...), err
+	if err != nil {
+		return nil, err
+	}
+	objects, err := tables(folder)
+	return append(append(findings, halls...), objects...), err
 }
 
 // kindOf returns the check for a file, or nil.

@@ -5,6 +5,7 @@ import { having, list, nullable, oneOf, string, timestamp } from '../lib/form.js
 import { sha256hex } from '../lib/sha256.js';
 import { call } from './api.js';
 import { NOTHING } from './asked.js';
+import { table } from '../lib/table.js';
 
 /** @type {Form<KeyOrClient>} */
 export const credential = having(
@@ -80,13 +81,13 @@ export const sizeOf = (tree) => tree.reduce((n, { made }) => n + 1 + sizeOf(made
 const ROLES = ['admin', 'writer', 'reader'];
 const LAST = '9999'; // after every time
 /** @type {Record<string, (c: KeyOrClient) => string>} */
-const ORDERS = {
+const ORDERS = table({
   created: (c) => c.createdAt,
   role: (c) => String(ROLES.indexOf(c.role)),
   expiry: (c) => c.expiresAt ?? LAST,
   use: (c) => c.lastUsedAt ?? '', // the longest unused first
   maker: (c) => c.madeBy ?? '',
-};
+});
 
 /**
  * Those that a query of the URL asks for, in its order: {kind, role, state, maker, sort}; state

@@ -4,19 +4,20 @@
 import { visible } from '../lib/visible.js';
 import { logOf, placeOf } from './findings.js';
 import { count, plural, timeText } from './format.js';
+import { table } from '../lib/table.js';
 
-const SOURCES = {
+const SOURCES = table({
   seen: 'this browser saw',
   checked: 'this browser verified',
   checkpoint: 'a checkpoint that you saved has',
-};
+});
 
 /** @param {{failedAt: string, log?: LogName}} finding */
 const whereOf = ({ failedAt, log }) =>
   `${placeOf(failedAt)}${logOf({ log }) === 'control' ? ' of the control log' : ''}`;
 
 /** @type {{[K in FindingKind]: Record<'title' | 'text', (finding: FindingKinds[K]) => string>}} */
-const KINDS = {
+const KINDS = table({
   rewritten: {
     title: ({ log }) => `${log === 'control' ? 'The control log' : 'The history'} was rewritten.`,
     text: ({ size, at, source, from, now }) =>
@@ -41,7 +42,7 @@ const KINDS = {
     text: ({ fingerprint }) =>
       `No rotation proved that the key published by this server, ${visible(fingerprint)}, follows from the known key.`,
   },
-};
+});
 
 /**
  * @param {Finding} finding

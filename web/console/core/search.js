@@ -9,12 +9,13 @@ import { call, lines } from './api.js';
 import { NOTHING, mustFit } from './asked.js';
 import { PAGE_SAYS, mustGoOn } from './search_pages.js';
 import { dateOf } from './times.js';
+import { table } from '../lib/table.js';
 
 /**
  * Periods that end now, in seconds, by the name that a URL has for them.
  * @type {Record<string, number>}
  */
-export const LAST = { '15m': 900, '1h': 3600, '24h': 86400, '7d': 604800, '30d': 2592000 };
+export const LAST = table({ '15m': 900, '1h': 3600, '24h': 86400, '7d': 604800, '30d': 2592000 });
 
 /** @type {('agent' | 'action' | 'delegatedBy' | 'since' | 'until' | 'q' | 'payload' | 'hash')[]} */
 const ASKED = ['agent', 'action', 'delegatedBy', 'since', 'until', 'q', 'payload', 'hash'];

@@ -6,18 +6,19 @@ import { boolean, having, integer, json, list, oneOf, string, stringThat, timest
 import { isThumbprint } from '../lib/statement.js';
 import { call, callStream } from './api.js';
 import { eachNames, mustFit } from './asked.js';
+import { table } from '../lib/table.js';
 
 /** @type {['statement', 'hook', 'mcp', 'run', 'telemetry']} */
 export const KINDS = ['statement', 'hook', 'mcp', 'run', 'telemetry'];
 
 /** @type {Record<string, string>} */
-export const KIND_NAMES = {
+export const KIND_NAMES = table({
   statement: 'signed by the agent',
   hook: 'hooks',
   mcp: 'MCP',
   run: 'attestd run',
   telemetry: 'telemetry',
-};
+});
 
 const COMPLETENESS = ['sealed', 'open', 'gap', 'broken', 'unproven', 'pruned'];
 

@@ -4,6 +4,7 @@
 // other module names the tone of what holds.
 import { findings, logOf } from './findings.js';
 import { keyStateOf, trust } from './trust.js';
+import { table } from '../lib/table.js';
 
 const GREEN = 'ok';
 
@@ -18,8 +19,19 @@ export const isGreen = (tone) => tone === GREEN;
 export const PART = {};
 
 const PRUNED = 'payload pruned';
-const SAYS = { rewritten: 'history rewritten', failure: 'the log fails', key: 'key replaced' };
+const SAYS = table({ rewritten: 'history rewritten', failure: 'the log fails', key: 'key replaced' });
 const ORDER = Object.keys(SAYS);
+
+/** @type {Record<string, number>} */
+const WORSE = table({ bad: 3, '': 2, warn: 1 });
+
+/**
+ * The tone of a set: the worst of its members'. A set without any has none.
+ * @param {Tone[]} tones
+ * @returns {Tone}
+ */
+export const toneOfSet = (tones) =>
+  (tones.length ? tones.reduce((a, b) => ((WORSE[b] ?? 0) > (WORSE[a] ?? 0) ? b : a)) : '');
 
 /**
  * @param {Finding} finding

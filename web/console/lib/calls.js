@@ -3,15 +3,16 @@
 // and this comes to the same findings.
 import { utf8 } from './bytes.js';
 import { member } from './json.js';
+import { table } from './table.js';
 
 /** @type {Record<string, 'request' | 'refusal' | 'outcome'>} */
-const KINDS = {
+const KINDS = table({
   'tool.requested': 'request',
   'tool.denied': 'refusal',
   'tool.completed': 'outcome',
   'tool.failed': 'outcome',
   'tool.ended': 'outcome',
-};
+});
 
 const MAX_ID = 256; // bytes at which an ID is cut off where records are made
 const MAX_CALLS = 10_000; // that are remembered

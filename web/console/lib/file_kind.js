@@ -5,9 +5,10 @@ import { bounded } from './evidence/bounds.js';
 import { text as utf8Text } from './bytes.js';
 import { lossless } from './jcs.js';
 import { member, parse } from './json.js';
+import { table } from './table.js';
 
 /** @type {Record<FileKind, [string, string]>} */
-const KINDS = {
+const KINDS = table({
   evidence: ['evidence of a record',
     'attestd check, check.py, check.mjs, verifier.html and the page Proof of the console check it'],
   session: ['the file of a session', 'attestd check, check.py, check.mjs and verifier.html check it'],
@@ -29,7 +30,7 @@ const KINDS = {
   'tlog-proof': ['a tlog-proof', 'tools of c2sp.org check it; ' +
     'GET /v1/evidence/{index} has it in a file that attestd check reads'],
   saved: ['evidence that an earlier console saved', 'the page Proof of the console checks it'],
-};
+});
 const BEGIN = 8 << 20; // bytes of a file that count
 const LONGEST_HEADER = 1024; // bytes before lines
 

@@ -128,7 +128,7 @@ export class ReportCheck extends Check {
     const said =
       name === 'control'
         ? { ...eventOf(record), ...witnessesOf(record.inner), inner: record.inner, source: record.source }
-        : { delegated: Boolean(record.delegation) };
+        : { delegated: Boolean(record.delegation), record };
     const leaf = await leafHash(record.hash, unbase64url(record.signature), signerOf(this.log(name), index).raw);
     return {
       leaf,

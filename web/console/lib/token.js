@@ -6,10 +6,11 @@ import { verify } from './ed25519.js';
 import { having, integer, list, string } from './form.js';
 import { member, parse } from './json.js';
 import { tokenKey } from './keyring.js';
+import { table } from './table.js';
 
 const MAX_TOKEN = 16 * 1024;
 /** @type {Record<string, number>} */
-const LONGEST = { passport: 86400, delegation: 3600, SVID: 3600 }; // lives, in seconds
+const LONGEST = table({ passport: 86400, delegation: 3600, SVID: 3600 }); // lives, in seconds
 const HEADER = ['alg', 'kid', 'typ']; // what a header has here; crit, jwk and their like change what a signature means
 
 /** @type {Form<Act>} */

@@ -12,16 +12,17 @@ import { Failure, Field, useTask } from '../parts/basic.js';
 import { Change } from '../parts/change.js';
 import { useAssess } from '../parts/key_trust.js';
 import { Text } from '../parts/text.js';
+import { table } from '../lib/table.js';
 
 const PAGE = 50;
 
 /** @type {Record<string, string>} */
-const SAYS = {
+const SAYS = table({
   registered: 'registered',
   disabled: 'registered, and disabled',
   notRegistered: 'not registered',
   unknown: 'in a state that the control log doesn’t show',
-};
+});
 
 /**
  * A checked change that an answer names at a place, as one that fails where it is another change

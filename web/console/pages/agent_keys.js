@@ -17,6 +17,7 @@ import { Confirm } from '../parts/dialogs.js';
 import { Choice } from '../parts/grant.js';
 import { TimeField } from '../parts/period.js';
 import { Text } from '../parts/text.js';
+import { table } from '../lib/table.js';
 
 /** @type {[string, string][]} */
 const LIFETIMES = [['600', '10 minutes'], ['3600', '1 hour'], ['86400', '24 hours']];
@@ -62,9 +63,9 @@ function Revoked({ revokedAt, events }) {
 }
 
 /** @type {Record<KeyState, string>} */
-const SAYS = { confirmed: 'confirmed by you', other: 'not a confirmed key', unconfirmed: 'not confirmed' };
+const SAYS = table({ confirmed: 'confirmed by you', other: 'not a confirmed key', unconfirmed: 'not confirmed' });
 /** @type {Partial<Record<KeyState, Tone>>} */
-const TONES = { other: 'bad', unconfirmed: 'warn' }; // as of a company's key: that one is confirmed is no check
+const TONES = table({ other: 'bad', unconfirmed: 'warn' }); // as of a company's key: that one is confirmed is no check
 
 /**
  * @param {{agent: AgentName, listed: ListedAgentKey, events: (ControlEvent & {source: string})[],

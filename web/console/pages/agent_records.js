@@ -7,7 +7,7 @@ import { count, timeText, plural } from '../core/format.js';
 import { href } from '../core/router.js';
 import { useStore } from '../core/store.js';
 import { times } from '../core/times.js';
-import { PART } from '../core/verdict.js';
+import { toneOfSet } from '../core/verdict.js';
 import { graphOf } from '../lib/delegations.js';
 import { Badge, Failure, Notice, useTask } from '../parts/basic.js';
 import { Bars } from '../parts/chart.js';
@@ -113,7 +113,9 @@ export function Delegations({ agent, company, companyKey }) {
   const failed = (state?.found ?? []).filter((one) => !one.ok && !one.pruned);
   const { drawn, total } = state ?? NOTHING;
   const more = state && (drawn.acted < total.acted || drawn.gave < total.gave);
-  const { tone } = assess(!failed.length, PART);
+  const pruned = (state?.found ?? []).filter((one) => one.pruned).length;
+  const tone = toneOfSet((state?.found ?? []).map((one) =>
+    assess(one.ok, { log: 'actions', index: one.record.index, pruned: one.pruned }).tone));
   return html`
     <section class="card across" aria-label="Delegations" data-drawn=${state ? good.length : ''}
       data-failed=${failed.length} aria-busy=${busy ? 'true' : 'false'}>
@@ -121,7 +123,7 @@ export function Delegations({ agent, company, companyKey }) {
         ${state && state.found.length > 0
           && html`<${Badge} tone=${tone}>
           ${failed.length ? `${plural(failed.length, 'record')} of ${count(state.found.length)} fail`
-            : `${plural(good.length, 'record')} checked`}<//>`}</div>
+            : `${plural(good.length, 'record')} checked${pruned ? `, ${count(pruned)} pruned` : ''}`}<//>`}</div>
       <${Failure} error=${error} retry=${load} />
       ${state && !state.found.length && html`<p class="empty">No delegations.</p>`}
       ${state && state.found.length > 0 && html`

@@ -11,6 +11,7 @@ import { visible } from '../lib/visible.js';
 import { Badge, Failure, Notice, useTask } from '../parts/basic.js';
 import { Drop } from '../parts/drop.js';
 import { KeyHint, useAssess } from '../parts/key_trust.js';
+import { table } from '../lib/table.js';
 
 /**
  * The result of comparing a saved checkpoint: {log, size, ok, reason, now, stolen}; it is
@@ -92,7 +93,7 @@ function SavedCheckpoint({ result, assess }) {
     </li>`;
 }
 
-const NAMES = { actions: 'actions', control: 'the control log' };
+const NAMES = table({ actions: 'actions', control: 'the control log' });
 
 /** @param {{results: ExaminedCheckpoint[], log: LogName}} props */
 function Rewritten({ results, log }) {

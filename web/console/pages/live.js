@@ -18,13 +18,14 @@ import { RecordView } from '../parts/record_view.js';
 import { WordOf } from '../parts/word.js';
 import { verifyAll } from './verify.js';
 import { Text } from '../parts/text.js';
+import { table } from '../lib/table.js';
 
-const CONNECTION = {
+const CONNECTION = table({
   off: 'not connected',
   connecting: 'connecting …',
   open: 'connected',
   retrying: 'connection lost; trying again …',
-};
+});
 
 /**
  * What the range is called: its first and last record.

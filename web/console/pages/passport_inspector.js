@@ -16,6 +16,7 @@ import { JSONView } from '../parts/json_view.js';
 import { ConfirmKey, useAssess } from '../parts/key_trust.js';
 import { Principals } from '../parts/principals.js';
 import { Text } from '../parts/text.js';
+import { table } from '../lib/table.js';
 
 /** The token on the bench. It never enters the URL. */
 export const bench = store({ token: '', rotatedFrom: '' });
@@ -114,7 +115,7 @@ const KeyOfToken = ({ keyOf }) => html`
     <p class="small">This server publishes <code><${Text} of=${keyOf.fingerprint} /></code> for <${Text}
       of=${keyOf.companyId} />.</p><${ConfirmKey} keyOf=${keyOf} /></div>`;
 
-const KINDS = { passport: 'Passport', SVID: 'SVID', delegation: 'Delegation token' };
+const KINDS = table({ passport: 'Passport', SVID: 'SVID', delegation: 'Delegation token' });
 const ASKABLE = ['not checked', 'revocation not checked', 'revocation unknown'];
 
 /**

@@ -3,11 +3,12 @@
 // node of the path, the root on top.
 import { html } from '../vendor/preact-htm.js';
 import { short } from '../core/format.js';
+import { table } from '../lib/table.js';
 
 const WIDTH = 360;
 const ROW = 92;
 const BOX = { width: 152, height: 46 };
-const COLUMN = { left: 90, right: 270, middle: 180 };
+const COLUMN = table({ left: 90, right: 270, middle: 180 });
 
 /**
  * What a box that can be picked is to a keyboard and a screen reader: a button that stays pressed.

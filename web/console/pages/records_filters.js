@@ -9,6 +9,7 @@ import { membersOf } from '../lib/members.js';
 import { visible } from '../lib/visible.js';
 import { Field } from '../parts/basic.js';
 import { Completion } from '../parts/completion.js';
+import { table } from '../lib/table.js';
 
 /** @type {Record<string, string>} */
 const PERIODS = {
@@ -22,14 +23,14 @@ const PERIODS = {
 };
 const TEXTS = ['q', 'payload', 'agent', 'action', 'delegatedBy', 'hash'];
 /** @type {Record<string, [string, string]>} */
-const PLACES = {
+const PLACES = table({
   q: ['Payload text', 'contains'],
   payload: ['Payload members', 'tool=Bash a.b="x y"'],
   agent: ['Agent', 'exact agent ID'],
   action: ['Action', 'exact, or prefix: tool.*'],
   delegatedBy: ['Delegated by', 'spiffe://… or *'],
   hash: ['Hash', 'exact record hash'],
-};
+});
 
 /**
  * What is wrong with a condition on members, or ''.

@@ -8,9 +8,10 @@ import { useSignedIn } from '../core/session.js';
 import { Failure, useTask } from '../parts/basic.js';
 import { Drawer } from '../parts/dialogs.js';
 import { RecordView } from '../parts/record_view.js';
+import { table } from '../lib/table.js';
 
 /** @type {Record<string, number>} */
-const KEYS = { ArrowLeft: 0, k: 0, ArrowRight: 1, j: 1 };
+const KEYS = table({ ArrowLeft: 0, k: 0, ArrowRight: 1, j: 1 });
 
 /**
  * The records before and after one, as the list has them; where it does not stand in the list, by

@@ -8,6 +8,7 @@ import { Markdown } from '../parts/markdown.js';
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { Item, Schema } from './reference_schema.js';
 import { TryIt } from './reference_try.js';
+import { table } from '../lib/table.js';
 
 /** @param {{name: string}} props */
 export const Method = ({ name }) => html`<span class="method ${name.toLowerCase()}">${name}</span>`;
@@ -187,7 +188,7 @@ function Answer({ answer, schemas, refer, opened }) {
 }
 
 /** @type {Record<string, string>} */
-const CREDENTIALS = { none: 'no credential', optional: 'with or without a credential' };
+const CREDENTIALS = table({ none: 'no credential', optional: 'with or without a credential' });
 
 /** @param {{op: Operation, schemas: Schemas, refer: Refer, own: Query}} props */
 export function Operation({ op, schemas, refer, own }) {

@@ -19,6 +19,7 @@ import { Against } from '../parts/findings.js';
 import { ConfirmKey, useAssess, useKeyState } from '../parts/key_trust.js';
 import { usePolicy } from '../parts/policy.js';
 import { saveData, savePage } from './report_save.js';
+import { table } from '../lib/table.js';
 
 /** @type {LogName[]} */
 const LOGS = ['actions', 'control'];
@@ -47,11 +48,11 @@ async function policyVerdict({ checkpoints, origins, last }, policy) {
   return { met: true, reason: '' };
 }
 
-const KEY_STATES = {
+const KEY_STATES = table({
   confirmed: 'confirmed by the creator of this page',
   other: 'not the confirmed key',
   unconfirmed: 'unconfirmed',
-};
+});
 
 /**
  * @param {{check: ShownCheck, at: string, digest: string, keyOf: NamedKey, policy: {met: boolean,

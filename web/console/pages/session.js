@@ -8,9 +8,12 @@ import { go, href, route } from '../core/router.js';
 import { useSignedIn } from '../core/session.js';
 import { entriesOf, stateOf, strangerTo, timesOf, wholeOf } from '../core/session_calls.js';
 import { SessionRows } from '../core/session_rows.js';
+import { toneOfSession } from '../core/session_tone.js';
 import { KIND_NAMES } from '../core/sessions.js';
 import { useStore } from '../core/store.js';
 import { zoneOf } from '../core/times.js';
+import { toneOfSet } from '../core/verdict.js';
+import { table } from '../lib/table.js';
 import { visible } from '../lib/visible.js';
 import { Badge, CopyButton, Icon, Notice } from '../parts/basic.js';
 import { Drawer } from '../parts/dialogs.js';
@@ -25,20 +28,11 @@ import { useMedia } from './records_rows.js';
 
 const NARROW = matchMedia('(max-width: 48rem)');
 
-/** @type {Record<string, number>} */
-const WORSE = { bad: 3, '': 2, warn: 1 };
-
-/**
- * The worst of some tones.
- * @param {Tone[]} tones
- */
-const worst = (tones) => tones.reduce((a, b) => ((WORSE[b] ?? 0) > (WORSE[a] ?? 0) ? b : a));
-
 /** @type {Record<string, string>} */
-const STATES = {
+const STATES = table({
   completed: 'completed', failed: 'failed', denied: 'denied', ended: 'ended, outcome unknown',
   pending: 'waits for input, or goes on as a task', none: 'no outcome on record',
-};
+});
 
 /** @param {number} ms */
 const lasted = (ms) =>
@@ -89,7 +83,7 @@ const toneOf = (row, assess) => (row.check
  */
 function verdictOf(call, assess) {
   const rows = call.broken ? [call.broken] : entriesOf(call).map(({ row }) => row);
-  const tone = worst(rows.map((row) => toneOf(row, assess)));
+  const tone = toneOfSet(rows.map((row) => toneOf(row, assess)));
   const failed = rows.find((row) => row.check && !row.check.ok);
   const says = failed?.check ? visible(failed.check.reason)
     : rows.some((row) => !row.check) ? 'not verified yet'
@@ -108,14 +102,12 @@ function verdictOf(call, assess) {
  * @returns {Tone}
  */
 function toneOfWhole({ is }, entries, assess, judge) {
-  if (is === 'fails' || is === 'lacking' || is === 'disobeyed' || is === 'missing') return 'bad';
   const tones = entries.flatMap(({ row }) => {
     if (!row.check) return [];
     const verdict = assess(row.check.ok, { log: 'actions', index: row.index });
     return [verdict.tone, ...(row.word && is === 'complete' ? [judge(row.word, verdict).tone] : [])];
   });
-  if (tones.includes('bad')) return 'bad';
-  return is === 'complete' && tones.length ? worst(tones) : '';
+  return toneOfSession(is, tones);
 }
 
 const HEADS = () =>

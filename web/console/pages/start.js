@@ -12,6 +12,7 @@ import { ConfirmKey, Fingerprint, KeyBadge, useKeyState } from '../parts/key_tru
 import { lazy } from '../parts/lazy.js';
 import { StaySignedIn, SignInForm, SignedOut } from '../parts/sign_in.js';
 import { Text } from '../parts/text.js';
+import { table } from '../lib/table.js';
 
 const Welcome = lazy('', () => import('../parts/welcome.js').then((m) => m.Welcome));
 const Overview = lazy('', () => import('../parts/overview.js').then((m) => m.Overview));
@@ -100,11 +101,11 @@ const Insecure = () => !isSecureContext && html`
     <strong>This page came over plain HTTP.</strong> Anyone on the network path can read a key that you enter here, and
       can change what this page shows. Use HTTPS, or a tunnel to this machine.<//></div>`;
 
-const KEY_TITLES = {
+const KEY_TITLES = table({
   confirmed: 'The company’s public key',
   unconfirmed: 'Confirm the signing key',
   other: 'The signing key was replaced',
-};
+});
 
 /** @param {{company: Company, companyKey: CompanyKey}} props */
 function CompanyKey({ company, companyKey }) {

@@ -18,6 +18,7 @@ import { KeyBadge, KeyHint, useAssess } from '../parts/key_trust.js';
 import { Journal } from '../parts/journal.js';
 import { save } from '../parts/save.js';
 import { Text } from '../parts/text.js';
+import { table } from '../lib/table.js';
 
 /** Checks the whole chain; what holds is then extended record by record as they come. */
 export const verifyAll = async () => {
@@ -110,7 +111,7 @@ function Outcome({ result }) {
     </section>`;
 }
 
-const HOW = { seen: 'seen', checked: 'verified', checkpoint: 'from a checkpoint' };
+const HOW = table({ seen: 'seen', checked: 'verified', checkpoint: 'from a checkpoint' });
 /** @type {LogName[]} */
 const LOGS = ['actions', 'control'];
 const NEWEST = 8; // of what is kept, as many are shown

@@ -17,13 +17,14 @@ import {
 import { Badge, Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
 import { Confirm } from '../parts/dialogs.js';
 import { Text } from '../parts/text.js';
+import { table } from '../lib/table.js';
 
 /** @type {Record<string, string>} */
-const REASONS = {
+const REASONS = table({
   requested: 'somebody disabled it',
   gone: 'the endpoint answered 410 Gone',
   failing: 'all attempts failed',
-};
+});
 
 /** @param {{of: Webhook}} props */
 function State({ of }) {

@@ -3,9 +3,10 @@
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { visible } from '../lib/visible.js';
 import { Text, withText } from './text.js';
+import { table } from '../lib/table.js';
 
 /** @type {Record<string, string>} */
-const ICONS = {
+const ICONS = table({
   start: 'M4 11l8-7 8 7v9H4zM10 20v-6h4v6',
   live: 'M3 12h4l3-8 4 16 3-8h4',
   records: 'M10 7H7a5 5 0 0 0 0 10h3M14 7h3a5 5 0 0 1 0 10h-3M8 12h8',
@@ -29,7 +30,7 @@ const ICONS = {
   signed: 'M4 20l4-1L19 8l-3-3L5 16zM13 20h7',
   menu: 'M4 7h16M4 12h16M4 17h16',
   theme: 'M12 3a9 9 0 1 0 9 9 7 7 0 0 1-9-9z',
-};
+});
 
 /** @param {{name: string}} props */
 export const Icon = ({ name }) =>

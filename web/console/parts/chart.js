@@ -3,12 +3,13 @@
 // verdict, and is grey where it only counts.
 import { html, useState } from '../vendor/preact-htm.js';
 import { count } from '../core/format.js';
+import { table } from '../lib/table.js';
 
 const TALL = 100; // height of the picture in its own units; one bar is one unit wide
 const WIDEST = 5; // rem that one bar may take
 const LEAST = 2; // height of the smallest bar that is not nothing
 /** @type {Record<string, number>} */
-const MOVES = { ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity };
+const MOVES = table({ ArrowRight: 1, ArrowLeft: -1, Home: -Infinity, End: Infinity });
 
 /**
  * Bars that do something are one stop of the Tab key; the arrows go from one to the next.

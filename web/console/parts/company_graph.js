@@ -8,13 +8,14 @@ import { busiest, placed } from '../lib/delegations.js';
 import { visible } from '../lib/visible.js';
 import { Badge } from './basic.js';
 import { Drawing, NOTHING, principal, useWidth } from './delegation_picture.js';
+import { table } from '../lib/table.js';
 
 const BOXES = 32; // of the picture; the table has all
 const ROWS = 100; // of the table, before more are asked for
 const LIFETIME = 3600e3; // ms that a delegation token is valid at most
 
 /** @type {Partial<Record<Tone, string>>} */
-const SAYS = { warn: 'checked, with a caveat', bad: 'a record fails', '': 'not checked' };
+const SAYS = table({ warn: 'checked, with a caveat', bad: 'a record fails', '': 'not checked' });
 /** @param {Tone} tone */
 const saysOf = (tone) => SAYS[tone] ?? 'checked';
 

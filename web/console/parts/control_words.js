@@ -7,6 +7,7 @@ import { count, timeText, plural, short } from '../core/format.js';
 import { href } from '../core/router.js';
 import { boolean, having, integer, json, jsonOf, list, nullable, string } from '../lib/form.js';
 import { visible } from '../lib/visible.js';
+import { table } from '../lib/table.js';
 
 const said = having({ subject: string, by: nullable(string) }, { agentId: string });
 
@@ -107,7 +108,7 @@ const fromTo = having({ from: json, to: json });
 const kind = (name, form, words) => ({ name, say: (inner, source) => words(form(inner, source, 'payload')) });
 
 /** @type {Record<string, ReturnType<typeof kind>>} */
-const KINDS = {
+const KINDS = table({
   'company.registered': kind(
     'Company registered',
     having({ kid: string }),
@@ -384,7 +385,7 @@ const KINDS = {
     ({ reason }) => html`
     An operator accepted that the logs are shorter than they were${reason ? `: ${visible(reason)}` : ''}`,
   ),
-};
+});
 
 /**
  * @param {JSONNode} node

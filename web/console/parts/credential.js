@@ -7,6 +7,7 @@ import { zoneOf } from '../core/times.js';
 import { href } from '../core/router.js';
 import { visible } from '../lib/visible.js';
 import { withText } from './text.js';
+import { table } from '../lib/table.js';
 
 /**
  * The name of a credential as a string that may be seen.
@@ -23,7 +24,7 @@ export const CredentialLink = ({ fingerprint, of }) =>
   ${of ? withText(of.label || of.clientId) || 'no label' : html`<code>${fingerprint}</code>`}</a>`;
 
 /** @type {Record<string, string>} */
-const STANDS_OUT = { expired: 'expired', unused: `unused for ${LONG} days`, never: 'never used' };
+const STANDS_OUT = table({ expired: 'expired', unused: `unused for ${LONG} days`, never: 'never used' });
 
 /**
  * expired, long unused or never used; nothing else is marked.

@@ -6,6 +6,7 @@ import { records } from '../core/api.js';
 import { checkNewest } from '../core/checker.js';
 import { plural, timeText } from '../core/format.js';
 import { href } from '../core/router.js';
+import { toneOfSet } from '../core/verdict.js';
 import { member } from '../lib/json.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure, useTask } from './basic.js';
@@ -61,12 +62,11 @@ export function DemoWeek({ companyKey }) {
   useEffect(() => { run(async () => setFound(await readWeek())); }, [companyKey.fingerprint]);
   if (!found) return html`<${Failure} error=${error} retry=${retry} />`;
   const verdicts = found.checks.map(({ ok, index }) => assess(ok, { log: 'actions', index }));
-  const worst = ['bad', 'warn', ''].find((tone) => verdicts.some((one) => one.tone === tone))
-    ?? verdicts[0]?.tone ?? '';
+  const tone = toneOfSet(verdicts.map((one) => one.tone));
   return html`
-    <section class="card across" aria-label="The week" data-week=${worst}>
+    <section class="card across" aria-label="The week" data-week=${tone}>
       <div class="card-head"><h2>The story</h2>
-        <${Badge} tone=${worst}>${plural(found.checks.length, 'record')} checked here<//></div>
+        <${Badge} tone=${tone}>${plural(found.checks.length, 'record')} checked here<//></div>
       <div class="week">${[...found.days].map(([day, events]) => html`
         <section key=${day}><h3>${day}</h3>
           <ol>${events.map((event) => html`<${Event} key=${event.index} event=${event} assess=${assess} />`)}</ol>

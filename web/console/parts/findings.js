@@ -10,6 +10,7 @@ import { html, useState } from '../vendor/preact-htm.js';
 import { Notice } from './basic.js';
 import { Confirm } from './dialogs.js';
 import { Text } from './text.js';
+import { table } from '../lib/table.js';
 
 /**
  * Why something that holds by itself is not green; of: a finding, or null.
@@ -19,13 +20,13 @@ export const Against = ({ of }) => of && html`
   <div class="against" data-against=${of.kind}>
     <strong><${Text} of=${titleOf(of)} /></strong> <${Text} of=${textOf(of)} /></div>`;
 
-const WHAT_THEN = {
+const WHAT_THEN = table({
   rewritten:
     'Acknowledge it only if you know the reason, such as a restored backup. This browser then remembers what the ' +
       'server shows from now on.',
   failure: 'Acknowledge it only if you know the reason. Whatever still fails is reported again.',
   key: 'Acknowledge it only if you know the reason.',
-};
+});
 
 /** @param {{of: Finding}} props */
 function Finding({ of }) {

@@ -9,10 +9,11 @@ import { confirm, forget, keyStateOf, trust } from '../core/trust.js';
 import { assessWith } from '../core/verdict.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Field } from './basic.js';
+import { table } from '../lib/table.js';
 
 /** @type {Partial<Record<KeyState, Tone>>} */
-const TONES = { other: 'bad', unconfirmed: 'warn' }; // that a key is confirmed is no check of anything it signed
-const SAYS = { confirmed: 'confirmed by you', other: 'not the known key', unconfirmed: 'not confirmed' };
+const TONES = table({ other: 'bad', unconfirmed: 'warn' }); // that a key is confirmed is no check of anything it signed
+const SAYS = table({ confirmed: 'confirmed by you', other: 'not the known key', unconfirmed: 'not confirmed' });
 
 /**
  * The state of a key: confirmed, other or unconfirmed. The component renders again when that

@@ -14,9 +14,10 @@ import { Badge, Failure, useTask } from './basic.js';
 import { Confirm } from './dialogs.js';
 import { useAssess } from './key_trust.js';
 import { Text } from './text.js';
+import { table } from '../lib/table.js';
 
 /** @type {Partial<Record<ListedPassport['status'], Tone>>} */
-const TONES = { revoked: 'bad' }; // valid is only the server’s word
+const TONES = table({ revoked: 'bad' }); // valid is only the server’s word
 
 /**
  * @param {{jti: string, agentId: string, onDone: () => void, onClose: () => void}} props

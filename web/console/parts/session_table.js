@@ -3,15 +3,21 @@
 import { html } from '../vendor/preact-htm.js';
 import { count, plural, short, timeText } from '../core/format.js';
 import { href } from '../core/router.js';
+import { toneOfSession } from '../core/session_tone.js';
 import { KIND_NAMES } from '../core/sessions.js';
 import { disobeyedText } from '../lib/calls.js';
+import { table } from '../lib/table.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure } from './basic.js';
 import { SaveSession } from './session_file.js';
 import { Text } from './text.js';
 
 const SHOWN = 10; // ranges that are missing
-const BAD = new Set(['gap', 'broken', 'disobeyed']); // states
+/**
+ * What the server calls the states of a session; nothing is green for its word.
+ * @type {Record<string, SessionWhole['is']>}
+ */
+const STATES = table({ gap: 'missing', broken: 'fails', disobeyed: 'disobeyed' });
 
 /** @param {ListedSession} session */
 const missingOf = ({ missing }) =>
@@ -50,7 +56,7 @@ function Line({ session: s, companyKey, withAgent }) {
         ${s.kid && html`<div class="small muted" title=${visible(s.kid)}>key ${visible(short(s.kid, 8, 4))}</div>`}</td>
       ${withAgent && html`<td data-label="Agent">
         <a href=${href('agents', s.agentId)}><${Text} of=${s.agentId} /></a></td>`}
-      <td data-label="State"><${Badge} tone=${BAD.has(s.state) ? 'bad' : ''}>${claimOf(s)}<//></td>
+      <td data-label="State"><${Badge} tone=${toneOfSession(STATES[s.state] ?? 'unproven', [])}>${claimOf(s)}<//></td>
       <td data-label="Records">${count(s.records)}</td>
       <td data-label="Time" title="${s.firstAt} to ${s.lastAt}">${timeText(s.firstAt)}
         <div class="small muted">to ${timeText(s.lastAt)}</div></td>

@@ -80,6 +80,9 @@ export class SessionCheck extends EvidenceCheck {
 
   exchanged = 0; // those of them that have a delegation
 
+  /** @type {Set<number>} */
+  indexes = new Set(); // of its records
+
   sinceStolen = 0; // records of a time when the key was in other hands
 
   /**
@@ -162,6 +165,7 @@ export class SessionCheck extends EvidenceCheck {
     const { sid, seq = 0, log, delegation } = claims;
     must(sid === header.sid, `record ${index} is of another session`);
     this.places.add({ ...claims, seq }, index, await statementHash(statement));
+    this.indexes.add(index);
     this.continues ??= claims.continues;
     this.claims = claims;
     if (log === undefined) {
