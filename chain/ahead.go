@@ -187,13 +187,21 @@ func (s *sealed) isAt(index int64, head *signedHead, earliest, latest string) bo
 // hasKeyOf reports whether both have one key, in one place of memory.
 func (h *signedHead) hasKeyOf(other *signedHead) bool { return &h.key[0] == &other.key[0] }
 
-// learnAhead skips the next commits if most of what was sealed for a batch was of no use.
-func (l *Log) learnAhead(groups []group) {
+// learnAhead skips the next commits if most of what was sealed for a batch was of no use. A draft
+// that replays a key is in no group, so what was sealed is counted by waiters.
+func (l *Log) learnAhead(batch []*waiter, groups []group) {
 	sealed, used := 0, 0
-	for i := range groups {
-		sealed, used = sealed+groups[i].sealed, used+groups[i].used
+	for _, w := range batch {
+		for i := range w.ahead {
+			if w.ahead[i].done {
+				sealed++
+			}
+		}
 	}
-	if used < sealed/2 {
+	for i := range groups {
+		used += groups[i].used
+	}
+	if 2*used < sealed {
 		l.ahead.skip = skipped
 	}
 }

@@ -183,3 +183,49 @@ func TestSealedBehindARetry(t *testing.T) {
 		}
 	})
 }
+
+// While most of what is sealed ahead is of no use, as among retries of what is written, nothing is.
+func TestRetriesAreNotSealedForLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d := newDisk(1)
+		l := chain.NewLog(d)
+		stop := run(t, l)
+		if _, err := submit(l, keyedDraft(1, 0, "a"))(); err != nil {
+			t.Fatal(err)
+		}
+		syncing := make(chan struct{})
+		d.setFault(func(s string, _ int64) error {
+			if s == "commit" {
+				<-syncing
+			}
+			return nil
+		})
+		answers := []func() ([]chain.Appended, error){submit(l, draft(1, 1))}
+		synctest.Wait()
+		// These are a batch, during whose commit the retries are sealed in vain, and these are one
+		// during whose commit the last record comes.
+		for _, batch := range [][]chain.Draft{{draft(1, 2), draft(1, 3)}, {keyedDraft(1, 0, "a"), keyedDraft(1, 0, "a")}} {
+			for _, one := range batch {
+				answers = append(answers, submit(l, one))
+				synctest.Wait()
+			}
+			syncing <- struct{}{}
+			synctest.Wait()
+		}
+		arrived := chain.FormatTime(time.Now())
+		last := submit(l, draft(1, 4))
+		synctest.Wait()
+		time.Sleep(time.Second)
+		close(syncing)
+		if r, err := last(); err != nil || r[0].Index != 4 || r[0].Timestamp == arrived {
+			t.Errorf("the last record: %+v, %v; the call was at %s", r, err, arrived)
+		}
+		for _, answer := range answers {
+			if _, err := answer(); err != nil {
+				t.Error(err)
+			}
+		}
+		stop()
+	})
+}

@@ -74,7 +74,7 @@ func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 	var extensions []Extension
 	if err == nil {
 		extensions = build(groups, now)
-		w.log.learnAhead(groups)
+		w.log.learnAhead(batch, groups)
 	}
 	for i := range extensions {
 		if err = tx.Extend(&extensions[i]); err != nil {

@@ -14,7 +14,7 @@ type group struct {
 	ahead   []*sealed // of the drafts; nil where there is none
 	waiters []*waiter // with a draft for this chain
 
-	sealed, used int // of ahead: how many are done, and how many are at their places
+	used int // of ahead: how many are at their places
 }
 
 // groupByChain groups the drafts of a batch by chain.
@@ -83,9 +83,6 @@ func build(groups []group, now time.Time) []Extension {
 		last := g.from.Timestamp
 		for j, d := range g.drafts {
 			index, early := g.from.Length+int64(j), g.ahead[j]
-			if early != nil && early.done {
-				g.sealed++
-			}
 			if early.isAt(index, &g.from, last, timestamp) {
 				g.used++
 				records[j], leaves[i][j], last = early.record, early.leaf, early.record.Timestamp
