@@ -155,6 +155,9 @@ func (s Rollback) compareWith(ctx context.Context, logs map[int64]*loggedHead, k
 			err = s.db.Read(ctx, func(r *db.Conn) error {
 				return r.One([]any{&b.Company, &b.origin}, `SELECT company_id, origin FROM log JOIN company ON company.id = log.company WHERE chain = ?`, known.Chain)
 			})
+			if errors.Is(err, db.ErrNotFound) { // it has gone since: it is behind all the same
+				err = nil
+			}
 		}
 		list, named[known.Chain] = append(list, b), true
 		return err
