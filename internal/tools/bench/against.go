@@ -30,8 +30,7 @@ func (b *bench) other(ctx context.Context) (err error) {
 		if tenants[i], err = register(ctx, servers[i].addr, "acme"); err != nil {
 			return err
 		}
-		agent := request("POST", "/v1/agents/register", tenants[i].key, jsonType, `{"agentId":"`+callerAgent+`"}`)
-		if _, err := ask(ctx, servers[i].addr, agent, 201, nil); err != nil {
+		if err := registerAgent(ctx, servers[i].addr, tenants[i]); err != nil {
 			return err
 		}
 	}
@@ -42,7 +41,7 @@ func (b *bench) other(ctx context.Context) (err error) {
 			plain := attestRequest(tenants[i])
 			sides[i] = &side{child: servers[i], status: 201, request: func(int) []byte { return plain }}
 		}
-		if err := b.inTurns(ctx, sides, clients, fmt.Sprintf("%d clients", clients), rounds, each); err != nil {
+		if err := b.besideOther(ctx, sides, clients, fmt.Sprintf("%d clients", clients), rounds, each); err != nil {
 			return err
 		}
 	}
@@ -56,19 +55,13 @@ func (b *bench) other(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	return b.inTurns(ctx, sides, 64, "64, with statements", rounds, each)
+	return b.besideOther(ctx, sides, 64, "64, with statements", rounds, each)
 }
 
-// inTurns loads both sides and adds what they did, and by how much this one differs.
-func (b *bench) inTurns(ctx context.Context, sides [2]*side, clients int, column string, rounds int, each time.Duration) (err error) {
+// besideOther loads both sides and adds what they did, and by how much this one differs.
+func (b *bench) besideOther(ctx context.Context, sides [2]*side, clients int, column string, rounds int, each time.Duration) error {
 	b.say("beside another: %s", column)
-	for _, s := range sides {
-		if s.clients, err = connect(ctx, s.child.addr, clients); err != nil {
-			return err
-		}
-		defer hangUp(s.clients)
-	}
-	c, err := compare(ctx, sides[0], sides[1], rounds, each)
+	c, err := inTurns(ctx, sides[0], sides[1], clients, rounds, each)
 	if err != nil {
 		return fmt.Errorf("%s: %w", column, err)
 	}

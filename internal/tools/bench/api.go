@@ -87,3 +87,9 @@ func (c *client) verify(ctx context.Context, t tenant) error {
 func tokenForm(id, secret string) string {
 	return url.Values{"grant_type": {"client_credentials"}, "client_id": {id}, "client_secret": {secret}}.Encode()
 }
+
+// registerAgent registers the agent of the requests.
+func registerAgent(ctx context.Context, addr string, t tenant) error {
+	_, err := ask(ctx, addr, request("POST", "/v1/agents/register", t.key, jsonType, `{"agentId":"`+callerAgent+`"}`), 201, nil)
+	return err
+}

@@ -69,14 +69,7 @@ func against(ctx context.Context, server, bare *child, clients, status int, requ
 	turns := func(n int) []byte { return requests[n%len(requests)] }
 	subject := &side{child: server, status: status, request: turns}
 	reference := &side{child: bare, status: 201, request: turns}
-	for _, s := range []*side{subject, reference} {
-		var err error
-		if s.clients, err = connect(ctx, s.child.addr, clients); err != nil {
-			return comparison{}, err
-		}
-		defer hangUp(s.clients)
-	}
-	return compare(ctx, subject, reference, rounds, each)
+	return inTurns(ctx, subject, reference, clients, rounds, each)
 }
 
 // addComparison reports the results of one load; t is the target of the ratio.

@@ -25,8 +25,7 @@ func (b *bench) credentials(ctx context.Context) (err error) {
 	if _, err := ask(ctx, server.addr, request("POST", "/v1/oauth/clients", t.key, "", ""), 201, &client); err != nil {
 		return err
 	}
-	agent := request("POST", "/v1/agents/register", t.key, jsonType, `{"agentId":"`+callerAgent+`"}`)
-	if _, err := ask(ctx, server.addr, agent, 201, nil); err != nil {
+	if err := registerAgent(ctx, server.addr, t); err != nil {
 		return err
 	}
 	issue := request("POST", "/v1/agents/"+callerAgent+"/passport", t.key, "", "")

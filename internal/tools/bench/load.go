@@ -147,6 +147,17 @@ type comparison struct {
 	requests, bareAll int
 }
 
+// inTurns connects both sides, compares them, and hangs up.
+func inTurns(ctx context.Context, subject, reference *side, clients, rounds int, each time.Duration) (c comparison, err error) {
+	for _, s := range []*side{subject, reference} {
+		if s.clients, err = connect(ctx, s.child.addr, clients); err != nil {
+			return comparison{}, err
+		}
+		defer hangUp(s.clients)
+	}
+	return compare(ctx, subject, reference, rounds, each)
+}
+
 // compare loads both sides in turns, rounds times each, after a short warm-up. The order
 // alternates, so that a machine that becomes slower or faster favors neither.
 func compare(ctx context.Context, subject, bare *side, rounds int, each time.Duration) (comparison, error) {

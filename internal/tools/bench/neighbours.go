@@ -67,7 +67,7 @@ func (b *bench) neighbours(ctx context.Context) (err error) {
 			b.say("%s, %s", other.name, column)
 			ours := &side{child: attestd, status: 201, request: func(int) []byte { return plain }}
 			theirs := &side{child: other.child, status: 200, request: func(int) []byte { return other.request }}
-			c, err := b.inTurnsWith(ctx, ours, theirs, clients)
+			c, err := inTurns(ctx, ours, theirs, clients, pick(b.quick, 3, 15), pick(b.quick, 150*time.Millisecond, 500*time.Millisecond))
 			if err != nil {
 				return fmt.Errorf("%s: %w", other.name, err)
 			}
@@ -78,16 +78,6 @@ func (b *bench) neighbours(ctx context.Context) (err error) {
 		}
 	}
 	return nil
-}
-
-func (b *bench) inTurnsWith(ctx context.Context, ours, theirs *side, clients int) (c comparison, err error) {
-	for _, s := range []*side{ours, theirs} {
-		if s.clients, err = connect(ctx, s.child.addr, clients); err != nil {
-			return c, err
-		}
-		defer hangUp(s.clients)
-	}
-	return compare(ctx, ours, theirs, pick(b.quick, 3, 15), pick(b.quick, 150*time.Millisecond, 500*time.Millisecond))
 }
 
 // startPocketBase builds and starts PocketBase with a collection, and returns the request that

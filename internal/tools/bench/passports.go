@@ -14,13 +14,12 @@ func (b *bench) passportLength(ctx context.Context) (err error) {
 	many := pick(b.quick, 5_000, 200_000)
 	var sides [2]*side // with many, with few
 	for i := range sides {
-		server, t, err := b.serveTenant(ctx, fmt.Sprintf("passports-%d.db", i))
-		if err != nil {
-			return err
+		server, t, failed := b.serveTenant(ctx, fmt.Sprintf("passports-%d.db", i))
+		if failed != nil {
+			return failed
 		}
 		defer func() { err = errors.Join(err, server.stop()) }()
-		agent := request("POST", "/v1/agents/register", t.key, jsonType, `{"agentId":"`+callerAgent+`"}`)
-		if _, err := ask(ctx, server.addr, agent, 201, nil); err != nil {
+		if err := registerAgent(ctx, server.addr, t); err != nil {
 			return err
 		}
 		issue := request("POST", "/v1/agents/"+callerAgent+"/passport", t.key, "", "")
@@ -35,14 +34,8 @@ func (b *bench) passportLength(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, s := range sides {
-		if s.clients, err = connect(ctx, s.child.addr, clients); err != nil {
-			return err
-		}
-		defer hangUp(s.clients)
-	}
 	b.say("issuing beside a server with few")
-	c, err := compare(ctx, sides[0], sides[1], pick(b.quick, 3, 10), pick(b.quick, 100*time.Millisecond, 300*time.Millisecond))
+	c, err := inTurns(ctx, sides[0], sides[1], clients, pick(b.quick, 3, 10), pick(b.quick, 100*time.Millisecond, 300*time.Millisecond))
 	if err != nil {
 		return err
 	}

@@ -121,14 +121,14 @@ func (b *bench) postgresHTTP(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, drop()) }()
 	var sides [2]*side
 	for i, db := range []string{address, filepath.Join(b.dir, "engines-http.db")} {
-		server, err := b.serve(ctx, db)
-		if err != nil {
-			return err
+		server, failed := b.serve(ctx, db)
+		if failed != nil {
+			return failed
 		}
 		defer func() { err = errors.Join(err, server.stop()) }()
-		t, err := register(ctx, server.addr, "acme")
-		if err != nil {
-			return err
+		t, failed := register(ctx, server.addr, "acme")
+		if failed != nil {
+			return failed
 		}
 		plain := attestRequest(t)
 		sides[i] = &side{child: server, status: 201, request: func(int) []byte { return plain }}
@@ -136,15 +136,7 @@ func (b *bench) postgresHTTP(ctx context.Context) (err error) {
 	for _, clients := range []int{1, 16, 64} {
 		column := fmt.Sprintf("%d clients", clients)
 		b.say("over HTTP, %s", column)
-		for _, s := range sides {
-			if s.clients, err = connect(ctx, s.child.addr, clients); err != nil {
-				return err
-			}
-		}
-		c, err := compare(ctx, sides[0], sides[1], pick(b.quick, 3, 15), pick(b.quick, 150*time.Millisecond, 500*time.Millisecond))
-		for _, s := range sides {
-			hangUp(s.clients)
-		}
+		c, err := inTurns(ctx, sides[0], sides[1], clients, pick(b.quick, 3, 15), pick(b.quick, 150*time.Millisecond, 500*time.Millisecond))
 		if err != nil {
 			return err
 		}

@@ -75,8 +75,7 @@ func (b *bench) profiles(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	agent := request("POST", "/v1/agents/register", t.key, jsonType, `{"agentId":"`+callerAgent+`"}`)
-	if _, err := ask(ctx, server.addr, agent, 201, nil); err != nil {
+	if err := registerAgent(ctx, server.addr, t); err != nil {
 		return err
 	}
 	appended, issued := attestRequest(t), request("POST", "/v1/agents/"+callerAgent+"/passport", t.key, "", "")

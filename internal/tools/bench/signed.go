@@ -29,8 +29,7 @@ func (b *bench) signed(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
-	agent := request("POST", "/v1/agents/register", t.key, jsonType, `{"agentId":"`+callerAgent+`"}`)
-	if _, err := ask(ctx, server.addr, agent, 201, nil); err != nil {
+	if err := registerAgent(ctx, server.addr, t); err != nil {
 		return err
 	}
 	for _, kind := range []struct {
