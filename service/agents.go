@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,10 +27,25 @@ type Agent struct {
 	RegisteredAt string          `json:"registeredAt"`
 	DisabledAt   string          `json:"disabledAt,omitempty"`
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
+	// "" where Metadata is what was sent
+	MetadataAsSent string `json:"metadataAsSent,omitempty"`
 }
 
 func newAgent(by store.Caller, a store.Agent) Agent {
-	return Agent{a.ID, by.Company.Issuer.AgentID(a.ID), by.Company.ID, a.RegisteredAt, a.DisabledAt, a.Metadata}
+	return Agent{
+		a.ID, by.Company.Issuer.AgentID(a.ID), by.Company.ID, a.RegisteredAt, a.DisabledAt, a.Metadata, MetadataAsSent(a.Metadata),
+	}
+}
+
+// MetadataAsSent returns metadata as a text where an answer spells them in another way: an encoder
+// leaves out the space between tokens, and the control log has the hash of the text that was sent.
+// Elsewhere it returns "".
+func MetadataAsSent(metadata json.RawMessage) string {
+	var compact bytes.Buffer
+	if json.Compact(&compact, metadata) != nil || bytes.Equal(compact.Bytes(), metadata) {
+		return ""
+	}
+	return string(metadata)
 }
 
 // RegisteredAgent is one that was just registered, with an SVID.

@@ -2,13 +2,15 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"math"
 	"slices"
 	"strconv"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"attestd/chain"
 	"attestd/chain/action"
@@ -357,14 +359,16 @@ func readContent(ctx context.Context, v *store.View, by store.Caller, index int6
 		return s, err
 	}
 	var payload struct {
-		ActionType string
-		Payload    json.RawMessage
+		ActionType string         `json:"actionType"`
+		Payload    jsontext.Value `json:"payload"`
 	}
 	if err := json.Unmarshal(r.Payload, &payload); err != nil {
 		return s, fmt.Errorf("%w: the payload of record %d: %w", store.ErrCorrupt, r.Index, err)
 	}
 	s.action = payload.ActionType
-	var inner struct{ Source json.RawMessage }
+	var inner struct {
+		Source jsontext.Value `json:"source"` // spelled so, as checkers read it
+	}
 	if json.Unmarshal(payload.Payload, &inner) == nil && len(inner.Source) <= maxSessionID {
 		_ = json.Unmarshal(inner.Source, &s.source) // what is no string is no source
 	}

@@ -51,7 +51,9 @@ type companyBody struct {
 	SPIFFEID     string          `json:"spiffeId"`
 	RegisteredAt string          `json:"registeredAt"`
 	Metadata     json.RawMessage `json:"metadata,omitempty"`
-	Suspended    *suspension     `json:"suspended,omitempty"`
+	// "" where Metadata is what was sent
+	MetadataAsSent string      `json:"metadataAsSent,omitempty"`
+	Suspended      *suspension `json:"suspended,omitempty"`
 }
 
 // suspension is an addition to the specification.
@@ -63,7 +65,7 @@ type suspension struct {
 func (s *Companies) Get(ctx context.Context, by store.Caller, _ httpapi.None) (companyBody, error) {
 	metadata, err := s.Store.Companies.Metadata(ctx, by)
 	body := companyBody{CompanyID: by.Company.ID, SPIFFEID: by.Company.Issuer.CompanyID(),
-		RegisteredAt: by.Company.RegisteredAt, Metadata: metadata}
+		RegisteredAt: by.Company.RegisteredAt, Metadata: metadata, MetadataAsSent: service.MetadataAsSent(metadata)}
 	found, suspendedErr := s.Store.Companies.Suspension(ctx, by.Company)
 	// One that was tampered with makes writes fail; this is no less readable for it.
 	if suspendedErr == nil && found.At != "" {

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import { recordForm } from '../console/lib/record.js';
 import { parse } from '../console/lib/json.js';
-import { SessionCalls, entriesOf, stateOf, strangerTo, timesOf, wholeOf } from '../console/core/session_calls.js';
+import {
+  SessionCalls, endsOf, entriesOf, misstated, stateOf, strangerTo, timesOf, wholeOf,
+} from '../console/core/session_calls.js';
 
 const hook = { agentId: 'bot', sid: 's', kind: 'hook', kid: '' };
 const at = (i) => new Date(1750000000000 + i * 100).toISOString();
@@ -164,4 +166,24 @@ test('five thousand calls are put together in no time', () => {
   assert.equal(calls.list.length, 5000);
   assert.ok(calls.list.every((call) => stateOf(call) === 'completed'));
   assert.ok(performance.now() - before < 2000);
+});
+
+test('times and source of a session are those of its records, whatever the server lists', () => {
+  const calls = callsOf(['tool.requested', { tool: 'a', callId: '1' }], ['tool.completed', { tool: 'a', callId: '1' }]);
+  const honest = listed(2, { firstAt: at(0), lastAt: at(1), source: 'x' });
+  assert.deepEqual(endsOf(calls).map(({ record }) => record.index), [0, 1]);
+  assert.deepEqual(misstated(calls, honest), []);
+  for (const [lie, says] of [
+    [{ firstAt: at(-5) }, /began at .*; record 0/], [{ lastAt: at(9) }, /ended at .*; record 1/],
+    [{ source: 'claude-code' }, /lists the source claude-code; record 0 names x/], [{ source: '' }, /lists the source –/],
+  ]) {
+    const found = misstated(calls, { ...honest, ...lie });
+    assert.equal(found.length, 1);
+    assert.match(found[0], says);
+  }
+  assert.deepEqual(misstated(calls, { ...honest, records: 3, lastAt: at(2) }), [], 'a record is still to come');
+  const long = callsOf(['tool.requested', { tool: 'a', source: 'x'.repeat(255) }]);
+  assert.deepEqual(misstated(long, listed(1, { firstAt: at(0), lastAt: at(0), source: '' })), []);
+  const signed = callsOf(['a', {}, { session: { sid: 's', seq: 1 } }], ['b', {}, { session: { sid: 's', seq: 0 } }]);
+  assert.deepEqual(endsOf(signed).map(({ record }) => record.index), [1, 0], 'the agent’s own order');
 });

@@ -1003,6 +1003,8 @@ type TaskError = Error & { status?: number; retryAt?: number; code?: string };
 
 type Happening = import('./vendor/preact-htm').Happening;
 type RegisteredAgent = ReturnType<typeof import('../console/core/agents.js').agent>;
+/** An agent by its newest control record, whose index is given; '' stands for nothing. */
+interface AgentSaid { registeredAt: string; metadataHash: string; disabledAt: string; index: number }
 type Authority = ReturnType<typeof import('../console/core/agents.js').authorityForm>;
 
 /** A change that an answer names, with the subject that its record must have. */

@@ -2,13 +2,14 @@
 // Agents and their passports, and what the service says of why an agent might act: the forms of
 // these answers, and where they are asked for.
 import { having, integer, jsonOf, list, nullable, oneOf, string, timestamp } from '../lib/form.js';
+import { parse } from '../lib/json.js';
 import { decode } from '../lib/token.js';
 import { call } from './api.js';
 import { eachNames, mustFit, mustName } from './asked.js';
 
 export const agent = having(
   { agentId: string, spiffeId: string, registeredAt: timestamp },
-  { disabledAt: timestamp, metadata: jsonOf('object', 'null') },
+  { disabledAt: timestamp, metadata: jsonOf('object', 'null'), metadataAsSent: string },
 );
 export const agentPage = having({ agents: list(agent), total: integer }, { next: string });
 export const disabling = having({ agentId: string, disabledAt: timestamp, revokedPassports: integer });
@@ -69,6 +70,16 @@ const isOf = (agentId) => (found) => {
   mustName({ agentId }, found);
   mustFit(found.spiffeId.endsWith(`/agent/${agentId}`), `it names another SPIFFE ID, ${found.spiffeId}`);
 };
+
+/**
+ * The metadata of an agent, as they were sent; null where there are none.
+ * @param {RegisteredAgent} agent
+ * @returns {JSONText | null}
+ */
+export function metadataOf({ metadata, metadataAsSent }) {
+  if (metadataAsSent !== undefined) return { node: parse(metadataAsSent), source: metadataAsSent };
+  return metadata?.node.type === 'object' ? metadata : null;
+}
 
 /** @param {string} text */
 const folded = (text) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());

@@ -1,16 +1,11 @@
 // @ts-check
 // Changes that the control log holds about something: found by the server by a text in them, or by
 // their indices, and checked here.
-import { having, json, list, nullable, string } from '../lib/form.js';
-import { controlRecordForm } from '../lib/record.js';
-import { call } from './api.js';
-import { NOTHING } from './asked.js';
+import { having, nullable, string } from '../lib/form.js';
 import { checkRecords } from './checker.js';
-import { change } from './control.js';
+import { change, controlPage } from './control.js';
 import { fail } from './failures.js';
-import { provenSize } from './heads.js';
 import { controlKey } from './logs.js';
-import { PAGE_SAYS, mustBeInOrder, mustGoOn } from './search_pages.js';
 import { refreshKey, session, signedIn } from './session.js';
 
 const about = having({ subject: string, by: nullable(string) }, { agentId: string });
@@ -51,34 +46,21 @@ async function checked(records) {
   }));
 }
 
-const pageForm = having({ records: list(json, 1000), ...PAGE_SAYS }, { next: string });
-
 /**
- * The newest changes that the server finds, some at a time, after an earlier page: {found, page};
- * in page {read: {from, to}, next}.
+ * The newest changes that the server finds, as of controlPage, checked.
  * @param {{q?: string, action?: string, since?: string}} asked
- * @param {SearchPage | null} before
+ * @param {ControlPage | null} before
  * @param {number} limit
  */
 async function pageOf(asked, before, limit) {
-  const query = new URLSearchParams({
-    log: 'control', ...asked, limit: String(limit), ...(before?.next && { cursor: before.next }),
-  });
-  const proven = provenSize(signedIn().key, 'control');
-  const { records, ...page } = {
-    next: '',
-    ...(await call(pageForm, 'GET', `/v1/records?${query}`, { asked: NOTHING })),
-  };
-  mustGoOn(page, before, { ...asked, order: 'newest', proven });
-  const found = records.map(({ node, source }, i) => controlRecordForm(node, source, `records[${i}]`));
-  mustBeInOrder(found, page, { order: 'newest' });
+  const { found, page } = await controlPage(asked, before, limit);
   return { found: await checked(found), page };
 }
 
 /**
  * The newest changes that contain a text.
  * @param {string} text
- * @param {SearchPage | null} before
+ * @param {ControlPage | null} before
  * @param {number} limit
  */
 export const changesWith = (text, before, limit) => pageOf({ q: text }, before, limit);

@@ -266,6 +266,49 @@ function numbered(entries, sid) {
 }
 
 /**
+ * The first and the last record of a session, by the agent's own numbers where it has some.
+ * @param {SessionCalls} calls
+ */
+export function endsOf({ entries }) {
+  /** @param {SessionEntry} entry */
+  const place = ({ row, record }) => row.word?.session?.seq ?? record.index;
+  const first = entries.reduce((a, b) => (place(b) < place(a) ? b : a));
+  return [first, entries.reduce((a, b) => (place(b) < place(a) ? a : b))];
+}
+
+const MOST_SOURCE = 256; // bytes of a source that the server lists, as it is spelled
+
+/** @param {LogRecord} record */
+function sourceOf({ inner, source }) {
+  const value = member(inner, 'source');
+  const fits = value && new TextEncoder().encode(source.slice(value.start, value.end)).length <= MOST_SOURCE;
+  return fits ? textIn(inner, 'source') : '';
+}
+
+/**
+ * What the server lists of a session otherwise than its records say, one sentence each; none while
+ * a record is missing or not checked, which may be the one that the server speaks of.
+ * @param {SessionCalls} calls
+ * @param {ListedSession} listed
+ */
+export function misstated(calls, listed) {
+  const { entries } = calls;
+  if (!entries.length || entries.length !== listed.records || entries.some(({ row }) => !row.check?.ok)) return [];
+  if (listed.kind === 'statement' && entries.some(({ row }) => !row.word?.session)) return [];
+  const [first, last] = endsOf(calls);
+  const source = sourceOf(first.record);
+  return [
+    { what: 'that it began at', says: listed.firstAt, is: first },
+    { what: 'that it ended at', says: listed.lastAt, is: last },
+  ].filter(({ says, is }) => says !== is.record.timestamp)
+    .map(({ what, says, is: { record } }) =>
+      `The server lists ${what} ${says}; record ${record.index} is of ${record.timestamp}.`)
+    .concat(listed.source === source ? []
+      : [`The server lists the source ${listed.source || '–'}; record ${first.record.index} names ` +
+        `${source || 'none'}.`]);
+}
+
+/**
  * What was found here of a session as a whole. listed: what the server says of it; done: whether it
  * has given all that it has; due: indexes of records of it that it has shown elsewhere.
  * @param {SessionCalls} calls

@@ -1,7 +1,8 @@
 // @ts-check
 // One agent: what it did, what gave it the right, what it holds, and what can be changed of it.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
-import { disable, enable, findAgent, passportPage, passportsAsked, readSVID } from '../core/agents.js';
+import { disable, enable, metadataOf, passportPage, passportsAsked, readSVID } from '../core/agents.js';
+import { readAgent } from '../core/agent_said.js';
 import { timeText, plural } from '../core/format.js';
 import { href } from '../core/router.js';
 import { useSignedIn } from '../core/session.js';
@@ -72,7 +73,7 @@ function SVID({ agentId }) {
 
 /** @param {{agent: RegisteredAgent, onChange: () => void}} props */
 function About({ agent, onChange }) {
-  const metadata = agent.metadata?.node.type === 'object' ? agent.metadata : null;
+  const metadata = metadataOf(agent);
   const source = metadata ? metadata.source.slice(metadata.node.start, metadata.node.end) : '';
   return html`
     <section class="card" aria-label="Registration">
@@ -132,13 +133,19 @@ export function Agent({ agentId }) {
   useEffect(() => { scrollTo(0, 0); heading.current.focus(); }, []);
   const [agent, setAgent] = useState(null);
   const [version, setVersion] = useState(0); // of what was changed here
+  const [wrong, setWrong] = useState(/** @type {string[]} */ ([]));
   const [records, setRecords] = useState([]);
   const [said, say] = useState('');
   const [run, , error] = useTask();
   const load = () =>
-    run(async () =>
-      setAgent((await findAgent(agentId)) ?? { agentId, spiffeId: `${company.spiffeId}/agent/${agentId}` }),
-    );
+    run(async () => {
+      const { listed, said, wrong: found } = await readAgent(agentId);
+      setWrong(found);
+      const { registeredAt, disabledAt = '' } = said ?? listed ?? {};
+      // Whether it may act is what the control log says; the server's list is held against it.
+      setAgent({ agentId, spiffeId: `${company.spiffeId}/agent/${agentId}`, ...listed,
+        ...(registeredAt && { registeredAt, disabledAt: disabledAt || undefined }) });
+    });
   useEffect(() => {
     load();
   }, [agentId, version]);
@@ -158,6 +165,8 @@ export function Agent({ agentId }) {
     </div>
     <${Failure} error=${error} retry=${load} />
     ${said && html`<${Notice}>${said}<//>`}
+    ${wrong.length > 0 && html`<div data-misstated=${wrong.length}><${Notice} kind="bad">
+      ${wrong.map((one) => html`<p><${Text} of=${one} /></p>`)}<//></div>`}
     ${agent && html`
       <div class="agent-page">
         <${LatestRecords} agent=${agent} companyKey=${key} onFound=${setRecords} />

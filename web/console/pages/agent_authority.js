@@ -138,10 +138,10 @@ export function Authority({ agentId, records, companyKey }) {
  */
 export function AgentChanges({ agentId, version, companyKey }) {
   const assess = useAssess(companyKey);
-  const [state, setState] = useState(/** @type {{found: ControlChange[], page: SearchPage} | null} */ (null));
+  const [state, setState] = useState(/** @type {{found: ControlChange[], page: ControlPage} | null} */ (null));
   const [run, busy, error] = useTask();
   /**
-   * @param {SearchPage | null} after
+   * @param {ControlPage | null} after
    * @param {ControlChange[]} before
    */
   const load = (after, before) => run(async () => {

@@ -8,7 +8,7 @@ import { timeText } from '../core/format.js';
 import { useStore } from '../core/store.js';
 import { keysOf } from '../core/words.js';
 import { revokedForm } from '../lib/evidence/agent_keys.js';
-import { having, nullable, string } from '../lib/form.js';
+import { having, nullable, string, timestamp } from '../lib/form.js';
 import { readEndorsement } from '../lib/statement.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure, Field, Notice, Value, useTask } from '../parts/basic.js';
@@ -21,7 +21,10 @@ import { table } from '../lib/table.js';
 
 /** @type {[string, string][]} */
 const LIFETIMES = [['600', '10 minutes'], ['3600', '1 hour'], ['86400', '24 hours']];
-const enrolledForm = having({ enrolment: nullable(string), endorsement: nullable(string) });
+const enrolledForm = having(
+  { enrolment: nullable(string), endorsement: nullable(string), expiresAt: nullable(timestamp) },
+  { label: nullable(string) },
+);
 
 /**
  * By what a key was enrolled, as its control record says; key is the one that signed for it.
@@ -40,6 +43,27 @@ function Enrolled({ event }) {
     <div class="small muted">${before !== null ? html`by the key before it, <code><${Text} of=${before} /></code>`
       : enrolment !== null ? html`by the enrolment token <code><${Text} of=${enrolment} /></code>`
         : html`by a credential, <${By} by=${event.by || null} />`}</div>`;
+}
+
+/**
+ * A key as its control records say: label, expiresAt and revokedAt, and what of it the server lists
+ * otherwise. Where no record says that it was enrolled, it is as it is listed.
+ * @param {ListedAgentKey} listed
+ * @param {(ControlEvent & {source: string})[]} events
+ */
+function heldAgainst(listed, events) {
+  const enrolled = events.find(({ action }) => action === 'agent-key.enrolled');
+  if (!enrolled) return { ...listed, wrong: [] };
+  const { label = null, expiresAt } = enrolledForm(enrolled.inner, enrolled.source, 'it');
+  const revokedAt = events.find(({ action }) => action === 'agent-key.revoked')?.revokedAt || null;
+  const wrong = [
+    { what: 'the label', lists: listed.label, says: label },
+    { what: 'as its expiry', lists: listed.expiresAt, says: expiresAt },
+    { what: 'as its revocation', lists: listed.revokedAt, says: revokedAt },
+  ].filter(({ lists, says }) => lists !== says)
+    .map(({ what, lists, says }) =>
+      `The server lists ${what} ${lists ?? 'none'}; the control log has ${says ?? 'none'}.`);
+  return { ...listed, label, expiresAt, revokedAt, wrong };
 }
 
 /**
@@ -68,10 +92,10 @@ const SAYS = table({ confirmed: 'confirmed by you', other: 'not a confirmed key'
 const TONES = table({ other: 'bad', unconfirmed: 'warn' }); // as of a company's key: that one is confirmed is no check
 
 /**
- * @param {{agent: AgentName, listed: ListedAgentKey, events: (ControlEvent & {source: string})[],
- *   chain: string[], onRevoke: () => void}} props
+ * @param {{agent: AgentName, held: ReturnType<typeof heldAgainst>,
+ *   events: (ControlEvent & {source: string})[], chain: string[], onRevoke: () => void}} props
  */
-function Row({ agent, listed: k, events, chain, onRevoke }) {
+function Row({ agent, held: k, events, chain, onRevoke }) {
   const event = events.find(({ action }) => action === 'agent-key.enrolled');
   const trust = useStore(agentTrust);
   const state = agentKeyState(agent, chain, trust);
@@ -80,7 +104,10 @@ function Row({ agent, listed: k, events, chain, onRevoke }) {
   return html`
     <tr data-key=${visible(k.thumbprint)} data-key-state=${state} data-revoked=${k.revokedAt ? 'yes' : 'no'}>
       <td data-label="Key"><code><${Text} of=${k.thumbprint} /></code>
-        <div class="small muted">${visible(k.alg)}${k.label && html`, <${Text} of=${k.label} />`}</div></td>
+        <div class="small muted">${visible(k.alg)}${k.label && html`, <${Text} of=${k.label} />`}</div>
+        ${k.wrong.map((one) => html`<div class="small bad-text" role="alert" data-misstated>
+          <${Text} of=${one} /></div>`)}
+        </td>
       <td data-label="Enrolled"><${Enrolled} event=${event} /></td>
       <td data-label="Expires">${k.expiresAt ? html`<span title=${k.expiresAt}>${timeText(k.expiresAt)}</span>`
         : 'never'}${expired && html` <${Badge}>expired<//>`}
@@ -204,6 +231,9 @@ export function AgentKeys({ agent, version, onChange }) {
   const load = () => run(async () => setState(await readAll(agentId)));
   useEffect(() => { load(); }, [agentId, version]);
   const { keys = [], said, unlisted = [] } = state ?? {};
+  /** @param {string} thumbprint */
+  const eventsOf = (thumbprint) => said?.known.get(thumbprint) ?? [];
+  const held = keys.map((key) => heldAgainst(key, eventsOf(key.thumbprint)));
   return html`
     <section class="card across" aria-label="Keys of this agent" data-keys=${state ? keys.length : ''}>
       <div class="card-head"><h2>Keys</h2>
@@ -219,8 +249,8 @@ export function AgentKeys({ agent, version, onChange }) {
         <table class="table passports">
           <thead><tr><th>Key</th><th>Enrolled</th><th>Expires</th><th>Confirmed</th>
             <th><span class="visually-hidden">Actions</span></th></tr></thead>
-          <tbody>${keys.map((k) => html`<${Row} key=${k.thumbprint} agent=${agent} listed=${k}
-            events=${said?.known.get(k.thumbprint) ?? []}
+          <tbody>${held.map((k) => html`<${Row} key=${k.thumbprint} agent=${agent} held=${k}
+            events=${eventsOf(k.thumbprint)}
             chain=${said?.chains.get(k.thumbprint) ?? [k.thumbprint]} onRevoke=${() => setRevoking(k.thumbprint)} />`)}
           </tbody>
         </table>
@@ -228,7 +258,7 @@ export function AgentKeys({ agent, version, onChange }) {
       ${!agent.disabledAt && html`<details class="steps"><summary>Enrol a key</summary>
         <${Enrol} agentId=${agentId} onDone=${onChange} /></details>`}
       ${revoking && html`<${Revoke} agentId=${agentId} thumbprint=${revoking} onDone=${onChange}
-        revokedAt=${keys.find(({ thumbprint }) => thumbprint === revoking)?.revokedAt ?? null}
+        revokedAt=${held.find(({ thumbprint }) => thumbprint === revoking)?.revokedAt ?? null}
         onClose=${() => setRevoking('')} />`}
     </section>`;
 }

@@ -2,7 +2,7 @@
 // One token taken apart: a verdict, then what it was made of. It is checked in this page against
 // the company's key, and asked about online.
 import { html, useState } from '../vendor/preact-htm.js';
-import { findAgent } from '../core/agents.js';
+import { readAgent } from '../core/agent_said.js';
 import { callText } from '../core/api.js';
 import { duration, timeText } from '../core/format.js';
 import { go } from '../core/router.js';
@@ -46,7 +46,9 @@ async function askServer(decoded, key) {
   try {
     if (!decoded.passport) {
       const agentId = /\/agent\/([^/]+)$/.exec(principals(decoded).at(-1) ?? '')?.[1];
-      return agentId ? (await findAgent(agentId)) ?? {} : {};
+      if (!agentId) return {};
+      const { listed, said } = await readAgent(agentId);
+      return { disabledAt: said?.disabledAt || listed?.disabledAt };
     }
     const { jti } = decoded.claims.value;
     if (!jti) return { unasked: 'It has no ID to check for revocation.' };

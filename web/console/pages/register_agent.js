@@ -2,7 +2,7 @@
 // Registers an agent. One that is there already is registered again only after the difference was
 // shown.
 import { html, useState } from '../vendor/preact-htm.js';
-import { findAgent, register } from '../core/agents.js';
+import { findAgent, metadataOf, register } from '../core/agents.js';
 import { timeText } from '../core/format.js';
 import { href } from '../core/router.js';
 import { parse } from '../lib/json.js';
@@ -41,7 +41,7 @@ function Difference({ pointer, before, after }) {
  *   void}} props
  */
 function ConfirmReplace({ was, metadata, act, onClose }) {
-  const changed = differences(was.metadata?.node.type === 'object' ? was.metadata : null, metadata);
+  const changed = differences(metadataOf(was), metadata);
   return html`
     <${Confirm} title="Edit the metadata of ${visible(was.agentId)}?" action="Replace metadata" act=${act}
       onClose=${onClose}>

@@ -6,7 +6,7 @@ import { bare, count, duration, plural, timeText } from '../core/format.js';
 import { live } from '../core/live_state.js';
 import { go, href, route } from '../core/router.js';
 import { useSignedIn } from '../core/session.js';
-import { entriesOf, stateOf, strangerTo, timesOf, wholeOf } from '../core/session_calls.js';
+import { endsOf, entriesOf, misstated, stateOf, strangerTo, timesOf, wholeOf } from '../core/session_calls.js';
 import { SessionRows } from '../core/session_rows.js';
 import { toneOfSession } from '../core/session_tone.js';
 import { KIND_NAMES } from '../core/sessions.js';
@@ -197,6 +197,8 @@ function Summary({ rows, listed, whole, tone, isLive }) {
   const parts = ['denied', 'failed', 'none', 'pending', 'ended'].filter((state) => ofCalls[state])
     .map((state) => `${count(ofCalls[state])} ${state === 'none' ? 'without an outcome' : STATES[state]}`);
   const { from, to } = calls.span;
+  const [first, last] = calls.entries.length ? endsOf(calls) : [];
+  const wrong = misstated(calls, listed);
   return html`
     <section class="card session-summary" aria-label="Verdict on this session" data-whole=${whole.is}
       data-whole-tone=${tone}>
@@ -218,8 +220,9 @@ function Summary({ rows, listed, whole, tone, isLive }) {
           <div class="small muted">key <code><${Text} of=${whole.continues.kid} /></code>, whose last statement has the
             hash <code><${Text} of=${whole.continues.hash} /></code></div></dd>`}
         <dt>Recorded by</dt><dd>${KIND_NAMES[listed.kind]}
-          ${listed.source && html` (<${Text} of=${listed.source} />)`}</dd>
-        <dt>Time</dt><dd title="${listed.firstAt} to ${listed.lastAt}">${timeText(listed.firstAt)}
+          ${first?.said.source && html` (<${Text} of=${first.said.source} />)`}</dd>
+        <dt>Time</dt><dd title=${first && `${first.record.timestamp} to ${last?.record.timestamp}`}>
+          ${first ? timeText(first.record.timestamp) : 'no record is here'}
           ${to > from && html`, for ${lasted(to - from)}`}${calls.ended ? ', ended'
             : `, no end on record${isLive ? '; new records appear here' : ''}`}</dd>
         <dt>Calls</dt><dd data-calls=${n} data-denied=${ofCalls.denied ?? 0} data-failed=${ofCalls.failed ?? 0}
@@ -228,7 +231,9 @@ function Summary({ rows, listed, whole, tone, isLive }) {
         <dt>Records</dt><dd><span data-checked=${rows.checked}>
           ${`${count(rows.checked)} of ${count(Math.max(listed.records, calls.entries.length + broken))}`} checked
           here</span></dd>
-        <dt>Server claims</dt><dd class="muted">${claimOf(listed)}, ${plural(listed.records, 'record')}</dd>
+        <dt>Server claims</dt><dd class="muted">${claimOf(listed)}, ${plural(listed.records, 'record')}
+          ${wrong.map((says) => html`<div class="bad-text" role="alert" data-misstated><${Text} of=${says} /></div>`)}
+          </dd>
       </dl>
     </section>`;
 }
