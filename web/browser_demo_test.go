@@ -18,7 +18,7 @@ import (
 // but for one finding.
 func (b *browser) firstScreenOfDemo() {
 	b.t.Helper()
-	b.reads("h1", "Welcome, demo")
+	b.reads(".top-company", "demo")
 	b.reads(`[data-demo]`, "Its records tell of a week.")
 	b.shows(`[data-activity="39"] tr[data-agent="coder"]`)
 	b.shows(`[data-company-key="confirmed"]`)
@@ -58,7 +58,7 @@ func TestBrowserDemo(t *testing.T) {
 	b.goTo("#/start")
 	b.press("Fill a demo company")
 	b.press("I’ve saved it")
-	b.reads("h1", "Welcome, demo-2")
+	b.reads(".top-company", "demo-2")
 }
 
 // The link that the command prints has the fingerprint of the company's key, so that who signs in

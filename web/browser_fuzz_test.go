@@ -343,8 +343,7 @@ func TestBrowserTextThatNamesMembers(t *testing.T) {
 
 // pagesOf are the addresses of the console's pages, and of some of what they show.
 func pagesOf(b *browser) []string {
-	hashes := eval[[]string](b, `[...document.querySelectorAll('nav a')].map((a) => a.getAttribute('href'))`)
-	return append(hashes, "#/agents/agent-1", "#/proof/5", "#/chain/8", "#/sessions/run-1?agent=agent-1&kind=statement")
+	return append(b.allPages(), "#/agents/agent-1", "#/proof/5", "#/chain/8", "#/sessions/run-1?agent=agent-1&kind=statement")
 }
 
 // Whatever files, tokens, answers, stream messages, the storage and the URL contain, the page has

@@ -75,7 +75,7 @@ func TestBrowserRollbackIsRed(t *testing.T) {
 	b.reload()
 	b.signIn(key)
 	b.reads(`[data-rewritten="actions"]`, "the server’s log no longer starts with them")
-	if green := eval[int](b, `document.querySelectorAll('.nav .dot.ok, .pulse.ok').length`); green != 0 {
+	if green := eval[int](b, `document.querySelectorAll('.verified.ok, .pulse.ok').length`); green != 0 {
 		t.Error("something is green beside a history that was rewritten")
 	}
 	b.acknowledge(`!document.querySelector('[data-rewritten]')`)

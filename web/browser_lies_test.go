@@ -75,7 +75,7 @@ func TestBrowserLiveSeparatesServerClaims(t *testing.T) {
 	b.reads(".pulse-word", "1,092–1,111")
 	b.reads(`[data-server="valid"] .badge`, "valid")
 	b.shows(`.pulse[data-tone=""]`)
-	b.shows(`.nav .dot:not(.ok):not(.warn):not(.bad)`)
+	b.shows(`[data-verified="none"]`)
 	if answer := eval[string](b, `document.querySelector('.pulse-card').innerText`); strings.Count(answer, "valid") != 1 || eval[int](b, `document.querySelectorAll('.pulse-card .ok').length`) != 0 {
 		t.Errorf("the server's word stands among what was checked here, or is green: %s", answer)
 	}
@@ -112,13 +112,13 @@ func TestBrowserLiveChecksAll(t *testing.T) {
 	b.waitFor(60*time.Second, `document.querySelector('[data-checked="0-1201"]') && document.querySelector('.pulse.ok')`)
 	s.attest(key, 5)
 	b.waitFor(60*time.Second, `document.querySelector('[data-checked="0-1206"]') && document.querySelector('.pulse.ok')`)
-	b.shows(`.nav .dot.ok`)
+	b.shows(`[data-verified="ok"]`)
 
 	s.stop()
 	b.shows(`.pulse.off[data-tone=""]`)
 	b.reads(".pulse-word", "offline")
 	b.reads(".pulse-sub", "as of")
-	b.shows(`.nav .dot:not(.ok):not(.warn):not(.bad)`)
+	b.shows(`[data-verified="none"]`)
 	b.picture("live-disconnected-1280-light", "")
 	startService(t, s.db, address)
 	b.reconnects(`document.querySelector('.pulse.ok')`)

@@ -35,6 +35,10 @@ var pages = []struct{ name, hash, ready string }{
 	{"control-record", "#/control/3", `dialog [data-check="ok"]`},
 	{"checkpoints", "#/checkpoints", `[data-checkpoint="ok"]`},
 	{"report", "#/report", `.button.primary`},
+	{"agent-keys", "#/agent-keys", `[data-agent-keys="1"]`},
+	{"policy", "#/policy", `[data-policy="any"]`},
+	{"approvals", "#/approvals", `.empty`},
+	{"key", "#/key", `[data-company-key="confirmed"]`},
 	{"keys", "#/keys", `tr[data-key-label="ci"]`},
 	{"federation", "#/federation", `[data-federation="github"] [data-rule="0"]`},
 	{"webhooks", "#/webhooks", `[data-webhook]`},
@@ -44,7 +48,8 @@ var pages = []struct{ name, hash, ready string }{
 
 // unconfirmed are pages that look otherwise before the company's key is confirmed.
 var unconfirmed = []struct{ name, hash, ready string }{
-	{"start-unconfirmed", "#/start", `[data-overview="ready"] ~ .beside .confirm-key`},
+	{"start-unconfirmed", "#/start", `[data-overview="ready"] .heat td`},
+	{"key-unconfirmed", "#/key", `.confirm-key`},
 	{"live-unconfirmed", "#/live", `.pulse[data-tone="warn"]`},
 	{"record-unconfirmed", "#/records/8", `dialog [data-check="warn"]`},
 	{"proof-unconfirmed", "#/proof/5", `[data-walk="warn"]`},

@@ -113,7 +113,7 @@ func TestBrowserNamesTheServer(t *testing.T) {
 	} {
 		instead.Store(c.from)
 		b.goTo("#/start")
-		b.reads("h1", "Welcome")
+		b.shows(`[data-overview]`)
 		b.goTo("#/agents")
 		b.reads(`[role="alert"]`, c.message)
 		instead.Store(http.HandlerFunc(nil))
@@ -166,14 +166,14 @@ func TestBrowserUsesStoredKeyLater(t *testing.T) {
 	b.fill(`input[name="key"]`, key)
 	eval[bool](b, `(document.querySelectorAll('.check input')[1].click(), true)`)
 	b.press("Sign in")
-	b.reads("h1", "Welcome")
+	b.shows(`[data-overview]`)
 	for is, message := range map[string]string{"away": "The server does not answer.", "proxy": "something that is not JSON"} {
 		mode.Store(is)
 		must.OK(t, chromedp.Do(b.ctx, chromedp.Reload()))
 		b.reads(`[data-signed-out] [role="alert"]`, message)
 		mode.Store("")
 		b.press("Retry")
-		b.reads("h1", "Welcome, acme")
+		b.reads(".top-company", "acme")
 	}
 }
 

@@ -63,7 +63,7 @@ func (b *browser) signInForTab(key string) {
 	b.fill(`input[name="key"]`, key)
 	eval[bool](b, `([...document.querySelectorAll('form:has([name="key"]) .check input')].at(-1).click(), true)`)
 	b.press("Sign in")
-	b.reads("h1", "Welcome")
+	b.shows(`[data-overview]`)
 }
 
 // those are the indexes of the 30 records for which something holds, the newest first.
@@ -350,7 +350,7 @@ func TestBrowserShowsPrunedRecords(t *testing.T) {
 	b.press("Verify the whole chain")
 	b.shows(`[data-verdict="pruned"][data-tone="warn"]`)
 	b.reads(`[data-verdict="pruned"]`, "5 records")
-	if n := eval[int](b, `document.querySelectorAll('.nav .dot.bad, [data-verdict] .ok').length`); n != 0 {
+	if n := eval[int](b, `document.querySelectorAll('.verified.bad, [data-verdict] .ok').length`); n != 0 {
 		t.Errorf("the log with pruned records is red, or green, in %d places", n)
 	}
 }

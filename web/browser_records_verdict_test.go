@@ -27,7 +27,7 @@ func TestBrowserRecordsShowsWhatFails(t *testing.T) {
 	b.tall()
 	b.signIn(key)
 	b.confirmKey(s, "acme")
-	b.shows(`.nav .dot.ok`)
+	b.shows(`[data-verified="ok"]`)
 	tamper(t, s.db,
 		`DROP TRIGGER record_no_update`,
 		`UPDATE record SET payload = replace(payload, '"order"', '"orDer"') WHERE id & 1099511627775 = 12`,
@@ -40,7 +40,7 @@ func TestBrowserRecordsShowsWhatFails(t *testing.T) {
 	b.shows(`[data-index="22"][data-check="bad"]`)
 	b.wait(`document.querySelectorAll('.vlist-row[data-check="ok"]').length === 28 && document.querySelectorAll('.vlist-row .row-verdict.ok').length === 28`)
 	b.shows(`.records-count[data-failed="2"]`)
-	b.shows(`.nav .dot.bad`)
+	b.shows(`[data-verified="bad"]`)
 	b.goTo("#/records?agent=bot-0&until=2999-01-01T00:00:00.000Z&order=oldest")
 	b.shows(`[data-index="12"][data-check="bad"]`)
 

@@ -197,7 +197,7 @@ func TestBrowserStoredKeyWorksInNewTabs(t *testing.T) {
 	b.fill(`input[name="key"]`, key)
 	eval[bool](b, `(document.querySelectorAll('.check input')[1].click(), true)`)
 	b.press("Sign in")
-	b.reads("h1", "Welcome, acme")
+	b.reads(".top-company", "acme")
 	tab := b.tab(s.base + "/#/records/2")
 	tab.reads("dialog h2", "Record 2")
 	must.OK(t, chromedp.Do(tab.ctx, chromedp.Reload()))

@@ -150,7 +150,7 @@ func TestBrowserSplitViewIsRed(t *testing.T) {
 	streams = startService(t, streams.db, address)
 	f.show(s, streams, "/v1/ws")
 	b.reconnects(`document.querySelector('[data-connection="open"]')`)
-	if tone := eval[string](b, `document.querySelector('.pulse').dataset.tone + document.querySelector('.nav .dot').className`); tone != "dot " {
+	if tone := eval[string](b, `document.querySelector('.pulse').dataset.tone + document.querySelector('.verified').dataset.verified`); tone != "none" {
 		t.Errorf("before anything was proven since the connection was lost, the chain is %q", tone)
 	}
 	release()
@@ -237,7 +237,7 @@ func TestBrowserFindingStaysRedAfterServerRecovers(t *testing.T) {
 		again()
 		b.reads(lie.red, lie.message)
 		b.shows(`[data-server="valid"]`) // all was read
-		if eval[int](b, `document.querySelectorAll('.nav .dot.ok, .pulse.ok').length`) != 0 {
+		if eval[int](b, `document.querySelectorAll('.verified.ok, .pulse.ok').length`) != 0 {
 			t.Errorf("something is green after the lie about the %s was healed", lie.what)
 		}
 		if lie.what == "record" {

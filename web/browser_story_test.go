@@ -23,7 +23,7 @@ func TestBrowserStory(t *testing.T) {
 	// A company is registered; its key is shown.
 	b.fill(`input[name="companyId"]`, "acme")
 	b.press("Register")
-	b.reads("h1", "Welcome, acme")
+	b.reads(".top-company", "acme")
 	key := eval[string](b, `document.querySelector('.value code').textContent`)
 	if eval[string](b, `location.href`) != s.base+"/" || eval[bool](b, `JSON.stringify([{ ...sessionStorage }, { ...localStorage }]).includes(`+jsString(key)+`)`) {
 		t.Error("the key was put somewhere it does not belong")

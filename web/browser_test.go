@@ -318,17 +318,17 @@ func (b *browser) signIn(key string) {
 	b.t.Helper()
 	b.fill(`input[name="key"]`, key)
 	b.press("Sign in")
-	b.reads("h1", "Welcome")
+	b.shows(`[data-overview]`)
 }
 
 // confirmKey enters the fingerprint of the key of the company that is signed in, as if it had come
 // from another source.
 func (b *browser) confirmKey(s *service, companyID string) {
 	b.t.Helper()
-	b.goTo("#/start")
+	b.goTo("#/key")
 	b.fill(`input[name="fingerprint"]`, s.api("GET", "/v1/ca/public-key?companyId="+companyID, "", nil)["fingerprint"].(string))
 	b.press("Confirm key")
-	b.reads("[data-company-key] .badge", "confirmed by you")
+	b.shows(`[data-company-key="confirmed"]`)
 }
 
 // acknowledge ends every finding that the page shows, and each that comes meanwhile, until the

@@ -3,19 +3,18 @@
 import { html, render, useEffect, useLayoutEffect, useRef, useState } from './vendor/preact-htm.js';
 import { giveUpOnFailure } from './core/broken.js';
 import { start as startStream, stop as stopStream } from './core/live.js';
-import { live, toneOfLive } from './core/live_state.js';
 import { href, route } from './core/router.js';
-import { restore, session, signOut } from './core/session.js';
+import { restore, session } from './core/session.js';
 import { useStore } from './core/store.js';
 import { chooseZone, times } from './core/times.js';
 import { choose, restoreTheme, theme } from './core/theme.js';
 import { engine } from './lib/ed25519.js';
 import { Icon, Page } from './parts/basic.js';
-import { useAssess } from './parts/key_trust.js';
-import { Text } from './parts/text.js';
 import { lazy } from './parts/lazy.js';
 import { News } from './parts/news.js';
+import { SideBar, Views } from './parts/side_bar.js';
 import { SignInFirst } from './parts/sign_in.js';
+import { TopBar } from './parts/top_bar.js';
 import { Passports } from './pages/passports.js';
 import { Proof } from './pages/proof.js';
 import { Start } from './pages/start.js';
@@ -25,7 +24,7 @@ import { table } from './lib/table.js';
 // The modules of the pages that need no server are loaded at once, so that they work when there is
 // none. Verify is one of them: it goes on with what it has read.
 const PAGES = [
-  { id: 'start', name: 'Start', page: Start, open: true },
+  { id: 'start', name: 'Overview', page: Start, open: true },
   { id: 'live', name: 'Live', page: lazy('Live', () => import('./pages/live.js').then((m) => m.Live)) },
   { id: 'records', name: 'Records', page: lazy('Records', () => import('./pages/records.js').then((m) => m.Records)) },
   {
@@ -35,7 +34,18 @@ const PAGES = [
   },
   { id: 'proof', name: 'Proof', page: Proof, open: true },
   { id: 'verify', name: 'Verify', page: Verify },
+  {
+    id: 'approvals',
+    name: 'Approvals',
+    page: lazy('Approvals', () => import('./pages/approvals.js').then((m) => m.Approvals)),
+  },
   { id: 'agents', name: 'Agents', page: lazy('Agents', () => import('./pages/agents.js').then((m) => m.Agents)) },
+  {
+    id: 'agent-keys',
+    name: 'Agent keys',
+    page: lazy('Agent keys', () => import('./pages/all_agent_keys.js').then((m) => m.AllAgentKeys)),
+  },
+  { id: 'policy', name: 'Policy', page: lazy('Policy', () => import('./pages/policy.js').then((m) => m.Policy)) },
   {
     id: 'delegations',
     name: 'Delegations',
@@ -53,7 +63,12 @@ const PAGES = [
     page: lazy('Checkpoints', () => import('./pages/checkpoints.js').then((m) => m.Checkpoints)),
   },
   { id: 'report', name: 'Report', page: lazy('Report', () => import('./pages/report.js').then((m) => m.Report)) },
-  { id: 'keys', name: 'Keys', page: lazy('Keys', () => import('./pages/keys.js').then((m) => m.Keys)) },
+  {
+    id: 'key',
+    name: 'Signing key',
+    page: lazy('Signing key', () => import('./pages/signing_key.js').then((m) => m.SigningKey)),
+  },
+  { id: 'keys', name: 'API keys', page: lazy('API keys', () => import('./pages/keys.js').then((m) => m.Keys)) },
   {
     id: 'federation',
     name: 'Federation',
@@ -66,7 +81,7 @@ const PAGES = [
   },
   {
     id: 'reference',
-    name: 'Reference',
+    name: 'API reference',
     page: lazy('API reference', () => import('./pages/reference.js').then((m) => m.Reference)),
     open: true,
   },
@@ -78,22 +93,14 @@ const NO_PAGE = {
   open: true,
   page: () =>
     html`<${Page} title="Page not found"
-      lead="This console has no page at this address. Check its spelling, or go to Start.">
-      <div><a class="button" href=${href('start')}>Go to Start</a></div><//>`,
+      lead="This console has no page at this address. Check its spelling, or go to the overview.">
+      <div><a class="button" href=${href('start')}>Go to the overview</a></div><//>`,
 };
 
 /** @type {Record<string, string>} */
 const FORMER = table({ chain: 'records' }); // names that pages had: their links go on working
 
-// How the navigation is divided. A page that no group names is in none.
-const GROUPS = [
-  { name: 'Monitor', ids: ['start', 'live', 'records', 'sessions', 'proof', 'verify'] },
-  { name: 'Identities', ids: ['agents', 'delegations', 'passports', 'keys', 'federation'] },
-  { name: 'Trust', ids: ['control', 'checkpoints', 'report'] },
-  { name: 'Develop', ids: ['webhooks', 'reference'] },
-]
-  .map(({ name, ids }) => ({ name, pages: PAGES.filter(({ id }) => ids.includes(id)) }))
-  .filter(({ pages }) => pages.length);
+const NAMES = new Map(PAGES.map(({ id, name }) => [id, name]));
 
 /** @type {Record<string, string>} */
 const THEMES = table({ system: 'light', light: 'dark', dark: 'system' });
@@ -110,60 +117,6 @@ function ZoneButton() {
   return html`<button type="button" class="button quiet small"
     onClick=${() => chooseZone(zone === 'utc' ? 'local' : 'utc')}
     aria-label="Times: ${zone === 'utc' ? 'UTC' : 'local'}. Change">${zone === 'utc' ? 'UTC' : 'Local time'}</button>`;
-}
-
-const DOTS = table({
-  ok: 'complete log verified by this browser',
-  warn: 'complete log verified by this browser, key unconfirmed',
-  bad: 'verification failed',
-  '': 'complete log not verified yet',
-});
-
-/** @param {{companyKey: ServiceKey}} props */
-function LiveDot({ companyKey }) {
-  const tone = toneOfLive(useStore(live), useAssess(companyKey));
-  return html`<span class="dot ${tone}" title=${DOTS[tone]}></span><span class="visually-hidden">${DOTS[tone]}</span>`;
-}
-
-/** @param {{page: string}} props */
-function Side({ page }) {
-  const [open, setOpen] = useState(false);
-  const { status, company, key } = useStore(session);
-  useEffect(() => setOpen(false), [page]);
-  return html`
-    <header class="side ${open ? 'open' : ''}">
-      <a class="brand" href=${href('start')}><img src="/favicon.svg" alt="" />attestd</a>
-      <${GoTo} />
-      <button type="button" class="button small menu-button" aria-expanded=${open ? 'true' : 'false'}
-        aria-controls="nav" onClick=${() => setOpen(!open)}>
-        <${Icon} name="menu" />Menu</button>
-      <nav class="nav" id="nav" aria-label="Pages">
-        ${GROUPS.map(({ name, pages }) => html`
-          <div class="nav-group" role="group" aria-label=${name}>
-            <span class="nav-name" aria-hidden="true">${name}</span>
-            ${pages.map(
-              (p) => html`<a href=${href(p.id)} aria-current=${p.id === page ? 'page' : undefined}>
-              <${Icon} name=${p.id} />${p.name}
-                ${p.id === 'live' && key && html`<${LiveDot} companyKey=${key} />`}</a>`,
-            )}
-          </div>`,
-        )}
-      </nav>
-      <div class="who">
-        ${
-          company && key &&
-          html`
-          <div><strong><${Text} of=${company.companyId} /></strong><br />
-            <code class="mono" title="Fingerprint of the company’s public key: ${key.fingerprint}">
-              key ${key.kid}</code></div>`
-        }
-        <div class="who-actions">
-          ${status === 'in'
-            && html`<button type="button" class="button small" onClick=${() => signOut()}>Sign out</button>`}
-          <${ZoneButton} /><${ThemeButton} />
-        </div>
-      </div>
-    </header>`;
 }
 
 const Palette = lazy('', () => import('./parts/palette.js').then((m) => m.Palette));
@@ -191,10 +144,12 @@ function App() {
   const { page, argument } = useStore(route);
   const { status, company, turn } = useStore(session);
   const main = useRef(null);
+  const [menu, setMenu] = useState(false);
   useStore(times); // everything is shown again in another zone
   const before = useRef(null); // what was shown before
   const shown = PAGES.find((p) => p.id === (FORMER[page] ?? page)) ?? NO_PAGE;
 
+  useEffect(() => setMenu(false), [shown.id]);
   useLayoutEffect(() => {
     document.title = `${shown.name} · attestd`;
   }, [shown.id]); // before a page names what it shows
@@ -226,9 +181,14 @@ function App() {
   };
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
+    <${TopBar}><${GoTo} />
+      <button type="button" class="button small menu-button" aria-expanded=${menu ? 'true' : 'false'}
+        aria-controls="side" onClick=${() => setMenu(!menu)}><${Icon} name="menu" />Menu</button><//>
     <div class="shell">
-      <${Side} page=${shown.id} />
+      <${SideBar} page=${shown.id} open=${menu}>
+        <div class="side-end"><${ZoneButton} /><${ThemeButton} /></div><//>
       <main id="main" ref=${main} key=${shown.id}>
+        <${Views} page=${shown.id} names=${NAMES} />
         <div class="news"><${News} page=${shown.id} open=${shown.open} /></div>
         <div class="page">${body}</div>
       </main>

@@ -1,11 +1,11 @@
 // Which things of the last day need a look, and how dark a number of records is.
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { sentenceOfDay } from '../console/core/day.js';
 import { lastHours, needsALook, shadeOf } from '../console/core/attention.js';
 
 const now = Date.parse('2026-03-02T09:30:00.000Z');
-const nothing = { since: 's', denied: 0, failed: 0, disobeyed: 0, sessions: [], credentials: [], webhooks: [], federations: [],
-  service: { status: 'ready' } };
+const nothing = { sessions: [], credentials: [], webhooks: [], federations: [], service: { status: 'ready' } };
 /** @param {object} more */
 const words = (more) => needsALook({ ...nothing, ...more }, now).map((one) => `${one.words} → ${one.page}`);
 
@@ -19,8 +19,6 @@ test('nothing needs a look where nothing happened, and what may not be read says
 });
 
 test('each thing that needs a look leads to its rows', () => {
-  assert.deepEqual(words({ denied: 2, disobeyed: 1 }), ['1 refused tool call ran all the same → control', '2 tool calls denied → records']);
-  assert.deepEqual(words({ denied: 1, failed: 1200 }), ['1 tool call denied → records', '1,200 tool calls failed → records']);
   assert.deepEqual(words({ sessions: [{ state: 'gap' }, { state: 'open' }, { state: 'sealed' }] }), ['1 session with missing steps → sessions']);
   assert.deepEqual(words({ sessions: [{ state: 'disobeyed', completeness: 'gap' }, { state: 'broken' }, { state: 'disobeyed', completeness: 'sealed' }] }),
     ['1 session with missing steps → sessions', '1 session whose statements contradict one another → sessions']);
@@ -56,4 +54,21 @@ test('a shade grows with the number, from none to the fifth', () => {
     }
     assert.equal(shadeOf(most, most), 5);
   }
+});
+
+test('the last day is one sentence: what came out badly, and whether the log is intact', () => {
+  const call = (what) => ({ words: { tool: 'Bash', what, kind: 'command', outcome: 'denied', why: 'no', output: '' } });
+  const day = (more) => ({ disobeyed: [], denied: { total: 0, shown: [] }, failed: { total: 0 }, ...more });
+  const since = '2026-11-12T09:14:00.000Z';
+  assert.equal(sentenceOfDay(day({}), [], since),
+    'No call was denied or failed in the last 24 hours. Log intact since 2026-11-12 09:14 UTC.');
+  assert.equal(sentenceOfDay(day({ denied: { total: 1, shown: [call('git push --force origin main')] } }), [], since),
+    '1 call denied: Bash git push --force origin main. Log intact since 2026-11-12 09:14 UTC.');
+  assert.equal(sentenceOfDay(day({ disobeyed: [{}], denied: { total: 3, shown: [call('a')] }, failed: { total: 2 } }), [], ''),
+    '1 refused call ran all the same, 3 calls denied, 2 calls failed.');
+  const long = sentenceOfDay(day({ denied: { total: 1, shown: [call('\u{1f600}'.repeat(100))] } }), [], '');
+  assert.ok(long.length < 120 && long.isWellFormed(), long);
+  const finding = { kind: 'failure', companyId: 'acme', found: since, failedAt: '12', reason: 'x', by: 'here' };
+  assert.equal(sentenceOfDay(day({}), [finding], since),
+    'No call was denied or failed in the last 24 hours. Verification failed at record 12.');
 });

@@ -228,6 +228,16 @@ interface SessionName { agentId: string; sid: string; kind: ListedSession['kind'
 /** The same as a URL may have it: what is '' is not known. */
 interface SessionQuery { agentId: string; sid: string; kind: string; kid: string }
 
+/** What a record says of a call, as core/call_words.js reads it: text from outside, each on one line. */
+interface CallWords {
+  tool: string;
+  what: string;
+  kind: 'command' | 'file' | 'prompt' | 'url' | 'other';
+  outcome: 'requested' | 'completed' | 'failed' | 'denied' | 'pending' | 'ended' | '';
+  why: string;
+  output: string;
+}
+
 /** A record of a session: as it was read and checked, and what its payload says of a call. */
 interface SessionEntry { row: Row; record: LogRecord; at: number; said: SessionSaid }
 interface SessionSaid {
@@ -433,7 +443,6 @@ interface Session {
   message: string;
   back: string;
   waits: boolean;
-  first: boolean;
   turn: number;
 }
 
@@ -1003,6 +1012,13 @@ type TaskError = Error & { status?: number; retryAt?: number; code?: string };
 
 type Happening = import('./vendor/preact-htm').Happening;
 type RegisteredAgent = ReturnType<typeof import('../console/core/agents.js').agent>;
+/** A call that was denied or failed, with what was asked; ok and pruned are of its records. */
+interface Incident {
+  index: number; at: string; agentId: string; words: CallWords; session: SessionName | null;
+  ok: boolean; pruned?: boolean;
+}
+type Overview = Awaited<ReturnType<typeof import('../console/core/overview.js').readOverview>>;
+
 /** An agent by its newest control record, whose index is given; '' stands for nothing. */
 interface AgentSaid { registeredAt: string; metadataHash: string; disabledAt: string; index: number }
 type Authority = ReturnType<typeof import('../console/core/agents.js').authorityForm>;

@@ -31,18 +31,15 @@ export function shadeOf(n, most) {
 }
 
 /**
- * What needs a look: in words, and the page that has the rows behind it. What is ordinary is the
- * everyday work of agents: a call that was denied, and did not run, or one that failed.
- * @param {{since: string, denied: number, failed: number, disobeyed: number,
- *   sessions: {state: string, completeness?: string}[], credentials: {expiresAt?: string}[] | null,
- *   federations: {keys: {failure?: string}}[] | null,
+ * What needs a look beside the calls that came out badly: in words, and the page that has the rows
+ * behind it.
+ * @param {{sessions: {state: string, completeness?: string}[],
+ *   credentials: {expiresAt?: string}[] | null, federations: {keys: {failure?: string}}[] | null,
  *   webhooks: {disabledAt?: string, failedAttempts: number}[] | null, service: ServiceState}} found
  * @param {number} now
- * @returns {{words: string, page: string, argument: string, query: Record<string, string>,
- *   ordinary?: boolean}[]}
+ * @returns {{words: string, page: string, argument: string, query: Record<string, string>}[]}
  */
-export function needsALook(found, now) {
-  const { since, denied, failed, disobeyed, sessions, credentials, webhooks, federations, service } = found;
+export function needsALook({ sessions, credentials, webhooks, federations, service }, now) {
   /** @type {ReturnType<typeof needsALook>} */
   const all = [];
   /**
@@ -50,15 +47,11 @@ export function needsALook(found, now) {
    * @param {string} words
    * @param {string} page
    * @param {Record<string, string>} [query]
-   * @param {boolean} [ordinary]
    */
-  const add = (n, words, page, query = {}, ordinary = false) => {
-    if (n > 0) all.push({ words, page, argument: '', query, ...(ordinary && { ordinary }) });
+  const add = (n, words, page, query = {}) => {
+    if (n > 0) all.push({ words, page, argument: '', query });
   };
-  add(disobeyed, `${plural(disobeyed, 'refused tool call')} ran all the same`, 'control', { kind: 'call.disobeyed' });
   for (const one of wordsOfService(service)) all.push({ argument: '', query: {}, ...one });
-  add(denied, `${plural(denied, 'tool call')} denied`, 'records', { action: 'tool.denied', since }, true);
-  add(failed, `${plural(failed, 'tool call')} failed`, 'records', { action: 'tool.failed', since }, true);
   /** @param {string} state */
   const inState = (state) => sessions.filter((one) => completenessOf(one) === state).length;
   const gaps = inState('gap');

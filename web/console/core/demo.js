@@ -266,6 +266,5 @@ export async function playDemo(say) {
   confirm(signedIn().key, kept.get('fingerprint') ?? '');
   for (const [agentId, { thumbprint }] of agents)
     confirmAgentKey({ companyId, agentId }, thumbprint, thumbprint);
-  session.set({ first: false });
   return apiKey;
 }

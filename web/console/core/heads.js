@@ -176,6 +176,13 @@ export const provenSize = (key, log) => Math.max(0, ...headsOf(key, log).map(({ 
 export const headsOf = (key, log) => pinned.get().all.filter(ofLog(key, log));
 
 /**
+ * Since when this browser knows a company's log; '' where it does not.
+ * @param {NamedKey} key
+ * @param {LogName} log
+ */
+export const knownSince = (key, log) => headsOf(key, log).map(({ at }) => at).sort()[0] ?? '';
+
+/**
  * Says that a head, {size, at, source}, is not the beginning of what is shown now. from is how many
  * records are still what they were, now how many are shown.
  * @param {{companyId: string}} key

@@ -1,18 +1,24 @@
 // @ts-check
-// What the first page says of the last day: who acted when, what was changed, and what needs a
-// look. All of it is the server's word.
+// What the first page says of the last day: which calls came out badly, who acted when, what was
+// changed, and what else needs a look. What it names is the server's word; the records are checked.
+import { allAgentKeys, keyStatesOf } from './all_agent_keys.js';
 import { call } from './api.js';
 import { HOURS, lastHours, needsALook } from './attention.js';
 import { newestChanges, newestOf } from './control_log.js';
 import { readCredentials } from './credentials.js';
+import { knownSince } from './heads.js';
 import { readFederations } from './federations.js';
+import { incidentsOf, lastActions } from './incidents.js';
 import { countsByAgent, histogramOf, searchOf } from './search.js';
+import { signedIn } from './session.js';
 import { readService } from './service_state.js';
 import { sessionPage, sessionsAsked } from './sessions.js';
 import { readWebhooks } from './webhooks.js';
 
-const CHANGES = 5;
+const CHANGES = 4;
 const DISOBEYED = 100; // calls that are counted
+const TICKS = 100; // denied calls that are shown at their times
+const AGENTS = 6; // those with the most records
 const SESSIONS = 100; // the newest ones that are looked at
 const SHOWN = 5; // of them
 
@@ -34,30 +40,41 @@ export async function readOverview(now) {
   /** @param {string} action */
   const countOf = async (action) => (await histogramOf(searchOf({ action, since, until }, now), 1)).total;
   const [
-    activity, denied, failed, disobeyed, changes, sessions, credentials, webhooks, federations, service,
+    activity, denied, failed, deniedCalls, failedCalls, disobeyed, changes, sessions, agentKeys, credentials, webhooks,
+    federations, service,
   ] = await Promise.all([
     countsByAgent(since, until, HOURS),
     countOf('tool.denied'),
     countOf('tool.failed'),
+    incidentsOf('tool.denied', since, TICKS),
+    incidentsOf('tool.failed', since, SHOWN),
     newestOf('call.disobeyed', since, DISOBEYED),
     newestChanges(CHANGES),
     call(sessionPage, 'GET', `/v1/sessions?limit=${SESSIONS}`, { asked: sessionsAsked({}) }),
+    allAgentKeys(),
     allowed(readCredentials()),
     allowed(readWebhooks()),
     allowed(readFederations()),
     readService(),
   ]);
+  const agents = activity.topAgents.map(({ agentId }) => agentId);
   return {
-    activity,
+    activity: { ...activity, topAgents: activity.topAgents.slice(0, AGENTS) },
+    denied: { total: denied, ...deniedCalls },
+    failed: { total: failed, ...failedCalls },
+    disobeyed,
+    lastActions: await lastActions(agents.slice(0, AGENTS), since),
+    keyStates: keyStatesOf(agentKeys, now),
     changes,
     sessions: sessions.sessions.slice(0, SHOWN),
     attention: needsALook(
       {
-        since, denied, failed, disobeyed: disobeyed.length, sessions: sessions.sessions, credentials, webhooks,
-        federations, service,
+        sessions: sessions.sessions, credentials, webhooks, federations, service,
       },
       now,
     ),
     limited: !credentials,
+    // newestChanges has proven that both logs have grown from what this browser saw of them
+    intactSince: knownSince(signedIn().key, 'actions'),
   };
 }

@@ -13,9 +13,9 @@ import { changeOf, remember, see, seenOf } from './trust.js';
 /**
  * status is out, restoring or in; company and key are set when it is in. message says why it ended;
  * back is the hash of the page that is to be shown again after signing in, and is empty where none
- * is; waits is whether a stored key could not be used yet; first is whether this browser sees the
- * company for the first time, until its key was shown. turn counts the keys that came in place of
- * one which they do not follow from: what was checked with one of them says nothing of the other.
+ * is; waits is whether a stored key could not be used yet. turn counts the keys that came in place
+ * of one which they do not follow from: what was checked with one of them says nothing of the
+ * other.
  * @type {Store<Session>}
  */
 export const session = store({
@@ -26,7 +26,6 @@ export const session = store({
   message: '',
   back: '',
   waits: false,
-  first: false,
   turn: 0,
 });
 
@@ -204,11 +203,10 @@ export async function signIn(credential, stay) {
     const company = await call(answers.company, 'GET', '/v1/company', { asked: NOTHING });
     const key = await companyKey(company.companyId);
     if (getCredential() !== credential) return; // signed out meanwhile
-    const first = !seenOf(company.companyId);
-    if (first && !key.flaw) remember(key);
+    if (!seenOf(company.companyId) && !key.flaw) remember(key);
     else recordKeyChange(key);
     storeCredential(stay ? credential : '');
-    session.set({ status: 'in', company, key, staySignedIn: stay, message: '', back: '', waits: false, first });
+    session.set({ status: 'in', company, key, staySignedIn: stay, message: '', back: '', waits: false });
   } catch (err) {
     if (getCredential() === credential) setCredential('');
     throw err.status === 401 && err.code === ''
@@ -227,8 +225,7 @@ export function signOut(message = '', { back = '#/start', others = true } = {}) 
   setCredential('');
   storeCredential('', others);
   endPause();
-  session.set({ status: 'out', company: null, key: null, staySignedIn: false, message, back, waits: false,
-    first: false });
+  session.set({ status: 'out', company: null, key: null, staySignedIn: false, message, back, waits: false });
 }
 
 /**

@@ -61,6 +61,36 @@ export function saidOf(record) {
 }
 
 /**
+ * Of which kind of session a record without a statement is; '' for none.
+ * @param {string} actionType
+ * @param {string} source
+ * @returns {SessionName['kind'] | ''}
+ */
+function kindOf(actionType, source) {
+  if (actionType.startsWith('otel.')) return 'telemetry';
+  if (/^(run\.(started|ended)|git\.commit)$/.test(actionType)) return 'run';
+  const isCall = actionType.startsWith('tool.') || actionType === 'session.ended';
+  return isCall ? source === 'mcp' ? 'mcp' : 'hook' : '';
+}
+
+/**
+ * The session that a record is of; null where it names none.
+ * @param {LogRecord} record
+ * @returns {SessionName | null}
+ */
+export function sessionOf(record) {
+  const { agentId, actionType, statement } = record;
+  try {
+    const signed = statement === undefined ? null : readStatement(statement);
+    if (signed?.claims.sid !== undefined)
+      return { agentId, sid: signed.claims.sid, kind: 'statement', kid: signed.kid };
+  } catch { /* what has not the form of a statement names no session */ }
+  const { sid, source } = saidOf(record);
+  const kind = kindOf(actionType, source);
+  return sid && kind ? { agentId, sid, kind, kid: '' } : null;
+}
+
+/**
  * Why a record is not of a session; '' where it is.
  * @param {LogRecord} record
  * @param {SessionName} session
@@ -78,11 +108,7 @@ export function strangerTo(record, { agentId, sid, kind, kid }) {
   if (signed?.claims.sid !== undefined) return `it is of the signed session ${signed.claims.sid}`;
   const { actionType } = record;
   const said = saidOf(record);
-  const is = actionType.startsWith('otel.') ? 'telemetry'
-    : /^(run\.(started|ended)|git\.commit)$/.test(actionType) ? 'run'
-      : actionType.startsWith('tool.') || actionType === 'session.ended'
-        ? said.source === 'mcp' ? 'mcp' : 'hook' : '';
-  if (is !== kind) return `its action ${actionType} is none of such a session`;
+  if (kindOf(actionType, said.source) !== kind) return `its action ${actionType} is none of such a session`;
   return said.sid === sid ? '' : `it is of the session ${said.sid || 'without a name'}`;
 }
 

@@ -7,7 +7,7 @@
 import { dropFinding } from './findings.js';
 import { store } from './store.js';
 
-const CONFIRMED = 'attestd.confirmed'; // a list of "companyId fingerprint"
+const CONFIRMED = 'attestd.confirmed'; // a list of "companyId fingerprint time", without the time in older ones
 const SEEN = 'attestd.seen'; // a list of "companyId fingerprint time"
 const LATEST = 'attestd.latest'; // the same, of keys that are proven to follow and not acknowledged yet
 
@@ -32,8 +32,8 @@ const entry = (companyId, fingerprint) => `${companyId} ${fingerprint}`;
 const all = () => ({ confirmed: restored(CONFIRMED), seen: restored(SEEN), latest: restored(LATEST) });
 
 /**
- * confirmed: a list of "companyId fingerprint"; a company may have several keys. seen and latest:
- * one "companyId fingerprint time" of each company.
+ * confirmed: a list of "companyId fingerprint time", of which older ones have no time; a company
+ * may have several keys. seen and latest: one "companyId fingerprint time" of each company.
  * @type {Store<TrustState>}
  */
 export const trust = store(all());
@@ -56,6 +56,13 @@ function persist(name, member, list) {
  * @param {NamedKey} key
  */
 const entriesOf = (key) => (key.ring ?? [key]).map(({ fingerprint }) => entry(key.companyId, fingerprint));
+
+/**
+ * Whether an entry of the list is of a company and key.
+ * @param {string[]} names
+ * @returns {(listed: string) => boolean}
+ */
+const isOneOf = (names) => (listed) => names.includes(listed.split(' ', 2).join(' '));
 
 /**
  * @param {string[]} list
@@ -134,11 +141,13 @@ export function changeOf(key, { seen, latest = [] } = trust.get()) {
  * it is that of another key.
  * @param {NamedKey} key
  * @param {string} typed
+ * @param {Date} [now]
  */
-export function confirm(key, typed) {
+export function confirm(key, typed, now = new Date()) {
   const given = entry(key.companyId, `SHA256:${typed.replace(/\s/g, '').replace(/^SHA256:/i, '').replace(/=+$/, '')}`);
   if (!entriesOf(key).includes(given)) return false;
-  persist(CONFIRMED, 'confirmed', [...trust.get().confirmed.filter((e) => e !== given), given]);
+  const others = trust.get().confirmed.filter((e) => !isOneOf([given])(e));
+  persist(CONFIRMED, 'confirmed', [...others, `${given} ${now.toISOString()}`]);
   if (key.published && changeOf(key)?.replaced) {
     remember(key);
     dropFinding('key', key.companyId);
@@ -151,8 +160,17 @@ export const forget = (key) =>
   persist(
     CONFIRMED,
     'confirmed',
-    trust.get().confirmed.filter((e) => !entriesOf(key).includes(e)),
+    trust.get().confirmed.filter((e) => !isOneOf(entriesOf(key))(e)),
   );
+
+/**
+ * When a key, or one that is proven with it, was confirmed in this browser; '' where that is not
+ * known.
+ * @param {NamedKey} key
+ * @param {TrustState} [state]
+ */
+export const confirmedAt = (key, { confirmed } = trust.get()) =>
+  confirmed.find(isOneOf(entriesOf(key)))?.split(' ')[2] ?? '';
 
 /**
  * confirmed; other, where only other keys of its company are confirmed, or where nothing proves
@@ -164,6 +182,6 @@ export const forget = (key) =>
  */
 export function keyStateOf(key, state = trust.get()) {
   if (key.flaw || (key.published && changeOf(key, state)?.replaced)) return 'other';
-  if (entriesOf(key).some((e) => state.confirmed.includes(e))) return 'confirmed';
+  if (state.confirmed.some(isOneOf(entriesOf(key)))) return 'confirmed';
   return state.confirmed.some((e) => e.startsWith(`${key.companyId} `)) ? 'other' : 'unconfirmed';
 }

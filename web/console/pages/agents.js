@@ -7,8 +7,6 @@ import { timeText, plural } from '../core/format.js';
 import { href, replace, route } from '../core/router.js';
 import { useStore } from '../core/store.js';
 import { Badge, Failure, Field, Page, useReturn } from '../parts/basic.js';
-import { AttestPolicy } from '../parts/attest_policy.js';
-import { ExchangeAudiences } from '../parts/exchange_audiences.js';
 import { usePaged } from '../parts/pages_of.js';
 import { Text } from '../parts/text.js';
 import { Agent } from './agent.js';
@@ -98,8 +96,6 @@ function AgentList() {
         <div class="stack">
           <section class="card" aria-label="Register an agent"><h2>Register an agent</h2>
             <${RegisterAgent} onDone=${reload} /></section>
-          <${AttestPolicy} agentId="" onChange=${() => {}} />
-          <${ExchangeAudiences} />
         </div>
       </div>
     <//>`;

@@ -7,8 +7,9 @@ import { count, timeText, plural } from '../core/format.js';
 import { go, href, replace, route } from '../core/router.js';
 import { useSignedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { Badge, Failure, Field, Notice, Page, useTask } from '../parts/basic.js';
+import { Failure, Field, Notice, Page, useTask } from '../parts/basic.js';
 import { By, ControlWords, NOBODY, aboutOf, kinds } from '../parts/control_words.js';
+import { RowMark } from '../parts/row_mark.js';
 import { KeyHint, useAssess, useKeyState } from '../parts/key_trust.js';
 import { PeriodFields } from '../parts/period.js';
 import { OpenChange } from './control_record.js';
@@ -130,16 +131,16 @@ function Filters({ query }) {
 
 /** @param {{entry: ShownChange, assess: Assess, query: Query}} props */
 function Change({ entry: { record, about: { by }, check }, assess, query }) {
-  const { tone, is } = assess(check.ok, { log: 'control', index: record.index });
+  const verdict = assess(check.ok, { log: 'control', index: record.index });
   return html`
-    <li class="change ${check.ok ? '' : 'bad'}" data-index=${record.index} data-check=${tone}>
+    <li class="change ${check.ok ? '' : 'bad'}" data-index=${record.index} data-check=${verdict.tone}>
       <a class="change-index" href=${href('control', record.index, query)} aria-label="Control record ${record.index}">
         ${record.index}</a>
       <span class="change-time muted" title=${record.timestamp}>${timeText(record.timestamp)}</span>
       <div class="change-what" data-kind=${record.actionType}>
         <${ControlWords} change=${{ action: record.actionType, ...record }} /></div>
       <span class="change-by small"><span class="muted">by </span><${By} by=${by} query=${query} /></span>
-      <${Badge} tone=${tone}>${is}<//>
+      <${RowMark} of=${verdict} />
     </li>`;
 }
 

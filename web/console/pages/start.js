@@ -3,16 +3,12 @@
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { companyCreated } from '../core/answers.js';
 import { call, getCredential } from '../core/api.js';
-import { href, route } from '../core/router.js';
+import { href } from '../core/router.js';
 import { session, signIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { visible } from '../lib/visible.js';
 import { CopyButton, Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
-import { ConfirmKey, Fingerprint, KeyBadge, useKeyState } from '../parts/key_trust.js';
 import { lazy } from '../parts/lazy.js';
 import { StaySignedIn, SignInForm, SignedOut } from '../parts/sign_in.js';
-import { Text } from '../parts/text.js';
-import { table } from '../lib/table.js';
 
 const Welcome = lazy('', () => import('../parts/welcome.js').then((m) => m.Welcome));
 const Overview = lazy('', () => import('../parts/overview.js').then((m) => m.Overview));
@@ -101,37 +97,6 @@ const Insecure = () => !isSecureContext && html`
     <strong>This page came over plain HTTP.</strong> Anyone on the network path can read a key that you enter here, and
       can change what this page shows. Use HTTPS, or a tunnel to this machine.<//></div>`;
 
-const KEY_TITLES = table({
-  confirmed: 'The company’s public key',
-  unconfirmed: 'Confirm the signing key',
-  other: 'The signing key was replaced',
-});
-
-/** @param {{company: Company, companyKey: CompanyKey}} props */
-function CompanyKey({ company, companyKey }) {
-  const is = useKeyState(companyKey);
-  const { fingerprint } = useStore(route).query; // of a link, which was to confirm the key
-  useEffect(() => session.set({ first: false }), []);
-  return html`
-    <section class="card" data-company-key=${is}>
-      <div class="card-head"><h2>${KEY_TITLES[is]}</h2>
-        ${is !== 'confirmed' && html`<${KeyBadge} keyOf=${companyKey} />`}</div>
-      <p>Everything here is checked with the key that this server publishes for <${Text} of=${company.companyId} />
-        . Only the company can confirm that it is theirs.</p>
-      ${fingerprint && is !== 'confirmed' && html`<p class="bad-text" role="alert">
-        The link is for another key, <code><${Text} of=${fingerprint} /></code>. Ask who gave it to you before you rely
-          on anything here.</p>`}
-      <${Fingerprint} of=${companyKey} />
-      ${is !== 'confirmed' && html`<p class="small muted">Typed on the server’s own machine, this prints it:
-        <code>curl -s "${location.origin}/v1/ca/public-key?companyId=${visible(company.companyId)}"</code></p>`}
-      <${ConfirmKey} keyOf=${companyKey} action="Confirm key" />
-      <p class="small muted">Stored in this browser. Green: verified by this browser with a key that you confirmed.
-        Amber: verified, key unconfirmed. Claims of the server are never green.</p>
-      <dl class="facts"><dt>SPIFFE ID</dt><dd><code><${Text} of=${company.spiffeId} /></code></dd><dt>key ID</dt>
-        <dd><code>${companyKey.kid}</code></dd></dl>
-    </section>`;
-}
-
 const STAYS = 'You stay signed in after reloads and in new tabs, until the last tab closes or you sign out.';
 const STAYS_NOT = 'The key is only in this page’s memory; a reload signs you out.';
 
@@ -152,17 +117,15 @@ export function Start() {
       <//>`;
   }
   return html`
-    <${Page} title=${`Welcome, ${company.companyId}`} lead="You are signed in. ${staySignedIn ? STAYS : STAYS_NOT}">
-      ${newKey && html`
-        <section class="card">
-          <h2>Your first API key</h2>
-          <p class="muted">Anyone who has it can act for the company. It is also under
-            <a href=${href('keys')}>Keys</a>, for those who are signed in as an admin.</p>
-          <${Value} value=${newKey} what="API key" />
-          <div><button type="button" class="button" onClick=${() => setNewKey('')}>I’ve saved it</button></div>
-        </section>`}
-      <${Insecure} />
-      <${Overview} companyKey=${key} />
-      <div class="beside"><${CompanyKey} company=${company} companyKey=${key} /><${FirstRun} /></div>
-    <//>`;
+    ${newKey && html`
+      <section class="card">
+        <h2>Your first API key</h2>
+        <p class="muted">Anyone who has it can act for the company. It is also under
+          <a href=${href('keys')}>API keys</a>, for those who are signed in as an admin.</p>
+        <${Value} value=${newKey} what="API key" />
+        <div><button type="button" class="button" onClick=${() => setNewKey('')}>I’ve saved it</button></div>
+      </section>`}
+    <${Insecure} />
+    <${Overview} companyKey=${key}><${FirstRun} /><//>
+    <p class="small muted">${staySignedIn ? STAYS : STAYS_NOT}</p>`;
 }

@@ -4,8 +4,8 @@ import { html } from '../vendor/preact-htm.js';
 import { timeText } from '../core/format.js';
 import { href } from '../core/router.js';
 import { visible } from '../lib/visible.js';
-import { Badge } from './basic.js';
 import { By, ControlWords } from './control_words.js';
+import { RowMark } from './row_mark.js';
 
 /**
  * change: of core/control_log.js, checked; judge: of the key that it was checked with. withBy:
@@ -14,14 +14,15 @@ import { By, ControlWords } from './control_words.js';
  */
 export function Change({ change: { record, by, ok, flaw }, assess, withBy = true }) {
   const { index, timestamp, actionType: action, inner, source } = record;
-  const { tone, is } = assess(ok, { log: 'control', index });
+  const verdict = assess(ok, { log: 'control', index });
   return html`
-    <li class="change-line" data-control=${index} data-action=${visible(action)} data-check=${tone}>
+    <li class="change-line" data-control=${index} data-action=${visible(action)} data-check=${verdict.tone}>
       <a href=${href('control', index)}><code>#${index}</code></a>
       <div><${ControlWords} change=${{ action, inner, source }} />
-        <div class="muted small"><span class="nowrap" title=${timestamp}>${timeText(timestamp)}${withBy && ','}</span>
+        <div class="muted small">
+          <span class="nowrap" title=${timestamp}>${timeText(timestamp, 16)}${withBy && ','}</span>
           ${withBy && html` <span class="nowrap">by <${By} by=${by} /></span>`}</div>
         ${!ok && html`<p class="small bad-text">${flaw}</p>`}</div>
-      <${Badge} tone=${tone}>${is}<//>
+      <${RowMark} of=${verdict} />
     </li>`;
 }

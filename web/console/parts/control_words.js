@@ -7,6 +7,7 @@ import { count, timeText, plural, short } from '../core/format.js';
 import { href } from '../core/router.js';
 import { boolean, having, integer, json, jsonOf, list, nullable, string } from '../lib/form.js';
 import { visible } from '../lib/visible.js';
+import { CredentialName } from './name.js';
 import { table } from '../lib/table.js';
 
 const said = having({ subject: string, by: nullable(string) }, { agentId: string });
@@ -419,7 +420,7 @@ export const By = ({ by, query = {} }) =>
     ? html`<a href=${href('control', '', { ...query, by: NOBODY })} title="The command line, or the service itself">
     no credential</a>`
     : html`<a href=${href('control', '', { ...query, by })} title="All changes made with this credential">
-    <code>${visible(by)}</code></a>`;
+    <${CredentialName} of=${by} /></a>`;
 
 /**
  * What happened, as a sentence with links. change is {action, inner, source}.

@@ -36,7 +36,7 @@ export const KeyBadge = ({ keyOf }) => {
 
 /**
  * A line about what was checked with a key; nothing where that key is confirmed. The company's own
- * is confirmed on Start.
+ * is confirmed on its page.
  * @param {{keyOf: NamedKey}} props
  */
 export function KeyHint({ keyOf }) {
@@ -47,7 +47,7 @@ export function KeyHint({ keyOf }) {
       : is === 'other' ? 'This is not the key that you confirmed for this company, or that this browser remembers.'
         : 'Verified with a key that you haven’t confirmed, so nothing is green yet.'}
     ${session.get().key?.fingerprint === keyOf.fingerprint
-      && html` <a href=${href('start')}>Compare its fingerprint</a>`}</p>`;
+      && html` <a href=${href('key')}>Compare its fingerprint</a>`}</p>`;
 }
 
 /**

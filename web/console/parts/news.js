@@ -4,7 +4,7 @@
 import { html } from '../vendor/preact-htm.js';
 import { timeText } from '../core/format.js';
 import { endPause, watchPause } from '../core/pause.js';
-import { href } from '../core/router.js';
+import { href, route } from '../core/router.js';
 import { clock, session } from '../core/session.js';
 import { store, useStore } from '../core/store.js';
 import { clockDiffers, clockWords } from '../core/token_verdict.js';
@@ -13,7 +13,7 @@ import { PART } from '../core/verdict.js';
 import { visible } from '../lib/visible.js';
 import { Countdown, Notice } from './basic.js';
 import { Findings } from './findings.js';
-import { ConfirmKey, Fingerprint, useAssess, useKeyState } from './key_trust.js';
+import { useAssess, useKeyState } from './key_trust.js';
 import { SignedOut } from './sign_in.js';
 import { Text } from './text.js';
 
@@ -79,9 +79,9 @@ function Rotated({ companyKey, change }) {
 
 /**
  * @param {{companyKey: ServiceKey, known: {fingerprint: string, at: string},
- *   atStart: boolean}} props
+ *   atKey: boolean}} props
  */
-function Replaced({ companyKey, known, atStart }) {
+function Replaced({ companyKey, known, atKey }) {
   const why = companyKey.flaw ? `The server’s list of keys is invalid: ${companyKey.flaw}.`
     : 'No rotation signed by both keys leads from the known key to this one. This may be another service, a new or ' +
       'restored database, or a man in the middle.';
@@ -93,30 +93,19 @@ function Replaced({ companyKey, known, atStart }) {
         <dl class="facts">${known
           && html`<dt>known${known.at && ` since ${timeText(known.at)}`}</dt>
           <dd><code>${known.fingerprint}</code></dd>`}<dt>now</dt><dd><code>${companyKey.fingerprint}</code></dd></dl>
-        ${atStart
+        ${atKey
           ? 'Ask the company which key is theirs, over another channel than this page, before you trust anything here.'
-            : html`Trust nothing here until the company has confirmed it. <a href=${href('start')}>What to do</a>`}
+            : html`Trust nothing here until the company has confirmed it. <a href=${href('key')}>What to do</a>`}
       <//>
     </div>`;
 }
 
-/**
- * The first time that this browser sees a company nothing is known yet, so only the person can say
- * whose key it is. Start shows it too.
- * @param {{companyKey: ServiceKey}} props
- */
-function FirstSeen({ companyKey }) {
-  const { first } = useStore(session);
-  if (!first) return null;
-  return html`
-    <section class="card" data-key-change="first" aria-label=${visible(`Fingerprint of ${companyKey.companyId}`)}>
-      <h2>Confirm the signing key</h2>
-      <p>This browser sees <${Text} of=${companyKey.companyId} /> for the first time. The server publishes this key:</p>
-      <${Fingerprint} of=${companyKey} />
-      <${ConfirmKey} keyOf=${companyKey} action="Confirm key" />
-      <div><button type="button" class="button quiet small" onClick=${() => session.set({ first: false })}>
-        Skip for now</button></div>
-    </section>`;
+/** A link was to confirm the key at the sign-in, and it is of another one. */
+function OtherLink() {
+  const { fingerprint } = useStore(route).query;
+  return fingerprint && html`<div data-other-link><${Notice} kind="bad">
+    The link is for another key, <code><${Text} of=${fingerprint} /></code>. Ask who gave it to you before you rely on
+      anything here. <a href=${href('key')}>The key of this company</a><//></div>`;
 }
 
 /** @param {{companyKey: ServiceKey, page: string}} props */
@@ -126,10 +115,10 @@ function KeyNews({ companyKey, page }) {
   const change = changeOf(companyKey, state);
   if (keyState === 'other')
     return html`<${Replaced} companyKey=${companyKey} known=${change?.known ?? seenOf(companyKey.companyId, state)}
-      atStart=${page === 'start'} />`;
+      atKey=${page === 'key'} />`;
   return html`
-    ${change ? html`<${Rotated} companyKey=${companyKey} change=${change} />`
-      : keyState === 'unconfirmed' && page !== 'start' && html`<${FirstSeen} companyKey=${companyKey} />`}`;
+    ${change && html`<${Rotated} companyKey=${companyKey} change=${change} />`}
+    ${page === 'start' && keyState === 'unconfirmed' && html`<${OtherLink} />`}`;
 }
 
 /** @param {{companyKey: ServiceKey}} props */

@@ -1,64 +1,48 @@
 // @ts-check
-// What the first page says to who is signed in: what needs a look, who acted when, and what was
-// changed last. Each part leads to the rows behind it.
+// What the first page says to who is signed in: the last day in one sentence, what went wrong in
+// it, who acted when, and what was changed last. Each part leads to the rows behind it.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { HOURS, shadeOf } from '../core/attention.js';
+import { sentenceOf } from '../core/call_words.js';
+import { sentenceOfDay } from '../core/day.js';
+import { findings } from '../core/findings.js';
 import { bare, count, plural, timeText } from '../core/format.js';
-import { live, toneOfLive } from '../core/live_state.js';
 import { readOverview } from '../core/overview.js';
 import { href } from '../core/router.js';
 import { signedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { zoneOf } from '../core/times.js';
 import { visible } from '../lib/visible.js';
-import { Badge, Failure, useTask } from './basic.js';
+import { Failure, useTask } from './basic.js';
 import { Change } from './change.js';
+import { Incidents } from './incidents.js';
 import { useAssess } from './key_trust.js';
 import { lazy } from './lazy.js';
 import { sessionHref } from './session_table.js';
-import { Text } from './text.js';
+import { Text, withText } from './text.js';
 
 const DemoWeek = lazy('', () => import('./demo_week.js').then((m) => m.DemoWeek));
 
-/** @param {{companyKey: CompanyKey}} props */
-function Checked({ companyKey }) {
-  const state = useStore(live);
-  const tone = toneOfLive(state, useAssess(companyKey));
-  const { range, server } = state;
-  const checked = range ? range.to - range.from : 0;
-  return html`
-    <p data-checked=${tone || 'none'}>
-      <${Badge} tone=${tone}>${count(checked)} of ${count(Math.max(server?.length ?? 0, range?.to ?? 0))} records<//>
-      ${' '}checked in this page. ${!state.whole && html`<a href=${href('verify')}>Verify the whole log</a>`}</p>`;
-}
+/** @param {{of: CallWords | undefined}} props */
+const Last = ({ of }) => of && html`<${Text} of=${sentenceOf(of)} />`;
 
-/** @param {{of: Awaited<ReturnType<typeof readOverview>>}} props */
-function Attention({ of: { attention, limited } }) {
-  const due = attention.filter(({ ordinary }) => !ordinary);
-  const ordinary = attention.filter((one) => one.ordinary);
-  return html`
-    <section class="card across" aria-label="Needs a look" data-attention=${due.length}>
-      <h2>Needs a look</h2>
-      ${due.length === 0 && html`<p class="muted">Nothing, by what this server says of the last day.</p>`}
-      <ul class="attention">${due.map(({ words, page, argument, query }) => html`
-        <li key=${words}><a href=${href(page, argument, query)}>${words}</a></li>`)}</ul>
-      ${ordinary.length > 0 && html`<p class="small muted">Also in the last day:${ordinary.map(
-        ({ words, page, argument, query }, i) => html`${i > 0 && ','}
-        ${' '}<a key=${words} href=${href(page, argument, query)}>${words}</a>`)}.</p>`}
-      ${limited && html`<p class="small muted">Keys, webhooks and federations are shown to an admin.</p>`}
-    </section>`;
-}
-
-/** @param {{of: Awaited<ReturnType<typeof readOverview>>['activity']}} props */
-function HeatMap({ of: { buckets, topAgents, agents, total, until } }) {
+/** @param {{of: Overview}} props */
+function Agents({ of: { activity, denied, lastActions, keyStates } }) {
+  const { buckets, topAgents, agents, total, until } = activity;
+  /**
+   * @param {string} agentId
+   * @param {number} i
+   */
+  const deniedIn = (agentId, i) => denied.times
+    .filter((one) => one.agentId === agentId && one.at >= buckets[i].since && one.at < end(i)).length;
   const most = Math.max(1, ...topAgents.flatMap(({ counts }) => counts));
   /** @param {number} i */
   const end = (i) => buckets[i + 1]?.since ?? until;
   const others = agents - topAgents.length;
   return html`
-    <section class="card across" aria-label="Activity" data-activity=${total}>
-      <div class="card-head"><h2>The last ${HOURS} hours</h2>
-        <span class="small muted">${plural(total, 'record')} of ${plural(agents, 'agent')}, by hour
+    <section class="card" aria-label="Activity" data-activity=${total}>
+      <div class="card-head"><h2>Agents</h2>
+        <span class="small muted">${plural(total, 'record')} of ${plural(agents, 'agent')} in ${HOURS} hours, by hour
         (${zoneOf(new Date(until))})</span></div>
       ${topAgents.length === 0 && html`<p class="muted">No agent has acted in this time.</p>`}
       ${topAgents.length > 0 && html`
@@ -66,24 +50,28 @@ function HeatMap({ of: { buckets, topAgents, agents, total, until } }) {
         <table class="heat">
           <thead><tr><th>Agent</th>${buckets.map(({ since }, i) => html`
             <th scope="col"><span class=${i % 6 ? 'visually-hidden' : ''}>${bare(since, 13).slice(11)}</span></th>`)}
-            <th scope="col" class="number">Records</th></tr></thead>
+            <th scope="col" class="number">Records</th><th scope="col">Key</th>
+            <th scope="col">Last action</th></tr></thead>
           <tbody>${topAgents.map(({ agentId, total: sum, counts }) => html`
             <tr key=${agentId} data-agent=${visible(agentId)}>
               <th scope="row"><a href=${href('agents', agentId)}><${Text} of=${agentId} /></a></th>
               ${counts.map((n, i) => html`
-                <td class="shade-${shadeOf(n, most)}"
-                  title="${bare(buckets[i].since, 16)} ${zoneOf(new Date(buckets[i].since))}: ${plural(n, 'record')}">
+                <td class="shade-${shadeOf(n, most)} ${deniedIn(agentId, i) ? 'denied' : ''}"
+                  title="${bare(buckets[i].since, 16)} ${zoneOf(new Date(buckets[i].since))}: ${plural(n, 'record')}${
+                    deniedIn(agentId, i) ? `, ${count(deniedIn(agentId, i))} denied` : ''}">
                   ${n > 0 && html`<a tabindex="-1"
                     href=${href('records', '', { agent: agentId, since: buckets[i].since, until: end(i) })}>
                     <span class="visually-hidden">${count(n)}</span></a>`}</td>`)}
               <td class="number"><a href=${href('records', '', { agent: agentId, last: '24h' })}>${count(sum)}</a></td>
+              <td class="heat-key">${keyStates.get(agentId) ?? 'no own key'}</td>
+              <td class="heat-last"><${Last} of=${lastActions.get(agentId)} /></td>
             </tr>`)}</tbody>
         </table></div>`}
       ${others > 0 && html`<p class="small muted">${plural(others, 'more agent')} with fewer records.</p>`}
     </section>`;
 }
 
-/** @param {{of: Awaited<ReturnType<typeof readOverview>>, companyKey: CompanyKey}} props */
+/** @param {{of: Overview, companyKey: CompanyKey}} props */
 function Newest({ of: { changes, sessions }, companyKey }) {
   const assess = useAssess(companyKey);
   return html`
@@ -101,21 +89,30 @@ function Newest({ of: { changes, sessions }, companyKey }) {
     </section>`;
 }
 
-/** @param {{companyKey: CompanyKey}} props */
-export function Overview({ companyKey }) {
-  const [found, setFound] = useState(/** @type {Awaited<ReturnType<typeof readOverview>> | null} */ (null));
+/**
+ * children: what is shown while the company has no records yet.
+ * @param {{companyKey: CompanyKey, children?: Child}} props
+ */
+export function Overview({ companyKey, children }) {
+  const [found, setFound] = useState(/** @type {Overview | null} */ (null));
   const [run, busy, error, retry] = useTask();
+  const assess = useAssess(companyKey);
+  const wrong = useStore(findings).all.filter(({ companyId }) => companyId === companyKey.companyId);
   const load = () => run(async () => setFound(await readOverview(Date.now())));
   useEffect(() => { load(); }, [companyKey.fingerprint]);
+  const since = error || !found ? '' : found.intactSince;
   return html`
+    <div class="page-head overview-head">
+      <h1 tabindex="-1" class=${wrong.length ? 'bad-text' : ''} data-day>${found
+        ? withText(sentenceOfDay(found, wrong, since)) : 'The last 24 hours'}</h1>
+      <button type="button" class="button small" disabled=${busy} onClick=${load}>Refresh</button>
+    </div>
+    <${Failure} error=${error} retry=${retry} />
     <div class="overview" data-overview=${found ? 'ready' : 'loading'}>
-      <div class="card-head across"><${Checked} companyKey=${companyKey} />
-        <button type="button" class="button small" disabled=${busy} onClick=${load}>Refresh</button></div>
-      <${Failure} error=${error} retry=${retry} />
       ${found && html`
-        <${Attention} of=${found} />
+        ${found.activity.total === 0 && found.sessions.length === 0 && children}
         ${signedIn().company.metadata?.demo && html`<${DemoWeek} companyKey=${companyKey} />`}
-        <${HeatMap} of=${found.activity} />
-        <${Newest} of=${found} companyKey=${companyKey} />`}
+        <div class="stack"><${Incidents} of=${found} found=${wrong} assess=${assess} /><${Agents} of=${found} /></div>
+        <div class="stack"><${Newest} of=${found} companyKey=${companyKey} /></div>`}
     </div>`;
 }

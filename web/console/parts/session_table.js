@@ -25,10 +25,12 @@ const missingOf = ({ missing }) =>
   (missing.length > SHOWN ? ' and more' : '');
 
 /**
- * The page of a session.
+ * The page of a session, with one of its records open where it is named.
  * @param {SessionName} session
+ * @param {number} [record]
  */
-export const sessionHref = ({ agentId, sid, kind, kid }) => href('sessions', sid, { agent: agentId, kind, kid });
+export const sessionHref = ({ agentId, sid, kind, kid }, record) =>
+  href('sessions', sid, { agent: agentId, kind, kid, record });
 
 /**
  * What the server says of a session, in few words.
