@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import test from 'node:test';
-import * as agents from '../console/core/agents.js';
 import * as general from '../console/core/answers.js';
 import * as credentials from '../console/core/credentials.js';
 import { base64url, rawKeyFromPEM } from '../console/lib/bytes.js';
@@ -14,6 +13,9 @@ import { JSONError } from '../console/lib/json.js';
 import { checkRecord, parseRecord } from '../console/lib/record.js';
 import { checkStatus } from '../console/lib/status.js';
 import { rarely } from './long.js';
+
+globalThis.BroadcastChannel = undefined; // of the tabs of a browser: it would keep the process
+const agents = await import('../console/core/agents.js');
 
 const sha = (s) => createHash('sha256').update(s).digest();
 const { privateKey, publicKey: nodeKey } = generateKeyPairSync('ed25519');
@@ -162,7 +164,7 @@ test('answers of the API give what their forms name and nothing else', () => {
   const entry = { index: 2, timestamp, actionType: 'agent.registered', by: 'f' };
   const samples = {
     company: { companyId: 'acme', spiffeId: 's', registeredAt: timestamp, metadata: { a: 1 } },
-    discovery: { company_id: 'acme', issuer: 'i', passport_format: { audience: 'a' } },
+    discovery: { company_id: 'acme', issuer: 'spiffe://d/ca', passport_format: { audience: 'a' } },
     chainVerdict: { valid: true, merkleRoot: root },
     agentPage: { agents: [{ agentId: 'a', spiffeId: 's', registeredAt: timestamp, disabledAt: timestamp }], total: 1,
       next: 'n' },

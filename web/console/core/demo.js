@@ -6,6 +6,7 @@ import { base64url, utf8 } from '../lib/bytes.js';
 import { boolean, exactly, having, json, list, read, string } from '../lib/form.js';
 import { canonical } from '../lib/jcs.js';
 import { member, parse } from '../lib/json.js';
+import { agentSPIFFE } from '../lib/spiffe.js';
 import { statementHash } from '../lib/statement.js';
 import { sha256, sha256hex } from '../lib/sha256.js';
 import { newSigningKey } from '../lib/ed25519_sign.js';
@@ -230,7 +231,7 @@ class Player {
     const aud = this.kept.get('spiffeId');
     const action = { actionType, agentId, companyId: this.kept.get('company'), payload };
     const made = await agent.jws({ typ: 'agent-statement+jwt', kid: agent.thumbprint }, {
-      iss: `${aud}/agent/${agentId}`,
+      iss: agentSPIFFE(String(aud), agentId),
       aud,
       log: agent.log,
       iat: seconds(),

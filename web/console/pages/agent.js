@@ -5,6 +5,7 @@ import { disable, enable, findAgent, passportPage, passportsAsked, readSVID } fr
 import { timeText, plural } from '../core/format.js';
 import { href } from '../core/router.js';
 import { useSignedIn } from '../core/session.js';
+import { agentSPIFFE } from '../lib/spiffe.js';
 import { Badge, Failure, Notice, Value, useTask } from '../parts/basic.js';
 import { Confirm } from '../parts/dialogs.js';
 import { JSONView } from '../parts/json_view.js';
@@ -137,7 +138,7 @@ export function Agent({ agentId }) {
   const [run, , error] = useTask();
   const load = () =>
     run(async () =>
-      setAgent((await findAgent(agentId)) ?? { agentId, spiffeId: `${company.spiffeId}/agent/${agentId}` }),
+      setAgent((await findAgent(agentId)) ?? { agentId, spiffeId: agentSPIFFE(company.spiffeId, agentId) }),
     );
   useEffect(() => {
     load();
