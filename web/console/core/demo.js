@@ -3,7 +3,7 @@
 // "attestd demo" plays too (package demo of the service says how). The keys of agents, of an
 // identity provider and of a witness are made in this page and go with it.
 import { base64url, utf8 } from '../lib/bytes.js';
-import { boolean, exactly, having, json, list, read, string } from '../lib/form.js';
+import { boolean, exactly, having, json, list, read, string, tuple } from '../lib/form.js';
 import { canonical } from '../lib/jcs.js';
 import { member, parse } from '../lib/json.js';
 import { agentSPIFFE } from '../lib/spiffe.js';
@@ -28,7 +28,7 @@ const scriptForm = list(
     call: string,
     as: string,
     body: json,
-    keep: list(list(string, 2)),
+    keep: list(tuple(string, string)),
     until: string,
     key: string,
     enrol: string,
