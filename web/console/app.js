@@ -15,6 +15,7 @@ import { useAssess } from './parts/key_trust.js';
 import { Text } from './parts/text.js';
 import { lazy } from './parts/lazy.js';
 import { News } from './parts/news.js';
+import { PrintHeader } from './parts/print_header.js';
 import { SignInFirst } from './parts/sign_in.js';
 import { Passports } from './pages/passports.js';
 import { Proof } from './pages/proof.js';
@@ -226,6 +227,7 @@ function App() {
   };
   return html`
     <a class="skip" href="#main" onClick=${skip}>Skip to content</a>
+    <${PrintHeader} />
     <div class="shell">
       <${Side} page=${shown.id} />
       <main id="main" ref=${main} key=${shown.id}>

@@ -456,7 +456,7 @@ interface Session {
 interface RingKey { fingerprint: string; fromIndex?: number; endedAt?: string; compromisedAt?: string; ring?: RingKey[] }
 
 /** What is confirmed and remembered of keys (core/trust.js). */
-interface TrustState { confirmed: string[]; seen: string[]; latest: string[] }
+interface TrustState { confirmed: string[]; confirmedAt: string[]; seen: string[]; latest: string[] }
 
 /** Whether the company that a job belongs to is still signed in. */
 type Current = () => boolean;

@@ -8,6 +8,7 @@ import { dropFinding } from './findings.js';
 import { store } from './store.js';
 
 const CONFIRMED = 'attestd.confirmed'; // a list of "companyId fingerprint"
+const CONFIRMED_AT = 'attestd.confirmed-at'; // the same, each with the time at which it was confirmed
 const SEEN = 'attestd.seen'; // a list of "companyId fingerprint time"
 const LATEST = 'attestd.latest'; // the same, of keys that are proven to follow and not acknowledged yet
 
@@ -29,11 +30,17 @@ function restored(name) {
  * @param {string} fingerprint
  */
 const entry = (companyId, fingerprint) => `${companyId} ${fingerprint}`;
-const all = () => ({ confirmed: restored(CONFIRMED), seen: restored(SEEN), latest: restored(LATEST) });
+const all = () => ({
+  confirmed: restored(CONFIRMED),
+  confirmedAt: restored(CONFIRMED_AT),
+  seen: restored(SEEN),
+  latest: restored(LATEST),
+});
 
 /**
- * confirmed: a list of "companyId fingerprint"; a company may have several keys. seen and latest:
- * one "companyId fingerprint time" of each company.
+ * confirmed: a list of "companyId fingerprint"; a company may have several keys. confirmedAt: a
+ * list of "companyId fingerprint time". seen and latest: one "companyId fingerprint time" of each
+ * company.
  * @type {Store<TrustState>}
  */
 export const trust = store(all());
@@ -134,11 +141,16 @@ export function changeOf(key, { seen, latest = [] } = trust.get()) {
  * it is that of another key.
  * @param {NamedKey} key
  * @param {string} typed
+ * @param {Date} [now]
  */
-export function confirm(key, typed) {
+export function confirm(key, typed, now = new Date()) {
   const given = entry(key.companyId, `SHA256:${typed.replace(/\s/g, '').replace(/^SHA256:/i, '').replace(/=+$/, '')}`);
   if (!entriesOf(key).includes(given)) return false;
   persist(CONFIRMED, 'confirmed', [...trust.get().confirmed.filter((e) => e !== given), given]);
+  persist(CONFIRMED_AT, 'confirmedAt', [
+    ...trust.get().confirmedAt.filter((e) => !e.startsWith(`${given} `)),
+    `${given} ${now.toISOString()}`,
+  ]);
   if (key.published && changeOf(key)?.replaced) {
     remember(key);
     dropFinding('key', key.companyId);
@@ -147,12 +159,23 @@ export function confirm(key, typed) {
 }
 
 /** @param {NamedKey} key */
-export const forget = (key) =>
-  persist(
-    CONFIRMED,
-    'confirmed',
-    trust.get().confirmed.filter((e) => !entriesOf(key).includes(e)),
-  );
+export function forget(key) {
+  const own = entriesOf(key);
+  const { confirmed, confirmedAt } = trust.get();
+  persist(CONFIRMED, 'confirmed', confirmed.filter((e) => !own.includes(e)));
+  persist(CONFIRMED_AT, 'confirmedAt', confirmedAt.filter((e) => !own.some((one) => e.startsWith(`${one} `))));
+}
+
+/**
+ * When a key was confirmed here, or one that is proven with it; '' where that is not known, as of a
+ * key that an earlier console has confirmed.
+ * @param {NamedKey} key
+ * @param {TrustState} [state]
+ */
+export function confirmedAt(key, state = trust.get()) {
+  const own = entriesOf(key).filter((one) => state.confirmed.includes(one));
+  return state.confirmedAt.find((e) => own.some((one) => e.startsWith(`${one} `)))?.split(' ')[2] ?? '';
+}
 
 /**
  * confirmed; other, where only other keys of its company are confirmed, or where nothing proves
