@@ -9,6 +9,7 @@ import { readFederations } from './federations.js';
 import { countsByAgent, histogramOf, searchOf } from './search.js';
 import { readService } from './service_state.js';
 import { sessionPage, sessionsAsked } from './sessions.js';
+import { ahead } from './times.js';
 import { readWebhooks } from './webhooks.js';
 
 const CHANGES = 5;
@@ -30,7 +31,7 @@ const allowed = (asked) =>
 
 /** @param {number} now */
 export async function readOverview(now) {
-  const { since, until } = lastHours(now);
+  const { since, until } = lastHours(now, ahead(new Date(now)));
   /** @param {string} action */
   const countOf = async (action) => (await histogramOf(searchOf({ action, since, until }, now), 1)).total;
   const [

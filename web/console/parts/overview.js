@@ -1,15 +1,16 @@
 // @ts-check
 // What the first page says to who is signed in: what needs a look, who acted when, and what was
 // changed last. Each part leads to the rows behind it.
-import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { HOURS, shadeOf } from '../core/attention.js';
 import { bare, count, plural, timeText } from '../core/format.js';
+import { reconnect } from '../core/live.js';
 import { live, toneOfLive } from '../core/live_state.js';
 import { readOverview } from '../core/overview.js';
 import { href } from '../core/router.js';
 import { signedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { zoneOf } from '../core/times.js';
+import { times, zoneOf } from '../core/times.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure, useTask } from './basic.js';
 import { Change } from './change.js';
@@ -24,9 +25,15 @@ const DemoWeek = lazy('', () => import('./demo_week.js').then((m) => m.DemoWeek)
 function Checked({ companyKey }) {
   const state = useStore(live);
   const tone = toneOfLive(state, useAssess(companyKey));
-  const { range, server } = state;
+  const { range, server, problem } = state;
   const checked = range ? range.to - range.from : 0;
+  const unread = problem
+    && html`<${Failure} error=${{ message: `The log cannot be read: ${problem}` }} retry=${reconnect} />`;
+  if (!checked && (unread || !server))
+    return html`<div data-checked="none">${unread || html`<p class="muted">${state.connection === 'retrying'
+      ? 'There is no connection to the log.' : 'The log has not been read yet.'}</p>`}</div>`;
   return html`
+    ${unread}
     <p data-checked=${tone || 'none'}>
       <${Badge} tone=${tone}>${count(checked)} of ${count(Math.max(server?.length ?? 0, range?.to ?? 0))} records<//>
       ${' '}checked in this page. ${!state.whole && html`<a href=${href('verify')}>Verify the whole log</a>`}</p>`;
@@ -49,6 +56,22 @@ function Attention({ of: { attention, limited } }) {
     </section>`;
 }
 
+/**
+ * The hour that begins at a time, in the shown zone: 05, or 05:30 where that is no full hour.
+ * @param {string} timestamp
+ */
+const hourOf = (timestamp) => bare(timestamp, 16).slice(11).replace(/:00$/, '');
+
+/**
+ * A box that scrolls sideways and is first shown with its end, where what is newest stands.
+ * @param {{label: string, children?: Child}} props
+ */
+function FromTheEnd({ label, children }) {
+  const box = useRef(null);
+  useLayoutEffect(() => { box.current.scrollLeft = box.current.scrollWidth; }, []);
+  return html`<div class="heat-scroll" tabindex="0" role="group" aria-label=${label} ref=${box}>${children}</div>`;
+}
+
 /** @param {{of: Awaited<ReturnType<typeof readOverview>>['activity']}} props */
 function HeatMap({ of: { buckets, topAgents, agents, total, until } }) {
   const most = Math.max(1, ...topAgents.flatMap(({ counts }) => counts));
@@ -62,10 +85,10 @@ function HeatMap({ of: { buckets, topAgents, agents, total, until } }) {
         (${zoneOf(new Date(until))})</span></div>
       ${topAgents.length === 0 && html`<p class="muted">No agent has acted in this time.</p>`}
       ${topAgents.length > 0 && html`
-        <div class="heat-scroll" tabindex="0" role="group" aria-label="Records by agent and hour">
+        <${FromTheEnd} label="Records by agent and hour">
         <table class="heat">
           <thead><tr><th>Agent</th>${buckets.map(({ since }, i) => html`
-            <th scope="col"><span class=${i % 6 ? 'visually-hidden' : ''}>${bare(since, 13).slice(11)}</span></th>`)}
+            <th scope="col"><span class=${i % 6 ? 'visually-hidden' : ''}>${hourOf(since)}</span></th>`)}
             <th scope="col" class="number">Records</th></tr></thead>
           <tbody>${topAgents.map(({ agentId, total: sum, counts }) => html`
             <tr key=${agentId} data-agent=${visible(agentId)}>
@@ -78,7 +101,7 @@ function HeatMap({ of: { buckets, topAgents, agents, total, until } }) {
                     <span class="visually-hidden">${count(n)}</span></a>`}</td>`)}
               <td class="number"><a href=${href('records', '', { agent: agentId, last: '24h' })}>${count(sum)}</a></td>
             </tr>`)}</tbody>
-        </table></div>`}
+        </table><//>`}
       ${others > 0 && html`<p class="small muted">${plural(others, 'more agent')} with fewer records.</p>`}
     </section>`;
 }
@@ -104,9 +127,10 @@ function Newest({ of: { changes, sessions }, companyKey }) {
 /** @param {{companyKey: CompanyKey}} props */
 export function Overview({ companyKey }) {
   const [found, setFound] = useState(/** @type {Awaited<ReturnType<typeof readOverview>> | null} */ (null));
+  const { zone } = useStore(times); // its hours may begin at other minutes
   const [run, busy, error, retry] = useTask();
   const load = () => run(async () => setFound(await readOverview(Date.now())));
-  useEffect(() => { load(); }, [companyKey.fingerprint]);
+  useEffect(() => { load(); }, [companyKey.fingerprint, zone]);
   return html`
     <div class="overview" data-overview=${found ? 'ready' : 'loading'}>
       <div class="card-head across"><${Checked} companyKey=${companyKey} />
