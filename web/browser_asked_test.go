@@ -22,8 +22,14 @@ func TestBrowserRejectsResponseToAnotherRequest(t *testing.T) {
 		path string
 		lie  func(answer []byte) []byte
 	}{
-		"agent":     {"/v1/agents/planner", func(answer []byte) []byte { return swap(answer, "planner", "builder") }},
-		"SPIFFE ID": {"/v1/agents/planner", func(answer []byte) []byte { return swap(answer, "agent/planner", "agent/builder") }},
+		"agent":        {"/v1/agents/planner", func(answer []byte) []byte { return swap(answer, "planner", "builder") }},
+		"SPIFFE ID":    {"/v1/agents/planner", func(answer []byte) []byte { return swap(answer, "agent/planner", "agent/builder") }},
+		"trust domain": {"/v1/agents/planner", func(answer []byte) []byte { return swap(answer, "spiffe://attestd.local/", "spiffe://other.local/") }},
+		"company":      {"/v1/agents/planner", func(answer []byte) []byte { return swap(answer, "company/acme/", "company/xacme/") }},
+		"listed agent": {"/v1/agents", func(answer []byte) []byte { return swap(answer, "company/acme/", "company/xacme/") }},
+		"own name":     {"/v1/company", func(answer []byte) []byte { return swap(answer, "spiffe://attestd.local/", "spiffe://other.local/") }},
+		"its company":  {"/v1/company", func(answer []byte) []byte { return swap(answer, "company/acme", "company/xacme") }},
+		"its key":      {"/v1/ca/public-keys", func(answer []byte) []byte { return swap(answer, "spiffe://attestd.local/", "spiffe://other.local/") }},
 		"SVID": {"/v1/agents/planner/svid", func(answer []byte) []byte {
 			builder := s.raw(key, "/v1/agents/builder/svid", "application/json")
 			return swap(builder, `builder"`, `planner"`)
@@ -52,6 +58,9 @@ func TestBrowserRejectsResponseToAnotherRequest(t *testing.T) {
 	}{
 		{"agent", "#/agents/planner", nil, `it names "builder" as its agentId`},
 		{"SPIFFE ID", "#/agents/planner", nil, "another SPIFFE ID"},
+		{"trust domain", "#/agents/planner", nil, "another SPIFFE ID"},
+		{"company", "#/agents/planner", nil, "another SPIFFE ID"},
+		{"listed agent", "#/agents", nil, "another SPIFFE ID"},
 		{"SVID", "#/agents/planner", func() { b.press("Get an SVID") }, "its token is of another agent"},
 		{"passports", "#/agents/planner", nil, `it names "builder" as its agentId`},
 		{"passports", "#/passports?agent=planner", nil, `it names "builder" as its agentId`},
@@ -78,6 +87,14 @@ func TestBrowserRejectsResponseToAnotherRequest(t *testing.T) {
 	b.wait(`[...document.querySelectorAll('main [role="alert"]')].some((e) => /not to what was asked|HASH|another/.test(e.textContent))`)
 	if n := eval[int](b, `document.querySelectorAll('[data-report="ok"]').length`); n > 0 {
 		t.Error("a report of another company is green")
+	}
+	b.press("Sign out")
+	for lies, refused := range map[string]string{"own name": "another SPIFFE ID", "its company": "another SPIFFE ID", "its key": "is not that of acme in the trust domain"} {
+		told = lies
+		b.fill(`input[name="key"]`, key)
+		b.press("Sign in")
+		b.wait(fmt.Sprintf(`[...document.querySelectorAll('main [role="alert"]')].some((e) => e.textContent.includes(%s))`, jsString(refused)))
+		b.reload()
 	}
 }
 

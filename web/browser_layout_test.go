@@ -2,6 +2,8 @@ package web_test
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/emulation"
@@ -43,16 +45,75 @@ func TestBrowserPrintIsComplete(t *testing.T) {
 		if cut := eval[[]string](b, notWhole); len(cut) > 0 {
 			t.Errorf("%s: cut off: %q", p.name, cut)
 		}
-		if eval[bool](b, `document.querySelector('.side').checkVisibility()`) {
-			t.Errorf("%s: the navigation is printed", p.name)
+		if seen := eval[[]string](b, `[...document.querySelectorAll('.side, .no-print')].filter((e) => e.checkVisibility()).map((e) => e.outerHTML.slice(0, 120))`); len(seen) > 0 {
+			t.Errorf("%s: what belongs to the screen is printed: %q", p.name, seen)
 		}
 		if ink := eval[string](b, `getComputedStyle(document.body).color + ' on ' + getComputedStyle(document.body).backgroundColor`); ink != "rgb(0, 0, 0) on rgb(255, 255, 255)" {
 			t.Errorf("%s: %s", p.name, ink)
+		}
+		b.reads(printHeader, s.fingerprint("acme"))
+		if head := eval[string](b, printedHead); !headOfPrint.MatchString(head) || !strings.Contains(head, "acme at "+s.base+", printed at ") {
+			t.Errorf("%s: the print begins with %q", p.name, head)
+		}
+		if state := eval[string](b, printedKey); !strings.HasPrefix(state, "confirmed confirmed in this browser at 20") {
+			t.Errorf("%s: the key is printed as %q", p.name, state)
 		}
 		b.fits(p.name + " in print")
 		b.picture(p.name+"-print", "")
 		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{})
 	}
+}
+
+const printHeader = `.print-header`
+
+// printedHead is the text of the header of a print, where nothing lies over it, and it is above all
+// else; or "".
+const printedHead = `(() => {
+	scrollTo(0, 0);
+	const head = document.querySelector('.print-header'), { left, right, top, bottom } = head.getBoundingClientRect();
+	const open = document.querySelector('dialog[open]'); // all else is inert then, and at no point
+	const lies = open ? open.getBoundingClientRect().top < bottom : [left + 5, (left + right) / 2, right - 5].some((x) => [top + 2, (top + bottom) / 2, bottom - 2].some((y) => !head.contains(document.elementFromPoint(x, y))));
+	const above = [...document.querySelectorAll('h1, h2')].every((e) => !e.checkVisibility({ visibilityProperty: true }) || e.getBoundingClientRect().top >= bottom - 1);
+	return !lies && above && head.checkVisibility({ visibilityProperty: true }) ? head.innerText.replace(/\s+/g, ' ') : '';
+})()`
+
+const printedKey = `((e) => e.dataset.printedKey + ' ' + e.innerText)(document.querySelector('[data-printed-key]'))`
+
+// headOfPrint is what a print begins with: company, server, time with its zone and key.
+var headOfPrint = regexp.MustCompile(`^acme at http://[0-9.:]+, printed at [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8} UTC Key SHA256:\S{43} ?, confirmed in this browser at [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8} UTC$`)
+
+// A print says of which company and server it is, when it was made, and what this browser knows of
+// the key: also where nobody is signed in, and where the key was not confirmed.
+func TestBrowserPrintSaysWhatItIsOf(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	b := openBrowser(t, s.base)
+	b.onPaper(func() { b.reads(printHeader, "Not signed in at "+s.base+", printed at 20") })
+	if eval[bool](b, `document.querySelector('.print-header').checkVisibility()`) {
+		t.Error("the header of prints is on the screen")
+	}
+	b.signIn(key)
+	b.onPaper(func() {
+		if state := eval[string](b, printedKey); state != "unconfirmed not confirmed in this browser" {
+			t.Errorf("the key is printed as %q", state)
+		}
+	})
+	b.confirmKey(s, "acme")
+	b.press("UTC") // local time, which is that of the machine of the test
+	b.onPaper(func() { b.reads(`[data-printed]`, "UTC+") })
+	b.press("Local time")
+	at := eval[string](b, `localStorage['attestd.confirmed']`)
+	b.reload()
+	b.signIn(key)
+	b.onPaper(func() {
+		b.wait(`Date.now() - Date.parse(document.querySelector('[data-printed]').innerText.replace(' UTC', 'Z').replace(' ', 'T')) < 5000`)
+		when := eval[string](b, printedKey)
+		if !strings.Contains(at, strings.Replace(strings.TrimSuffix(strings.TrimPrefix(when, "confirmed confirmed in this browser at "), " UTC"), " ", "T", 1)) {
+			t.Errorf("confirmed at %s, and %q is printed", at, when)
+		}
+	})
+	b.press("Remove confirmation")
+	b.onPaper(func() { b.shows(`[data-printed-key="unconfirmed"]`) })
 }
 
 // mouseOnly lists what answers clicks, or is drawn over and has no buttons for the same, and can be

@@ -2,8 +2,13 @@ package web_test
 
 import (
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/chromedp/cdproto/emulation"
 
 	"attestd/crypto/jose"
 	"attestd/internal/testenv"
@@ -111,4 +116,88 @@ func TestBrowserDayWithIncidents(t *testing.T) {
 	eval[bool](b, `(document.querySelector('[data-incident="denied"] .incident-go').click(), true)`)
 	b.reads("h1", "run-deploy-bot")
 	b.shows(`dialog, .call-beside`)
+}
+
+// Where the log cannot be read the first page says why, and does not count what nobody has read.
+func TestBrowserOverviewSaysThatTheLogCannotBeRead(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.attest(key, 3)
+	var fails atomic.Value // the paths that do
+	fails.Store([]string(nil))
+	base := between(t, s, func(w http.ResponseWriter, r *http.Request) bool {
+		if !slices.Contains(fails.Load().([]string), r.URL.Path) {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprint(w, `{"error":"The disk is away"}`)
+		return true
+	}, nil)
+	b := openPage(t, base)
+	for _, paths := range [][]string{{"/v1/logs", "/v1/chain", "/v1/verify"}, {"/v1/logs"}, {"/v1/chain"}} {
+		fails.Store(paths)
+		b.signIn(key)
+		b.reads(`.page > .notice.bad`, "The log cannot be read: The disk is away")
+		if text := eval[string](b, `document.querySelector('.verified').innerText`); strings.Contains(text, "0 of ") {
+			t.Errorf("what nobody has read is counted: %s", text)
+		}
+		fails.Store([]string(nil))
+		b.press("Retry")
+		b.reads(`[data-verified="warn"]`, "3 records verified")
+		fails.Store([]string{"/v1/verify"})
+		b.press("Sign out")
+		b.signIn(key)
+		b.reads(`.page > .notice.bad`, "The log cannot be read: The disk is away")
+		b.reads(`[data-verified="none"]`, "The log cannot be read")
+		b.press("Sign out")
+	}
+}
+
+// On a narrow screen the hours begin at the newest, and stay where the reader has scrolled to.
+func TestBrowserHoursBeginAtTheNewest(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.attest(key, 3)
+	b := openBrowser(t, s.base)
+	b.look(look{320, "light"})
+	b.signIn(key)
+	b.shows(`.heat td .visually-hidden`)
+	const room = `(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('.heat-scroll'))`
+	const left = `document.querySelector('.heat-scroll').scrollLeft`
+	if eval[float64](b, room) < 50 {
+		t.Fatal("all hours fit")
+	}
+	b.wait(fmt.Sprintf(`Math.abs(%s - (%s)) < 2`, left, room))
+	b.wait(`(({ right }) => right <= document.querySelector('.heat-scroll').getBoundingClientRect().right + 1)(document.querySelector('.heat td.shade-5').getBoundingClientRect())`)
+	eval[bool](b, `(document.querySelector('.heat-scroll').scrollLeft = 20, true)`)
+	s.attest(key, 2)
+	b.press("Refresh")
+	b.shows(`[data-activity="5"]`)
+	b.wait(left + ` === 20`)
+}
+
+// In a zone whose hours do not begin with those of UTC, each hour is one of the reader's clock, and
+// is called what that clock shows.
+func TestBrowserHoursOfTheReadersClock(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.attest(key, 3)
+	for zone, offset := range map[string]string{"Asia/Kolkata": "UTC+05:30", "Asia/Kathmandu": "UTC+05:45", "Europe/Berlin": "UTC+0", "America/St_Johns": "UTC−0"} {
+		b := openBrowser(t, s.base)
+		call(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: zone})
+		b.signIn(key)
+		b.shows(`[data-activity="3"] .shade-5`)
+		// Before they are read again, the full hours of UTC are called what they are.
+		b.press("UTC")
+		b.reads(`[data-activity="3"]`, offset)
+		const names = `[...document.querySelectorAll('.heat thead th:not(:first-child):not(.number):not(.number ~ th)')].map((e) => e.textContent)`
+		const spans = `[...document.querySelectorAll('.heat tbody a[href*="since"]')].map((e) => new URLSearchParams(e.href.split('?')[1]).get('since')).filter(Boolean)`
+		b.wait(`(` + names + `).every((name) => /^[0-9][0-9]$/.test(name))`)
+		b.wait(`(` + spans + `).every((since) => new Date(since).getMinutes() === 0)`)
+		b.wait(fmt.Sprintf(`(%s).at(-1) === String(new Date().getHours()).padStart(2, '0')`, names))
+		b.wait(`document.querySelector('.heat td.shade-5').title.slice(11, 16) === String(new Date((` + spans + `).at(-1)).getHours()).padStart(2, '0') + ':00'`)
+	}
 }

@@ -318,7 +318,7 @@ func (b *browser) signIn(key string) {
 	b.t.Helper()
 	b.fill(`input[name="key"]`, key)
 	b.press("Sign in")
-	b.shows(`[data-overview]`)
+	b.shows(`.top-company`)
 }
 
 // confirmKey enters the fingerprint of the key of the company that is signed in, as if it had come

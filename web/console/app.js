@@ -13,6 +13,7 @@ import { Icon, Page } from './parts/basic.js';
 import { lazy } from './parts/lazy.js';
 import { News } from './parts/news.js';
 import { SideBar, Views } from './parts/side_bar.js';
+import { PrintHeader } from './parts/print_header.js';
 import { SignInFirst } from './parts/sign_in.js';
 import { TopBar } from './parts/top_bar.js';
 import { Passports } from './pages/passports.js';
@@ -184,6 +185,7 @@ function App() {
     <${TopBar}><${GoTo} />
       <button type="button" class="button small menu-button" aria-expanded=${menu ? 'true' : 'false'}
         aria-controls="side" onClick=${() => setMenu(!menu)}><${Icon} name="menu" />Menu</button><//>
+    <${PrintHeader} />
     <div class="shell">
       <${SideBar} page=${shown.id} open=${menu}>
         <div class="side-end"><${ZoneButton} /><${ThemeButton} /></div><//>

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { beginnings, completions } from '../console/core/completion.js';
+
+globalThis.BroadcastChannel = undefined; // of the tabs of a browser: it would keep the process
+const { beginnings, completions } = await import('../console/core/completion.js');
 
 test('a list has each name that contains what is typed once, those that begin so first, and 20 at most', () => {
   assert.deepEqual(completions(['mail-bot', 'bot', 'Bot-2', 'other', 'bot'], 'bo'), ['bot', 'Bot-2', 'mail-bot']);

@@ -2,18 +2,21 @@ import assert from 'node:assert/strict';
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import { readFileSync, readdirSync } from 'node:fs';
 import test from 'node:test';
-import * as agents from '../console/core/agents.js';
 import * as general from '../console/core/answers.js';
 import * as credentials from '../console/core/credentials.js';
 import { base64url, rawKeyFromPEM } from '../console/lib/bytes.js';
 import { publicKey } from '../console/lib/ed25519.js';
 import { open } from '../console/lib/evidence/open.js';
 import { identify } from '../console/lib/keyring.js';
-import { FormError, read } from '../console/lib/form.js';
+import { FormError, integer, read, string, tuple } from '../console/lib/form.js';
 import { JSONError } from '../console/lib/json.js';
 import { checkRecord, parseRecord } from '../console/lib/record.js';
 import { checkStatus } from '../console/lib/status.js';
 import { rarely } from './long.js';
+
+globalThis.BroadcastChannel = undefined; // of the tabs of a browser: it would keep the process
+const agents = await import('../console/core/agents.js');
+const { sessionPage } = await import('../console/core/sessions.js');
 
 const sha = (s) => createHash('sha256').update(s).digest();
 const { privateKey, publicKey: nodeKey } = generateKeyPairSync('ed25519');
@@ -162,7 +165,7 @@ test('answers of the API give what their forms name and nothing else', () => {
   const entry = { index: 2, timestamp, actionType: 'agent.registered', by: 'f' };
   const samples = {
     company: { companyId: 'acme', spiffeId: 's', registeredAt: timestamp, metadata: { a: 1 } },
-    discovery: { company_id: 'acme', issuer: 'i', passport_format: { audience: 'a' } },
+    discovery: { company_id: 'acme', issuer: 'spiffe://d/ca', passport_format: { audience: 'a' } },
     chainVerdict: { valid: true, merkleRoot: root },
     agentPage: { agents: [{ agentId: 'a', spiffeId: 's', registeredAt: timestamp, disabledAt: timestamp }], total: 1,
       next: 'n' },
@@ -195,6 +198,39 @@ test('answers of the API give what their forms name and nothing else', () => {
   assertOurs(read(answers.streamMessage, message, 'message'), 'message');
   assert.throws(() => read(answers.streamMessage, message.replace(`"${root}"`, element), 'message'), FormError);
   assert.throws(() => read(answers.chainVerdict, '{"valid":true}', 'verdict'));
+});
+
+test('a pair has two values, and a range does not end before it begins', () => {
+  const one = tuple(integer, string);
+  assert.deepEqual(read(one, '[1,"a"]', 'it'), [1, 'a']);
+  for (const bad of ['[]', '[1]', '[1,"a",2]', '["a",1]', '{}', 'null', '[1,"a",null]'])
+    assert.throws(() => read(one, bad, 'it'), FormError, bad);
+  const session = { agentId: 'a', kind: 'statement', source: '', kid: '', sid: 's', first: 0, last: 1, firstAt: timestamp,
+    lastAt: timestamp, records: 2, state: 'gap', ended: false };
+  const missing = (ranges) => read(sessionPage, JSON.stringify({ sessions: [{ ...session, missing: ranges }] }), 'answer');
+  assert.deepEqual(missing([[1, 1], [3, 7]]).sessions[0].missing, [[1, 1], [3, 7]]);
+  for (const bad of [[[]], [[1]], [[1, 2, 3]], [[2, 1]], [1], [['1', 2]]])
+    assert.throws(() => missing(bad), FormError, JSON.stringify(bad));
+});
+
+// A list of at most two may have one or none, which whoever takes it for a pair reads as undefined.
+test('no form of a pair allows fewer values', () => {
+  const folder = new URL('../console/', import.meta.url);
+  const allowed = {
+    'lib/report.js': 1, // the logs: checkKeys compares their names with those of both logs
+    'lib/evidence/file.js': 1, // as above, with the logs that the file needs
+    'lib/evidence/session.js': 1,
+    'core/control.js': 1, // the record with an index, or none
+  };
+  let lists = 0;
+  for (const name of readdirSync(folder, { recursive: true })) {
+    if (!name.endsWith('.js') || name.startsWith('vendor')) continue;
+    const source = readFileSync(new URL(name, folder), 'utf8');
+    lists += source.match(/\blist\(/g)?.length ?? 0;
+    const few = source.match(/\blist\((?:[^()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))*, [1-9]\)/g) ?? [];
+    assert.equal(few.length, allowed[name] ?? 0, `${name}: use tuple: ${few}`);
+  }
+  assert.ok(lists > 50, String(lists));
 });
 
 test('a timestamp has one form', () => {

@@ -16,7 +16,7 @@ globalThis.fetch = async ({ path }) => {
   if (!published) throw new TypeError('away');
   const body = path.startsWith('/v1/ca/public-keys')
     ? { companyId: 'acme', spiffeId: 'spiffe://d/company/acme', origin: 'o', keys: published }
-      : { company_id: 'acme', issuer: 'i', passport_format: { audience: 'a' } };
+      : { company_id: 'acme', issuer: 'spiffe://d/ca', passport_format: { audience: 'a' } };
   return new Response(JSON.stringify(body), { headers: { 'Content-Type': 'application/json' } });
 };
 

@@ -13,6 +13,15 @@ test('the last hours end with this one', () => {
   assert.deepEqual(lastHours(now), { since: '2026-03-01T10:00:00.000Z', until: '2026-03-02T10:00:00.000Z' });
 });
 
+test('the last hours are full hours of the reader', () => {
+  const of = (at, ahead) => Object.values(lastHours(Date.parse(at), ahead));
+  assert.deepEqual(of('2026-03-02T09:29:59.999Z', 330), ['2026-03-01T09:30:00.000Z', '2026-03-02T09:30:00.000Z']); // India
+  assert.deepEqual(of('2026-03-02T09:30:00.000Z', 330), ['2026-03-01T10:30:00.000Z', '2026-03-02T10:30:00.000Z']);
+  assert.deepEqual(of('2026-03-02T09:30:00.000Z', 345), ['2026-03-01T10:15:00.000Z', '2026-03-02T10:15:00.000Z']); // Nepal
+  assert.deepEqual(of('2026-03-02T09:29:59.999Z', -210), ['2026-03-01T09:30:00.000Z', '2026-03-02T09:30:00.000Z']); // Newfoundland
+  assert.deepEqual(of('2026-03-02T09:30:00.000Z', -300), Object.values(lastHours(now)));
+});
+
 test('nothing needs a look where nothing happened, and what may not be read says nothing', () => {
   assert.deepEqual(words({}), []);
   assert.deepEqual(words({ credentials: null, webhooks: null, federations: null }), []);

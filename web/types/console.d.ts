@@ -385,6 +385,21 @@ interface ControlChange {
   flaw: string;
 }
 
+/** What the control log says of each subject of a list (core/listed.js). */
+type ListedLives = Map<string, { first: LogRecord; last: LogRecord; ended: boolean }>;
+
+/** Something in which a list is not what the control log says; record says so. */
+interface ListedDifference {
+  kind: string;
+  what: string;
+  name: string;
+  is: 'lacking' | 'ended' | 'unknown';
+  record: LogRecord | null;
+}
+
+/** A list compared with the control log: how many of its kinds were created and deleted there. */
+interface ListedCheck { differences: ListedDifference[]; created: number; ended: number }
+
 /** A record with a delegation, and the verdict on it. */
 interface DelegatedEntry {
   record: { index: number; timestamp: string; delegation?: { chain: string[]; tokenId: string } };

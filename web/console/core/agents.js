@@ -3,9 +3,11 @@
 // these answers, and where they are asked for.
 import { having, integer, jsonOf, list, nullable, oneOf, string, timestamp } from '../lib/form.js';
 import { parse } from '../lib/json.js';
+import { agentSPIFFE } from '../lib/spiffe.js';
 import { decode } from '../lib/token.js';
 import { call } from './api.js';
 import { eachNames, mustFit, mustName } from './asked.js';
+import { signedIn } from './session.js';
 
 export const agent = having(
   { agentId: string, spiffeId: string, registeredAt: timestamp },
@@ -62,13 +64,26 @@ export const authorityForm = having({
 });
 
 /**
+ * The SPIFFE ID of an agent of the company that is signed in.
+ * @param {string} agentId
+ */
+const spiffeOf = (agentId) => agentSPIFFE(signedIn().key.spiffeId, agentId);
+
+/**
+ * Throws where an agent has another SPIFFE ID than its own.
+ * @param {{agentId: string, spiffeId: string}} found
+ */
+const mustHaveItsID = ({ agentId, spiffeId }) =>
+  mustFit(spiffeId === spiffeOf(agentId), `it names another SPIFFE ID, ${spiffeId}, of the agent ${agentId}`);
+
+/**
  * An answer must be about an agent, by both of its names.
  * @param {string} agentId
- * @returns {(found: {spiffeId: string}) => void}
+ * @returns {(found: {agentId: string, spiffeId: string}) => void}
  */
 const isOf = (agentId) => (found) => {
   mustName({ agentId }, found);
-  mustFit(found.spiffeId.endsWith(`/agent/${agentId}`), `it names another SPIFFE ID, ${found.spiffeId}`);
+  mustHaveItsID(found);
 };
 
 /**
@@ -90,12 +105,14 @@ export const agentsAsked =
   ({ q, status }) =>
   /** @param {ReturnType<typeof agentPage>} page */
   ({ agents }) => {
-    for (const { agentId, disabledAt } of agents) {
+    for (const found of agents) {
+      const { agentId, disabledAt } = found;
       mustFit(!q || folded(agentId).includes(folded(q)), `it lists the agent ${agentId}`);
       mustFit(
         !status || (status === 'disabled') === Boolean(disabledAt),
         `it lists the agent ${agentId}, which is not ${status}`,
       );
+      mustHaveItsID(found);
     }
   };
 
@@ -133,8 +150,12 @@ export async function readSVID(agentId) {
  * @param {string[]} [scopes]
  */
 export function mustBePassport(token, agentId, scopes) {
-  const { passport } = decode(token);
-  mustFit(passport?.agentId === agentId, 'its token is of another agent');
+  const { passport, claims } = decode(token);
+  mustFit(
+    passport?.agentId === agentId && claims.value.sub === spiffeOf(agentId)
+      && passport.org === signedIn().key.companyId,
+    'its token is of another agent',
+  );
   mustFit(
     !scopes || passport?.scopes.every((scope) => scopes.includes(scope)),
     `its token has the scopes ${passport?.scopes.join(' ')}`,

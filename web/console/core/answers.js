@@ -16,6 +16,7 @@ import {
 } from '../lib/form.js';
 import { member } from '../lib/json.js';
 import { recordForm } from '../lib/record.js';
+import { domainOf } from '../lib/spiffe.js';
 
 export const nothing = () => undefined; // where that it succeeded is all that matters
 
@@ -55,7 +56,11 @@ export const publishedKeys = having({
 });
 export const issuerMetadata = having({ issuer: string });
 export const tokenKeys = having({ keys: list(having({ kid: string, alg: string })) });
-export const discovery = having({ company_id: string, issuer: string, passport_format: having({ audience: string }) });
+export const discovery = having({
+  company_id: string,
+  issuer: stringThat((s) => domainOf(s) !== undefined, 'the SPIFFE ID of an issuer'),
+  passport_format: having({ audience: string }),
+});
 
 const verdict = { valid: boolean };
 const more = { merkleRoot: hash, failedAtIndex: integer, error: string };

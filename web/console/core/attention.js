@@ -9,11 +9,14 @@ export const HOURS = 24;
 const SOON = 14 * 24 * HOUR; // a key that ends within that time needs a look
 
 /**
- * The last HOURS hours, up to the end of this one, of a time in ms.
+ * The last HOURS hours, up to the end of this one, of a time in ms. ahead: minutes by which the
+ * reader's zone is ahead of UTC, for in some zones the hours begin at another minute.
  * @param {number} now
+ * @param {number} [ahead]
  */
-export function lastHours(now) {
-  const until = Math.floor(now / HOUR) * HOUR + HOUR;
+export function lastHours(now, ahead = 0) {
+  const shift = ahead * 60_000;
+  const until = Math.floor((now + shift) / HOUR) * HOUR + HOUR - shift;
   return { since: new Date(until - HOURS * HOUR).toISOString(), until: new Date(until).toISOString() };
 }
 

@@ -22,6 +22,13 @@ export const credential = having(
 export const readCredentials = async () =>
   (await call(having({ credentials: list(credential) }), 'GET', '/v1/credentials', { asked: NOTHING })).credentials;
 
+/**
+ * The subject of its control records.
+ * @param {KeyOrClient} credential
+ */
+export const subjectOfCredential = ({ kind, fingerprint, clientId }) =>
+  (kind === 'apiKey' ? `api-key:${fingerprint}` : `oauth-client:${clientId ?? ''}`);
+
 /** @param {string} secret */
 export const fingerprintOf = async (secret) => (await sha256hex(secret)).slice(0, 16);
 

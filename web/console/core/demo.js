@@ -3,9 +3,10 @@
 // "attestd demo" plays too (package demo of the service says how). The keys of agents, of an
 // identity provider and of a witness are made in this page and go with it.
 import { base64url, utf8 } from '../lib/bytes.js';
-import { boolean, exactly, having, json, list, read, string } from '../lib/form.js';
+import { boolean, exactly, having, json, list, read, string, tuple } from '../lib/form.js';
 import { canonical } from '../lib/jcs.js';
 import { member, parse } from '../lib/json.js';
+import { agentSPIFFE } from '../lib/spiffe.js';
 import { statementHash } from '../lib/statement.js';
 import { sha256, sha256hex } from '../lib/sha256.js';
 import { newSigningKey } from '../lib/ed25519_sign.js';
@@ -27,7 +28,7 @@ const scriptForm = list(
     call: string,
     as: string,
     body: json,
-    keep: list(list(string, 2)),
+    keep: list(tuple(string, string)),
     until: string,
     key: string,
     enrol: string,
@@ -230,7 +231,7 @@ class Player {
     const aud = this.kept.get('spiffeId');
     const action = { actionType, agentId, companyId: this.kept.get('company'), payload };
     const made = await agent.jws({ typ: 'agent-statement+jwt', kid: agent.thumbprint }, {
-      iss: `${aud}/agent/${agentId}`,
+      iss: agentSPIFFE(String(aud), agentId),
       aud,
       log: agent.log,
       iat: seconds(),

@@ -22,6 +22,12 @@ export const readFederations = async () =>
   (await call(having({ federations: list(federation) }), 'GET', '/v1/federation', { asked: NOTHING })).federations;
 
 /**
+ * The subject of its control records.
+ * @param {{name: string}} federation
+ */
+export const subjectOfFederation = ({ name }) => `federation:${name}`;
+
+/**
  * @typedef {{name: string, issuer: string, audience: string, rules: unknown}} Required
  * @param {Required & {jwks?: unknown, jwksUri?: string}} body
  */

@@ -13,6 +13,7 @@ import { countsByAgent, histogramOf, searchOf } from './search.js';
 import { signedIn } from './session.js';
 import { readService } from './service_state.js';
 import { sessionPage, sessionsAsked } from './sessions.js';
+import { ahead } from './times.js';
 import { readWebhooks } from './webhooks.js';
 
 const CHANGES = 4;
@@ -36,7 +37,7 @@ const allowed = (asked) =>
 
 /** @param {number} now */
 export async function readOverview(now) {
-  const { since, until } = lastHours(now);
+  const { since, until } = lastHours(now, ahead(new Date(now)));
   /** @param {string} action */
   const countOf = async (action) => (await histogramOf(searchOf({ action, since, until }, now), 1)).total;
   const [

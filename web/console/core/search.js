@@ -209,6 +209,10 @@ export const countsByAgent = (since, until, buckets) =>
   call(byAgentForm, 'GET', pathOf(searchOf({ since, until }, 0), { buckets, by: 'agent' }, '/v1/records/histogram'), {
     asked(said) {
       mustFit(said.since === since && said.until === until, 'it counts the records of another period');
+      mustFit(
+        said.topAgents.every(({ counts }) => counts.length === said.buckets.length),
+        'it does not count the records of each agent in each part of the period',
+      );
       const room = said.buckets.map(({ count }) => count);
       let total = said.total - room.reduce((sum, n) => sum + n, 0);
       for (const { counts } of said.topAgents) counts.forEach((n, i) => { room[i] -= n; });

@@ -1,9 +1,10 @@
 // @ts-check
 // Who is signed in, and the key that everything is checked with.
 import { prepareKey, prepareRing } from '../lib/keyring.js';
+import { companySPIFFE, domainOf } from '../lib/spiffe.js';
 import * as answers from './answers.js';
 import { call, getCredential, setListeners, setCredential } from './api.js';
-import { NOTHING } from './asked.js';
+import { NOTHING, mustFit } from './asked.js';
 import { addFinding } from './findings.js';
 import { endPause } from './pause.js';
 import { storeCredential, storedCredential, shareCredential } from './shared.js';
@@ -83,6 +84,10 @@ async function askKey(companyId) {
     call(answers.publishedKeys, 'GET', `/v1/ca/public-keys?${query}`, { asked: { companyId } }),
     call(answers.discovery, 'GET', `/v1/ca/well-known?${query}`, { asked: { company_id: companyId } }),
   ]);
+  mustFit(
+    published.spiffeId === companySPIFFE(domainOf(discovery.issuer) ?? '', companyId),
+    `the SPIFFE ID ${published.spiffeId} is not that of ${companyId} in the trust domain of ${discovery.issuer}`,
+  );
   return {
     ...(await prepare(published)),
     audience: discovery.passport_format.audience,
@@ -202,6 +207,7 @@ export async function signIn(credential, stay) {
   try {
     const company = await call(answers.company, 'GET', '/v1/company', { asked: NOTHING });
     const key = await companyKey(company.companyId);
+    mustFit(company.spiffeId === key.spiffeId, `it names another SPIFFE ID, ${company.spiffeId}`);
     if (getCredential() !== credential) return; // signed out meanwhile
     if (!seenOf(company.companyId) && !key.flaw) remember(key);
     else recordKeyChange(key);

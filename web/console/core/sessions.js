@@ -2,7 +2,19 @@
 // Sessions: the runs of agents, as the service lists them, their records and their files. The list
 // is the server's word; the records are checked where they are shown.
 import { completenessOf } from '../lib/calls.js';
-import { boolean, having, integer, json, list, oneOf, string, stringThat, timestamp } from '../lib/form.js';
+import {
+  FormError,
+  boolean,
+  having,
+  integer,
+  json,
+  list,
+  oneOf,
+  string,
+  stringThat,
+  timestamp,
+  tuple,
+} from '../lib/form.js';
 import { isThumbprint } from '../lib/statement.js';
 import { call, callStream } from './api.js';
 import { eachNames, mustFit } from './asked.js';
@@ -24,6 +36,18 @@ const COMPLETENESS = ['sealed', 'open', 'gap', 'broken', 'unproven', 'pruned'];
 
 const disobeyedCall = having({ refused: integer, done: integer, tool: string });
 
+const pair = tuple(integer, integer);
+
+/**
+ * The steps from the first to the last, both included.
+ * @type {Form<[number, number]>}
+ */
+const range = (node, source, name) => {
+  const [first, last] = pair(node, source, name);
+  if (first > last) throw new FormError(`${name} ends before it begins`);
+  return [first, last];
+};
+
 const listed = having({
   agentId: string,
   kind: oneOf(...KINDS),
@@ -37,7 +61,7 @@ const listed = having({
   records: integer,
   state: oneOf(...COMPLETENESS, 'disobeyed'),
   ended: boolean,
-  missing: list(list(integer, 2), 100),
+  missing: list(range, 100),
 }, { completeness: oneOf(...COMPLETENESS), disobeyed: list(disobeyedCall, 100) });
 
 export const sessionPage = having({ sessions: list(listed, 100) }, { next: string });

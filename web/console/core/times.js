@@ -31,7 +31,7 @@ export function chooseZone(zone) {
  * Minutes by which the shown zone is ahead of UTC at a date.
  * @param {Date} date
  */
-const ahead = (date) => (times.get().zone === 'utc' ? 0 : -date.getTimezoneOffset());
+export const ahead = (date) => (times.get().zone === 'utc' ? 0 : -date.getTimezoneOffset());
 
 /**
  * A date in the shown zone, spelled as toISOString does, without the Z.

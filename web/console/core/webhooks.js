@@ -33,6 +33,12 @@ const at = (id) => `/v1/webhooks/${encodeURIComponent(id)}`;
 export const readWebhooks = async () =>
   (await call(having({ webhooks: list(webhook) }), 'GET', '/v1/webhooks', { asked: NOTHING })).webhooks;
 
+/**
+ * The subject of its control records.
+ * @param {{webhookId: string}} webhook
+ */
+export const subjectOfWebhook = ({ webhookId }) => `webhook:${webhookId}`;
+
 /** @param {{url: string, agents?: string[], actions?: string[], description?: string}} body */
 export const createWebhook = (body) =>
   call(withSecret, 'POST', '/v1/webhooks', { asked: { url: body.url }, body });

@@ -116,7 +116,8 @@ export async function keysOf(agentId) {
 async function wordOf(record, at) {
   const { agentId } = record;
   try {
-    if (record.statement === undefined) return unsigned(record, await fresh('policies', at, readPolicies));
+    if (record.statement === undefined)
+      return unsigned(record, await fresh('policies', at, readPolicies), signedIn().company.spiffeId);
     const known = await fresh(`keys ${agentId}`, at, () => readKeyEvents(agentId));
     return await signed(record, (kid) => fresh(`key ${agentId} ${kid}`, at, () => keyOf(known, kid, agentId)));
   } catch (err) {

@@ -118,6 +118,19 @@ export const list =
   };
 
 /**
+ * A list of as many values as there are forms, each in its own: a pair is tuple(integer, integer).
+ * @type {<F extends Form<any>[]>(...forms: F) => Form<{[I in keyof F]: ReturnType<F[I]>}>}
+ */
+export const tuple =
+  (...forms) =>
+  (node, source, name) => {
+    if (node.type !== 'array' || node.items.length !== forms.length)
+      return refuse(name, `a list of exactly ${forms.length}`);
+    const { items } = node;
+    return /** @type {any} */ (forms.map((form, i) => form(items[i], source, `${name}[${i}]`)));
+  };
+
+/**
  * Any JSON value, as {node, source}: JSONView shows it, and shows only pieces of the source.
  * @type {Form<JSONText>}
  */

@@ -6,6 +6,7 @@ import { base64url, equalBytes, hex, rawKeyFromPEM, spki, unbase64url, utf8 } fr
 import { publicKey, verify } from './ed25519.js';
 import { FormError } from './form.js';
 import { sha256 } from './sha256.js';
+import { isCompany } from './spiffe.js';
 
 const DAY = 86400; // seconds; no token lasts longer
 const LATE = 60; // seconds after its key's end that a statement may still be of, for it was under way
@@ -31,7 +32,7 @@ export async function prepareKey(published) {
   if (!equalBytes(unbase64url(published.x), raw) || published.kid !== kid || published.fingerprint !== fingerprint) {
     throw new FormError('the public key, its ID and its fingerprint are not of one key');
   }
-  if (!published.spiffeId.endsWith(`/company/${published.companyId}`))
+  if (!isCompany(published.spiffeId, published.companyId))
     throw new FormError('the public key names two companies');
   return { ...published, raw, prepared: await publicKey(raw) };
 }

@@ -6,6 +6,7 @@ import { verify } from './ed25519.js';
 import { having, integer, list, string } from './form.js';
 import { member, parse } from './json.js';
 import { tokenKey } from './keyring.js';
+import { agentSPIFFE, isOfCompany } from './spiffe.js';
 import { table } from './table.js';
 
 const MAX_TOKEN = 16 * 1024;
@@ -184,11 +185,11 @@ export async function check(decoded, key, { audience: expected, issuer, now }) {
       'Subject',
       passport.namespace === service &&
         passport.org === key.companyId &&
-        c.sub === `${key.spiffeId}/agent/${passport.agentId}`,
+        c.sub === agentSPIFFE(key.spiffeId, passport.agentId),
       c.sub,
     );
     add('Chain', passport.delegationChain.at(-1) === c.sub, 'the last principal is the subject');
-  }
+  } else if (decoded.kind === 'SVID') add('Subject', isOfCompany(c.sub, key.spiffeId), c.sub);
   return results;
 }
 

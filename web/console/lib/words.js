@@ -87,9 +87,10 @@ export const word = ({ companyId, agentId }, is, reason, more) => ({
 /**
  * What needs attention in a record that holds, with or without a statement.
  * @param {LogRecord} record
+ * @param {string} [company] its SPIFFE ID
  */
-function given(record) {
-  const actor = notActor(record);
+function given(record, company) {
+  const actor = notActor(record, company);
   return actor === null ? [] : [{ says: `Its delegation was given to ${actor}, and not to this agent.`, warns: true }];
 }
 
@@ -97,8 +98,9 @@ function given(record) {
  * Who signed a record without a statement.
  * @param {LogRecord} record
  * @param {Map<string, PolicyChange[]>} policies
+ * @param {string} [company] its SPIFFE ID
  */
-export function unsigned(record, policies) {
+export function unsigned(record, policies, company) {
   const at = Date.parse(record.timestamp);
   const by = wasKey(policies.get(`policy:${record.agentId}`), at) ? 'agent'
     : wasKey(policies.get('policy:'), at) ? 'company' : '';
@@ -106,7 +108,7 @@ export function unsigned(record, policies) {
     ? word(record, 'unsigned', `The policy of the ${by} was that only a key of the agent may speak in its name, and ` +
       'none has signed this.')
     : word(record, 'company', 'The agent has not signed this: the holder of any company key can record it.',
-      { notes: given(record) });
+      { notes: given(record, company) });
 }
 
 /**
@@ -142,7 +144,7 @@ export async function signed(record, keyOf) {
     const hash = sid === undefined ? '' : await statementHash(record.statement ?? '');
     return word(record, 'agent', `${keys.who()}.`, {
       chain,
-      notes: [...signedNotes(claims), ...given(record),
+      notes: [...signedNotes(claims), ...given(record, keys.audience),
         ...(keys.isStolen(record) ? [{ says: `${keys.sinceWhen()}.`, warns: true }] : [])],
       stolen: keys.isStolen(record),
       ...(sid !== undefined && { session: { sid, seq, prev, end, refused, continues, hash } }),

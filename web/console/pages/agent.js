@@ -6,6 +6,7 @@ import { readAgent } from '../core/agent_said.js';
 import { timeText, plural } from '../core/format.js';
 import { href } from '../core/router.js';
 import { useSignedIn } from '../core/session.js';
+import { agentSPIFFE } from '../lib/spiffe.js';
 import { Badge, Failure, Notice, Value, useTask } from '../parts/basic.js';
 import { Confirm } from '../parts/dialogs.js';
 import { JSONView } from '../parts/json_view.js';
@@ -143,7 +144,7 @@ export function Agent({ agentId }) {
       setWrong(found);
       const { registeredAt, disabledAt = '' } = said ?? listed ?? {};
       // Whether it may act is what the control log says; the server's list is held against it.
-      setAgent({ agentId, spiffeId: `${company.spiffeId}/agent/${agentId}`, ...listed,
+      setAgent({ agentId, spiffeId: agentSPIFFE(company.spiffeId, agentId), ...listed,
         ...(registeredAt && { registeredAt, disabledAt: disabledAt || undefined }) });
     });
   useEffect(() => {

@@ -1,13 +1,21 @@
 // @ts-check
 // Federation: the issuers whose workloads become agents without a key, and by which rules.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
-import { EXAMPLES, createFederation, deleteFederation, readFederations, typed } from '../core/federations.js';
+import {
+  EXAMPLES,
+  createFederation,
+  deleteFederation,
+  readFederations,
+  subjectOfFederation,
+  typed,
+} from '../core/federations.js';
 import { plural, timeText } from '../core/format.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { Badge, Failure, Field, Notice, Page, useTask } from '../parts/basic.js';
 import { Confirm } from '../parts/dialogs.js';
 import { JSONView } from '../parts/json_view.js';
+import { Listed, useListed } from '../parts/listed.js';
 import { Text } from '../parts/text.js';
 
 /** @param {{of: Federation}} props */
@@ -129,10 +137,8 @@ function New({ load }) {
 }
 
 export function Federations() {
-  const [all, setAll] = useState(/** @type {Federation[] | null} */ (null));
   const [deleting, setDeleting] = useState(/** @type {Federation | null} */ (null));
-  const [run, , error] = useTask();
-  const load = () => run(async () => setAll(await readFederations()));
+  const [all, compared, load, error] = useListed(['federation'], readFederations, subjectOfFederation);
   useEffect(() => { load(); }, []);
   return html`
     <${Page} title="Federation"
@@ -141,6 +147,7 @@ export function Federations() {
       ${error?.code === 'FORBIDDEN_ROLE' ? html`<${Notice}>${error.message}.<//>`
         : html`<${Failure} error=${error} retry=${load} />`}
       ${all && html`
+        <${Listed} of=${compared} />
         ${all.length === 0 && html`<p class="empty" data-federations="0">The company trusts no other issuer.</p>`}
         ${all.map((of) => html`<${One} key=${of.name} of=${of} onDelete=${setDeleting} />`)}
         <${New} load=${load} />`}

@@ -5,7 +5,16 @@ import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { clientCreated, keyCreated, nothing } from '../core/answers.js';
 import { call, getCredential } from '../core/api.js';
 import { NOTHING } from '../core/asked.js';
-import { chosen, fingerprintOf, lasting, madeBy, readCredentials, secretOf, sizeOf } from '../core/credentials.js';
+import {
+  chosen,
+  fingerprintOf,
+  lasting,
+  madeBy,
+  readCredentials,
+  secretOf,
+  sizeOf,
+  subjectOfCredential,
+} from '../core/credentials.js';
 import { timeText, plural } from '../core/format.js';
 import { href, replace, route } from '../core/router.js';
 import { signOut } from '../core/session.js';
@@ -15,6 +24,7 @@ import { Badge, Failure, Field, Notice, Page, Value, useReturn, useTask } from '
 import { CredentialLink, Day, State, nameOf } from '../parts/credential.js';
 import { Confirm } from '../parts/dialogs.js';
 import { Choice, useGrant } from '../parts/grant.js';
+import { Listed, useListed } from '../parts/listed.js';
 import { Credential } from './credential.js';
 import { RotateKey } from './rotate_key.js';
 import { TokenKeys } from './token_keys.js';
@@ -247,17 +257,17 @@ function NewClient({ load }) {
 
 /** @param {{argument: string}} props */
 export function Keys({ argument }) {
-  // Null for who may not read them: they are an admin's.
-  const [all, setAll] = useState(/** @type {KeyOrClient[] | null} */ (null));
   const [own, setOwn] = useState('');
-  const [run, , error] = useTask();
-  const load = () => run(async () => {
+  // The list is null for who may not read it: it is an admin's.
+  const [all, compared, load, error] = useListed(['api-key', 'oauth-client'], async () => {
     setOwn(await fingerprintOf(getCredential()));
-    setAll(await readCredentials());
-  });
+    return readCredentials();
+  }, subjectOfCredential);
   useEffect(() => { load(); }, []);
   useReturn(argument);
-  if (argument && all) return html`<${Credential} key=${argument} fingerprint=${argument} all=${all} own=${own} />`;
+  if (argument && all)
+    return html`<${Credential} key=${argument} fingerprint=${argument} all=${all} own=${own} />
+      <${Listed} of=${compared} />`;
   return html`
     <${Page} title="Keys"
       lead="Any admin key of the company can create and delete its keys. A deleted key is rejected from the next request
@@ -265,6 +275,7 @@ export function Keys({ argument }) {
       ${error?.code === 'FORBIDDEN_ROLE' ? html`<${Notice}>${error.message}.<//>`
         : html`<${Failure} error=${error} retry=${load} />`}
       ${all && html`
+        <${Listed} of=${compared} />
         <${Credentials} all=${all} own=${own} load=${load} />
         <div class="columns"><${NewKey} load=${load} /><${NewClient} load=${load} /></div>
         <${RotateKey} /><${TokenKeys} />`}

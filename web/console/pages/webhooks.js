@@ -11,11 +11,13 @@ import {
   names,
   readWebhooks,
   rotateSecret,
+  subjectOfWebhook,
   switchWebhook,
   testWebhook,
 } from '../core/webhooks.js';
 import { Badge, Failure, Field, Notice, Page, Value, useTask } from '../parts/basic.js';
 import { Confirm } from '../parts/dialogs.js';
+import { Listed, useListed } from '../parts/listed.js';
 import { Text } from '../parts/text.js';
 import { table } from '../lib/table.js';
 
@@ -150,12 +152,10 @@ function New({ load }) {
 }
 
 export function Webhooks() {
-  const [all, setAll] = useState(/** @type {Webhook[] | null} */ (null));
   const [deleting, setDeleting] = useState(/** @type {Webhook | null} */ (null));
   const [rotating, setRotating] = useState(/** @type {Webhook | null} */ (null));
   const [secret, setSecret] = useState('');
-  const [run, , error] = useTask();
-  const load = () => run(async () => setAll(await readWebhooks()));
+  const [all, compared, load, error] = useListed(['webhook'], readWebhooks, subjectOfWebhook);
   useEffect(() => { load(); }, []);
   return html`
     <${Page} title="Webhooks"
@@ -165,6 +165,7 @@ export function Webhooks() {
       ${secret && html`<${Secret} secret=${secret}
         what="The former secret signs for another day, together with the new one." />`}
       ${all && html`
+        <${Listed} of=${compared} />
         ${all.length === 0 && html`<p class="empty" data-webhooks="0">The company has no webhook.</p>`}
         ${all.length > 0 && html`
           <div><button type="button" class="button small" onClick=${load}>Refresh</button></div>`}

@@ -4,6 +4,7 @@ import { html, useLayoutEffect, useRef, useState } from '../vendor/preact-htm.js
 import { count, plural } from '../core/format.js';
 import { href } from '../core/router.js';
 import { busiest, placed } from '../lib/delegations.js';
+import { agentSPIFFE, isOfCompany } from '../lib/spiffe.js';
 import { visible } from '../lib/visible.js';
 
 /** @type {ReturnType<typeof placed>} */
@@ -19,8 +20,10 @@ const MOST = 32; // boxes of the picture; the list has all
  */
 export function principal(id, company) {
   if (id === company.spiffeId) return { name: company.companyId, kind: 'the company' };
-  const own = `${company.spiffeId}/agent/`;
-  if (id.startsWith(own)) return { name: visible(id.slice(own.length)), kind: 'agent', agentId: id.slice(own.length) };
+  if (isOfCompany(id, company.spiffeId)) {
+    const agentId = id.slice(agentSPIFFE(company.spiffeId, '').length);
+    return { name: visible(agentId), kind: 'agent', agentId };
+  }
   return { name: visible(id.replace(/^spiffe:\/\//, '')), kind: 'not of this company' };
 }
 

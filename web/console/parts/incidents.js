@@ -24,8 +24,8 @@ function clockOf(at) {
 }
 
 /**
- * A line: what kind it is, of which agent, what, when, and the way to it.
- * @param {{kind: string, word: Child, agentId?: string, at?: string, to: string, go: string,
+ * A line: what kind it is, of which agent, what, when, and the way to it where go names one.
+ * @param {{kind: string, word: Child, agentId?: string, at?: string, to?: string, go?: string,
  *   children?: Child}} props
  */
 const Line = ({ kind, word, agentId, at, to, go, children }) => html`
@@ -35,7 +35,7 @@ const Line = ({ kind, word, agentId, at, to, go, children }) => html`
       && html`<a href=${href('agents', agentId)}><${Text} of=${agentId} /></a>`}</span>
     <span class="incident-what">${children}</span>
     <span class="incident-at" title=${at && timeText(at)}>${at && clockOf(at)}</span>
-    <a class="incident-go" href=${to}>${go}</a>
+    ${go && html`<a class="incident-go" href=${to}>${go}</a>`}
   </li>`;
 
 /** @param {{of: Incident, kind: string, assess: Assess}} props */
@@ -89,8 +89,7 @@ export function Incidents({ of, found, assess }) {
         ${failed.shown.slice(0, SHOWN).map((one) => html`<${Call} key=${one.index} of=${one} kind="failed"
           assess=${assess} />`)}
         ${attention.map(({ words, page, argument, query }) => html`
-          <${Line} key=${words} kind="service" word="service" to=${href(page, argument, query)}
-            go="Open">${words}<//>`)}
+          <${Line} key=${words} kind="service" word="service"><a href=${href(page, argument, query)}>${words}</a><//>`)}
       </ul>
       <p class="small muted incident-more">
         ${more(disobeyed.length) > 0 && html`<a href=${href('control', '', { kind: 'call.disobeyed' })}>

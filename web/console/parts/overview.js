@@ -1,17 +1,19 @@
 // @ts-check
 // What the first page says to who is signed in: the last day in one sentence, what went wrong in
 // it, who acted when, and what was changed last. Each part leads to the rows behind it.
-import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { HOURS, shadeOf } from '../core/attention.js';
 import { sentenceOf } from '../core/call_words.js';
 import { sentenceOfDay } from '../core/day.js';
 import { findings } from '../core/findings.js';
 import { bare, count, plural, timeText } from '../core/format.js';
+import { reconnect } from '../core/live.js';
+import { live } from '../core/live_state.js';
 import { readOverview } from '../core/overview.js';
 import { href } from '../core/router.js';
 import { signedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { zoneOf } from '../core/times.js';
+import { times, zoneOf } from '../core/times.js';
 import { visible } from '../lib/visible.js';
 import { Failure, useTask } from './basic.js';
 import { Change } from './change.js';
@@ -25,6 +27,22 @@ const DemoWeek = lazy('', () => import('./demo_week.js').then((m) => m.DemoWeek)
 
 /** @param {{of: CallWords | undefined}} props */
 const Last = ({ of }) => of && html`<${Text} of=${sentenceOf(of)} />`;
+
+/**
+ * The hour that begins at a time, in the shown zone: 05, or 05:30 where that is no full hour.
+ * @param {string} timestamp
+ */
+const hourOf = (timestamp) => bare(timestamp, 16).slice(11).replace(/:00$/, '');
+
+/**
+ * A box that scrolls sideways and is first shown with its end, where what is newest stands.
+ * @param {{label: string, children?: Child}} props
+ */
+function FromTheEnd({ label, children }) {
+  const box = useRef(null);
+  useLayoutEffect(() => { box.current.scrollLeft = box.current.scrollWidth; }, []);
+  return html`<div class="heat-scroll" tabindex="0" role="group" aria-label=${label} ref=${box}>${children}</div>`;
+}
 
 /** @param {{of: Overview}} props */
 function Agents({ of: { activity, denied, lastActions, keyStates } }) {
@@ -46,10 +64,10 @@ function Agents({ of: { activity, denied, lastActions, keyStates } }) {
         (${zoneOf(new Date(until))})</span></div>
       ${topAgents.length === 0 && html`<p class="muted">No agent has acted in this time.</p>`}
       ${topAgents.length > 0 && html`
-        <div class="heat-scroll" tabindex="0" role="group" aria-label="Records by agent and hour">
+        <${FromTheEnd} label="Records by agent and hour">
         <table class="heat">
           <thead><tr><th>Agent</th>${buckets.map(({ since }, i) => html`
-            <th scope="col"><span class=${i % 6 ? 'visually-hidden' : ''}>${bare(since, 13).slice(11)}</span></th>`)}
+            <th scope="col"><span class=${i % 6 ? 'visually-hidden' : ''}>${hourOf(since)}</span></th>`)}
             <th scope="col" class="number">Records</th><th scope="col">Key</th>
             <th scope="col">Last action</th></tr></thead>
           <tbody>${topAgents.map(({ agentId, total: sum, counts }) => html`
@@ -66,7 +84,7 @@ function Agents({ of: { activity, denied, lastActions, keyStates } }) {
               <td class="heat-key">${keyStates.get(agentId) ?? 'no own key'}</td>
               <td class="heat-last"><${Last} of=${lastActions.get(agentId)} /></td>
             </tr>`)}</tbody>
-        </table></div>`}
+        </table><//>`}
       ${others > 0 && html`<p class="small muted">${plural(others, 'more agent')} with fewer records.</p>`}
     </section>`;
 }
@@ -95,11 +113,17 @@ function Newest({ of: { changes, sessions }, companyKey }) {
  */
 export function Overview({ companyKey, children }) {
   const [found, setFound] = useState(/** @type {Overview | null} */ (null));
-  const [run, busy, error, retry] = useTask();
+  const { zone } = useStore(times); // its hours may begin at other minutes
+  const { problem } = useStore(live);
+  const [run, busy, error] = useTask();
   const assess = useAssess(companyKey);
   const wrong = useStore(findings).all.filter(({ companyId }) => companyId === companyKey.companyId);
   const load = () => run(async () => setFound(await readOverview(Date.now())));
-  useEffect(() => { load(); }, [companyKey.fingerprint]);
+  useEffect(() => { load(); }, [companyKey.fingerprint, zone]);
+  const again = () => {
+    reconnect();
+    load();
+  };
   const since = error || !found ? '' : found.intactSince;
   return html`
     <div class="page-head overview-head">
@@ -107,7 +131,7 @@ export function Overview({ companyKey, children }) {
         ? withText(sentenceOfDay(found, wrong, since)) : 'The last 24 hours'}</h1>
       <button type="button" class="button small" disabled=${busy} onClick=${load}>Refresh</button>
     </div>
-    <${Failure} error=${error} retry=${retry} />
+    <${Failure} error=${problem ? { message: `The log cannot be read: ${problem}` } : error} retry=${again} />
     <div class="overview" data-overview=${found ? 'ready' : 'loading'}>
       ${found && html`
         ${found.activity.total === 0 && found.sessions.length === 0 && children}

@@ -7,6 +7,7 @@ import { canonical } from '../jcs.js';
 import { member } from '../json.js';
 import { must } from '../note.js';
 import { sha256 } from '../sha256.js';
+import { agentSPIFFE } from '../spiffe.js';
 
 /** @param {JSONNode | undefined} node */
 const textOf = (node) => (node?.type === 'string' ? node.value : '');
@@ -40,12 +41,15 @@ export function eventOf({ index, timestamp, actionType, inner }) {
 
 /**
  * To whom the delegation of a record was given, where that is not its agent; null where it is, and
- * without a delegation in which anybody acts for another one.
+ * without a delegation in which anybody acts for another one. company: its SPIFFE ID, for a reader
+ * who knows its trust domain; for others the agent may be of any.
  * @param {LogRecord} record
+ * @param {string} [company]
  */
-export function notActor({ delegation, delegationNode, companyId, agentId }) {
+export function notActor({ delegation, delegationNode, companyId, agentId }, company) {
   const actor = delegation?.chain.at(-1);
   if (actor === undefined || member(delegationNode, 'act')?.type !== 'object') return null;
+  if (company !== undefined) return actor === agentSPIFFE(company, agentId) ? null : actor;
   const prefix = 'spiffe://';
   const suffix = `/company/${companyId}/agent/${agentId}`;
   const rest = actor.slice(prefix.length);
