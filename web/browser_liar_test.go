@@ -107,7 +107,7 @@ func otherText(text string) string {
 // greenUnits are what is green on a page: of each green mark what it stands beside, as it reads.
 const greenUnits = `window.greenUnits = () => [...new Set([...document.querySelectorAll('#app .ok, #app [data-check="ok"], #app [data-tone="ok"], #app [data-verified="ok"]')]
 	.filter((e) => e.checkVisibility())
-	.map((e) => (e.closest('[data-check], tr, li, [role=row], .verified, .card-head, dd, p') ?? e).innerText.replace(/\s+/g, ' ').trim()))]; true`
+	.map((e) => (e.closest('[data-check], tr, li, [role=row], .verified, .card-head, dd, p') ?? e).textContent.replace(/\s+/g, ' ').trim()))]; true`
 
 // A server changes one value of one answer. Whatever it is, nothing is green on any page that is not
 // green, word for word, with the honest server.

@@ -16,7 +16,7 @@ func TestBrowserPalette(t *testing.T) {
 		if path != "/v1/agents" {
 			return answer
 		}
-		return bytes.ReplaceAll(answer, []byte(`"img-bot"`), []byte(`"<img src=x onerror=\"violations.push('script ran')\">"`))
+		return bytes.ReplaceAll(answer, []byte(`img-bot"`), []byte(`<img src=x onerror=\"violations.push('script ran')\">"`))
 	})
 	b := openBrowser(t, base)
 	b.signIn(key)
