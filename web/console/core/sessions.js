@@ -2,9 +2,10 @@
 // Sessions: the runs of agents, as the service lists them, their records and their files. The list
 // is the server's word; the records are checked where they are shown.
 import { completenessOf } from '../lib/calls.js';
-import { boolean, having, integer, json, list, oneOf, string, stringThat, timestamp } from '../lib/form.js';
+import { boolean, having, integer, json, list, oneOf, onlyTrue, string, stringThat, timestamp } from '../lib/form.js';
 import { isThumbprint } from '../lib/statement.js';
 import { call, callStream } from './api.js';
+import { needingPayload } from './archives.js';
 import { eachNames, mustFit } from './asked.js';
 import { table } from '../lib/table.js';
 
@@ -38,7 +39,7 @@ const listed = having({
   state: oneOf(...COMPLETENESS, 'disobeyed'),
   ended: boolean,
   missing: list(list(integer, 2), 100),
-}, { completeness: oneOf(...COMPLETENESS), disobeyed: list(disobeyedCall, 100) });
+}, { completeness: oneOf(...COMPLETENESS), disobeyed: list(disobeyedCall, 100), pruned: onlyTrue });
 
 export const sessionPage = having({ sessions: list(listed, 100) }, { next: string });
 
@@ -108,4 +109,5 @@ export const recordsOf = (session, from, options) =>
  * The file of a session, as it streams in.
  * @param {SessionName} session
  */
-export const sessionFile = async (session) => new Response(await callStream(pathOf(session))).blob();
+export const sessionFile = async (session) =>
+  new Response(await needingPayload(null, () => callStream(pathOf(session)))).blob();
