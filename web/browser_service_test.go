@@ -29,7 +29,11 @@ type service struct {
 	db   string
 	cmd  *exec.Cmd
 	log  sync.WaitGroup
+	ago  time.Duration // how far its clock is behind
 }
+
+// now is the time by the clock of the service.
+func (s *service) now() time.Time { return time.Now().Add(-s.ago) }
 
 var atOnce sync.Map // tests that run with others
 
@@ -48,13 +52,34 @@ func startService(t *testing.T, db, listen string, flags ...string) *service {
 	parallelBrowsers(t)
 	path, err := binary()
 	must.OK(t, err)
+	return (&service{t: t, db: db}).start(path, listen, nil, flags...)
+}
+
+// startServiceAgo starts attestd with a clock that is behind, on a new database.
+func startServiceAgo(t *testing.T, ago time.Duration) *service {
+	t.Helper()
+	parallelBrowsers(t)
+	path, err := binaryWithWall()
+	must.OK(t, err)
+	wall, err := harness.NewWall(filepath.Join(t.TempDir(), "wall"))
+	must.OK(t, err)
+	t.Cleanup(func() { _ = wall.Close() })
+	must.OK(t, wall.SetAhead(-ago))
+	return (&service{t: t, ago: ago}).start(path, "", []string{wall.Env()})
+}
+
+// start starts a binary on the service's database, with more variables and flags.
+func (s *service) start(path, listen string, variables []string, flags ...string) *service {
+	t, db := s.t, s.db
+	t.Helper()
 	if db == "" {
 		db = filepath.Join(t.TempDir(), "attestd.db")
 	}
 	if listen == "" {
 		listen = "127.0.0.1:0"
 	}
-	s := &service{t: t, db: db, cmd: exec.Command(path, append([]string{"serve", "--listen", listen, "--db", db, "--rate-limits", "off"}, flags...)...)}
+	s.db, s.cmd = db, exec.Command(path, append([]string{"serve", "--listen", listen, "--db", db, "--rate-limits", "off"}, flags...)...)
+	s.cmd.Env = append(os.Environ(), variables...)
 	stderr, err := s.cmd.StderrPipe()
 	must.OK(t, err)
 	must.OK(t, s.cmd.Start())
@@ -179,6 +204,21 @@ var binary = sync.OnceValues(func() (string, error) {
 	built = dir
 	path := filepath.Join(dir, "attestd")
 	return path, harness.Build(context.Background(), path)
+})
+
+// binaryWithWall is attestd with a wall clock that a harness.Wall sets, which takes a minute to
+// build.
+var binaryWithWall = sync.OnceValues(func() (string, error) {
+	path, err := binary()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(filepath.Dir(path), "wall")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	path = filepath.Join(dir, "attestd")
+	return path, harness.BuildWithWall(context.Background(), path, dir)
 })
 
 var built string // directory of the binary, to be removed at the end

@@ -38,7 +38,7 @@ func (s *service) signer(credential, agentID, algorithm string, members ...any) 
 		body[members[i].(string)] = members[i+1]
 	}
 	path := "/v1/agents/" + agentID + "/keys"
-	body["proof"], err = dpop.Make(s.t.Context(), key, dpop.Request{Method: http.MethodPost, URL: s.base + path}, time.Now())
+	body["proof"], err = dpop.Make(s.t.Context(), key, dpop.Request{Method: http.MethodPost, URL: s.base + path}, s.now())
 	must.OK(s.t, err)
 	a.log = s.api("POST", path, credential, body)["log"].(string)
 	return a
@@ -50,12 +50,12 @@ func (a *signer) next() *signer {
 	key, err := jose.GenerateKey(jose.EdDSA)
 	must.OK(a.t, err)
 	e, err := statement.MakeEndorsement(a.t.Context(), a.key, statement.EndorsementClaims{
-		Issuer: acmeID + "/agent/" + a.agentID, Audience: acmeID, IssuedAt: time.Now().Unix(), Next: key.Key().Thumbprint,
+		Issuer: acmeID + "/agent/" + a.agentID, Audience: acmeID, IssuedAt: a.now().Unix(), Next: key.Key().Thumbprint,
 	})
 	must.OK(a.t, err)
 	n := &signer{service: a.service, credential: a.credential, agentID: a.agentID, log: a.log, key: key}
 	path := "/v1/agents/" + a.agentID + "/keys"
-	proof, err := dpop.Make(a.t.Context(), key, dpop.Request{Method: http.MethodPost, URL: a.base + path}, time.Now())
+	proof, err := dpop.Make(a.t.Context(), key, dpop.Request{Method: http.MethodPost, URL: a.base + path}, a.now())
 	must.OK(a.t, err)
 	a.api("POST", path, a.credential, map[string]any{"jwk": json.RawMessage(key.Key().JWK()), "proof": proof, "endorsement": e.Compact})
 	return n
@@ -70,7 +70,7 @@ func (a *signer) states(n int, change func(*statement.Claims)) {
 	a.t.Helper()
 	hash, err := statement.HashAction("note", a.agentID, "acme", []byte(fmt.Sprint(n)))
 	must.OK(a.t, err)
-	c := statement.Claims{Issuer: acmeID + "/agent/" + a.agentID, Audience: acmeID, Log: a.log, IssuedAt: time.Now().Unix(), ActionHash: hash}
+	c := statement.Claims{Issuer: acmeID + "/agent/" + a.agentID, Audience: acmeID, Log: a.log, IssuedAt: a.now().Unix(), ActionHash: hash}
 	if change != nil {
 		change(&c)
 	}

@@ -7,6 +7,7 @@ import { NOTHING } from './core/asked.js';
 import { call, setListeners, recordLines, setCredential } from './core/api.js';
 import { watchPause } from './core/pause.js';
 import { Pool } from './core/pool.js';
+import { hasFailed } from './core/pruned.js';
 import { WholeLog } from './lib/whole_log.js';
 
 const BATCH = 256;
@@ -26,6 +27,7 @@ let contradicted = null; // the first of it that is not so, {head, from}, with h
 let next = 0;
 let engine = '';
 let pruned = 0; // records without payload, of which the company has signed the hash
+let lastPruned = -1; // the index of the last one
 
 /**
  * @param {number} index
@@ -57,8 +59,11 @@ async function collect(checked) {
     const { index, hash, leaf, ok, reason } = result;
     if (index !== next)
       fail(next, index > next ? `missing; the next record is ${index}` : `record ${index} is in its place`);
-    if (result.pruned) pruned++;
-    else if (!ok) fail(index, reason);
+    if (result.pruned) {
+      pruned++;
+      lastPruned = Math.max(lastPruned, index);
+    }
+    if (hasFailed(result)) fail(index, reason);
     if ((held.seen.get(index) ?? hash) !== hash)
       fail(index, 'the server showed another record with this index before, and the company signed both');
     read.push({ hash, leaf });
@@ -120,7 +125,7 @@ async function run({ credential, key, ports, heads, seen }) {
   const longer = heads.find(({ size }) => size > log.length);
   if (longer && server.valid && !failures.first) contradict(longer); // else it is not silent about what is missing
   postMessage({
-    type: 'done', count: log.length, pruned, state: log.state, root, contradicted, server, failures,
+    type: 'done', count: log.length, pruned, lastPruned, state: log.state, root, contradicted, server, failures,
     engine, workers: pool.size, seconds: (performance.now() - started) / 1000,
   });
 }

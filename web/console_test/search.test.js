@@ -45,7 +45,7 @@ test('events of a search are read as they come, with records of several lines', 
   const text = 'event: record\ndata: {"a":\ndata: 1}\n\n: a comment\n\nevent: progress\ndata: ' +
     '{"read":5,"at":3,"size":9}\n\nevent: end\ndata: {"read":9,"found":1,"next":"c"}\n\n';
   assert.deepEqual(await answering(text, () => all(streamOf(search, '', 10))), [
-    { text: '{"a":\n1}' }, { progress: { read: 5, at: 3, size: 9 } }, { end: { read: 9, found: 1, next: 'c' } },
+    { text: '{"a":\n1}' }, { progress: { read: 5, at: 3, size: 9 } }, { end: { read: 9, found: 1, next: 'c', pruned: 0 } },
   ]);
   await assert.rejects(answering(text.slice(0, text.indexOf('event: end')), () => all(streamOf(search, '', 10))),
     /ended the search early/);

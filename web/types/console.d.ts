@@ -97,7 +97,15 @@ interface RecordResult {
   ok: boolean;
   reason: string;
   pruned: boolean;
+  /** Which has its payload, where it was pruned (core/archives.js). */
+  archive?: Archive;
 }
+
+/**
+ * An archive that has the payloads of the first records, as a control record names it by its
+ * SHA-256.
+ */
+interface Archive { records: number; archive: string; index: number }
 
 /** The same from a worker, with the record's place and its leaf in the log tree. */
 interface CheckedRecord extends RecordResult { index: number; hash: string; leaf: Bytes; error?: undefined }
@@ -255,9 +263,11 @@ interface SessionCall {
   note: string;
 }
 interface SessionWhole {
-  is: 'checking' | 'fails' | 'lacking' | 'disobeyed' | 'missing' | 'complete' | 'open' | 'unproven';
+  is: 'checking' | 'fails' | 'lacking' | 'disobeyed' | 'missing' | 'complete' | 'open' | 'unproven' | 'pruned';
   says: string;
   /** What its statements say besides, where they could be checked. */
+  /** How many of its places are not there. */
+  absent?: number;
   continues?: Continuation;
   notes?: Word['notes'];
 }
@@ -295,7 +305,7 @@ type ChainVerdict =
   | { valid: false; merkleRoot?: string; failedAtIndex: number; error?: string };
 
 /** What a page of a search says of itself. */
-interface SearchPage { size: number; read: { from: number; to: number }; next: string }
+interface SearchPage { size: number; read: { from: number; to: number }; next: string; pruned?: number }
 
 /** A search over the records, as core/search.js reads it from a URL. */
 /** A part of a condition on members of a payload: the path of a member, and its canonical form. */
@@ -525,6 +535,7 @@ interface Failed { index: number; reason: string }
 interface VerifyAnswer {
   count: number;
   pruned: number;
+  lastPruned: number;
   state: WholeLogState;
   root: string;
   contradicted: { head: KeptHead; from: number } | null;
@@ -535,6 +546,7 @@ interface VerifyAnswer {
   seconds: number;
 }
 interface VerifyResult extends VerifyAnswer {
+  archives: Archive[];
   key: ServiceKey;
   companyId: string;
   fingerprint: string;
@@ -801,7 +813,7 @@ type CredentialTree = { credential: KeyOrClient; made: CredentialTree }[];
 interface Streamed {
   text?: string;
   progress?: { read: number; at: number; size: number };
-  end?: { read: number; found: number; next: string };
+  end?: { read: number; found: number; next: string; pruned: number };
 }
 
 /** A page of changes; below is the index of the last one that was shown. */
@@ -1023,7 +1035,7 @@ interface VirtualListProps {
 interface VerifierFound { file: { name: string }; digest: string; trusted: string; found: EvidenceCheck & { header?: SessionHeader; state?: () => string } }
 
 /** An error that may say when it is of use to try again, in milliseconds. */
-type TaskError = Error & { status?: number; retryAt?: number; code?: string };
+type TaskError = Error & { status?: number; retryAt?: number; code?: string; pruned?: boolean };
 
 type Happening = import('./vendor/preact-htm').Happening;
 type RegisteredAgent = ReturnType<typeof import('../console/core/agents.js').agent>;

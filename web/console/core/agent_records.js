@@ -1,6 +1,7 @@
 // @ts-check
 // Records of one agent: what the server finds, each checked here.
-import { checkNewest } from './checker.js';
+import { passedOver } from './archives.js';
+import { checkActions } from './check_actions.js';
 import { provenSize } from './heads.js';
 import { foundRecord, histogramOf, pageOf, searchOf } from './search.js';
 import { mustBeInOrder } from './search_pages.js';
@@ -11,7 +12,7 @@ const searchFor = (asked) => searchOf(asked, Date.now());
 
 /**
  * Some of the newest records that a search finds, after an earlier page: {found, page}, and in
- * found {record, ok, reason} of each.
+ * found {record, ok, pruned, reason} of each. page.pruned: how many could not be searched.
  * @param {Query} asked
  * @param {number} limit
  * @param {Parameters<typeof pageOf>[1]} [before]
@@ -21,9 +22,10 @@ export async function newest(asked, limit, before = null) {
   const page = await pageOf(search, before, limit, { proven: provenSize(signedIn().key, 'actions') });
   const records = page.records.map((one) => foundRecord(one, search));
   mustBeInOrder(records, page, search);
-  const results = records.length ? await checkNewest(records) : [];
+  await passedOver(page.pruned, page.read);
+  const results = records.length ? await checkActions(records) : [];
   const found = records.map((record, i) => {
-    const { ok, pruned, reason } = results[i];
+    const { ok, pruned = false, reason } = results[i];
     return { record, ok, pruned, reason };
   });
   return { found, page };
@@ -41,8 +43,9 @@ const LARGE = 1000; // records of a page, where many are read
 
 /**
  * The newest records in which an agent acted for others and in which others acted for it, up to
- * `most` of each: {found, drawn, total}. found is as of newest, the newest first; drawn and total
- * are {acted, gave}: how many were read of either kind, and how many there are.
+ * `most` of each: {found, drawn, total, unsearched}. found is as of newest, the newest first; drawn
+ * and total are {acted, gave}: how many were read of either kind, and how many there are.
+ * unsearched: how many records could not be searched, because their payloads were pruned.
  * @param {{agentId: string, spiffeId: string}} agent
  * @param {number} most
  */
@@ -51,20 +54,23 @@ export async function delegationsOf({ agentId, spiffeId }, most) {
   /** @param {Query} asked */
   const read = async (asked) => {
     const all = [];
+    let unsearched = 0;
     for (let before = null; ;) {
       const { found, page } = await newest(asked, Math.min(PAGE, most - all.length), before);
       all.push(...found);
-      if (!page.next || all.length >= most) return all;
+      unsearched += page.pruned;
+      if (!page.next || all.length >= most) return { all, unsearched };
       before = page;
     }
   };
-  const [acted, gave] = await Promise.all(searches.map(read));
+  const [{ all: acted, unsearched }, { all: gave }] = await Promise.all(searches.map(read));
   const totals = await Promise.all(searches.map(async (asked) => (await histogramOf(searchFor(asked), 1)).total));
   const found = new Map([...acted, ...gave].map((one) => [one.record.index, one]));
   return {
     found: [...found.values()].sort((a, b) => b.record.index - a.record.index),
     drawn: { acted: acted.length, gave: gave.length },
     total: { acted: totals[0], gave: totals[1] },
+    unsearched,
   };
 }
 

@@ -2,10 +2,9 @@
 // The workers of this page that check records: one for each core, so that a chain is read as fast
 // as the machine can, and the page stays alive.
 import { keyAt } from '../lib/keyring.js';
-import { fail } from './failures.js';
 import { heads, rewrittenSince } from './heads.js';
 import { Pool, plain } from './pool.js';
-import { refreshKey, session, signedIn } from './session.js';
+import { hasFailed } from './pruned.js';
 import { startWorker, whyFailed } from './worker.js';
 
 const SCRIPT = '/check_worker.js';
@@ -57,8 +56,9 @@ const nameOf = ({ companyId }, log, { fingerprint }) => `${companyId} ${log} ${f
  * @param {CompanyKey} key
  * @param {LogName} log
  */
-function hold({ ok, pruned, index, hash }, key, log) {
-  if (!ok && !pruned) return;
+function hold(result, key, log) {
+  if (result.error !== undefined || hasFailed(result)) return;
+  const { index, hash } = result;
   const name = `${nameOf(key, log, keyAt(key, index))}${index}`;
   const known = held.get(name);
   if (known && known.hash !== hash)
@@ -101,25 +101,6 @@ export async function checkRecords(records, key, log = 'actions') {
     );
   const results = (await Promise.all(slices)).flatMap((slice) => slice.results);
   for (const result of results) hold(result, key, log);
-  return results;
-}
-
-/**
- * Checks records of the log of actions with the key of the session, and where that did not sign one
- * of them with the company's keys as they are now: one may have been rotated. What fails is a
- * failure of the chain, on every page, but for a record whose payload was pruned. Rejects where the
- * keys cannot be asked for, for then nothing is known.
- * @param {LogRecord[]} records
- */
-export async function checkNewest(records) {
-  const { key } = signedIn();
-  let results = await checkRecords(records, key);
-  const late = results.findLastIndex(({ hashOK, signatureOK }, i) =>
-    (hashOK || records[i].pruned) && !signatureOK);
-  const newer = late < 0 ? key : await refreshKey(key.companyId, records[late].index);
-  if (newer !== key) results = await checkRecords(records, newer);
-  if (session.get().company?.companyId === key.companyId)
-    results.forEach(({ ok, pruned, reason }, i) => ok || pruned || fail(records[i].index, reason));
   return results;
 }
 

@@ -3,6 +3,7 @@
 // of what was asked for.
 import { having, integer, oneOf, read, string, timestamp } from '../lib/form.js';
 import { callText } from './api.js';
+import { needingPayload } from './archives.js';
 import { mustFit, mustName } from './asked.js';
 import { signedIn } from './session.js';
 
@@ -14,6 +15,15 @@ const evidenceForm = having({
 const reportForm = having({ companyId: string, from: timestamp, to: timestamp });
 
 /**
+ * The service's evidence of a record, as it came.
+ * @param {number} index
+ * @param {LogName} log
+ * @param {CallOptions} [options]
+ */
+export const evidenceText = (index, log, options) =>
+  needingPayload(index, () => callText('GET', `/v1/evidence/${index}?log=${log}`, options));
+
+/**
  * {name, text}: the evidence file of a record of the company that is signed in, and a name for it.
  * @param {number} index
  * @param {LogName} log
@@ -21,7 +31,7 @@ const reportForm = having({ companyId: string, from: timestamp, to: timestamp })
  */
 export async function evidenceOf(index, log, options) {
   const { companyId } = signedIn().company;
-  const text = await callText('GET', `/v1/evidence/${index}?log=${log}`, options);
+  const text = await evidenceText(index, log, options);
   const found = read(evidenceForm, text, 'evidence');
   mustName({ companyId, log }, found);
   mustName({ index }, found.record);

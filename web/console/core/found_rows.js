@@ -2,6 +2,7 @@
 // What a search finds, and what of it fails.
 import { FormError, json, read } from '../lib/form.js';
 import { jsonLines } from './api.js';
+import { passedOver } from './archives.js';
 import { mustFit } from './asked.js';
 import { provenSize } from './heads.js';
 import { PIECE, Rows, brokenRow, fails, logSize } from './rows.js';
@@ -76,6 +77,8 @@ export class FoundRows extends ListedRows {
   /** @type {SearchPage | null} */
   before = null; // the page that was read last
 
+  pruned = 0; // records that could not be searched
+
   /**
    * @param {number} first
    * @param {number} last
@@ -120,8 +123,10 @@ export class FoundRows extends ListedRows {
       ...options,
       proven: provenSize(signedIn().key, 'actions'),
     });
+    const passed = await passedOver(page.pruned, page.read);
     this.before = page;
     this.size = page.size;
+    this.pruned += passed;
     this.add(page.records, page.next);
   }
 
@@ -155,7 +160,9 @@ export class FoundRows extends ListedRows {
           end.next || since || until || hash || this.read === this.size,
           `it has read ${this.read} of ${this.size} records`,
         );
+        const passed = await passedOver(end.pruned, { from: 0, to: Infinity });
         this.cursor = end.next;
+        this.pruned += passed;
         show(end.next);
       } else timer ??= setTimeout(show, OFTEN);
     }

@@ -7,7 +7,7 @@ import { chainVerdict, streamMessage } from './answers.js';
 import { call, records } from './api.js';
 import { NOTHING } from './asked.js';
 import { CheckedRange } from './checked_range.js';
-import { checkNewest } from './checker.js';
+import { checkActions } from './check_actions.js';
 import { fail, failureNow } from './failures.js';
 import { findings } from './findings.js';
 import { changedOf, proveSince } from './growth.js';
@@ -273,7 +273,7 @@ async function receive(current) {
     fitting.push(record);
   }
   await checkAndShow(fitting, false, current);
-  if (current() && repeated.length) await checkNewest(repeated);
+  if (current() && repeated.length) await checkActions(repeated);
   if (!current() || !said) return;
   serverSays(said, length);
   if (!inbox.length) await compareRoots(current);
@@ -312,7 +312,7 @@ async function checkAndShow(found, late, current) {
   const due = found.filter(({ index }) => index > last);
   if (!current() || !due.length) return;
   const skipped = inbox.length >= BACKLOG;
-  const checks = skipped ? [] : await checkNewest(due);
+  const checks = skipped ? [] : await checkActions(due);
   for (const [i, record] of due.entries()) {
     if (!current()) return;
     const check = checks[i] ?? null;
@@ -360,7 +360,7 @@ function fillSoon() {
 async function fill(current) {
   const held = range;
   const found = await given(held.to, Math.min(WHOLE, last + 1 - held.to), current);
-  const checks = current() && found.length ? await checkNewest(found) : [];
+  const checks = current() && found.length ? await checkActions(found) : [];
   for (const [i, record] of found.entries()) {
     if (!current() || range !== held) return;
     addCheck(record.index, checks[i]);

@@ -10,10 +10,11 @@
 // stopped, error; more() goes on. take(entries) puts records that came since, {record, check} from
 // size on one after the other, where they belong, and says whether it did; those that fail are not
 // followed.
-import { checkNewest } from './checker.js';
+import { checkActions } from './check_actions.js';
 import { fail as failsHere } from './failures.js';
 import { readLogs } from './growth.js';
 import { provenSize } from './heads.js';
+import { hasFailed } from './pruned.js';
 import { mustReach } from './search_pages.js';
 import { session, signedIn } from './session.js';
 import { wordsOf } from './words.js';
@@ -50,11 +51,10 @@ const rowOf = (record) => ({
 });
 
 /**
- * Whether a row was checked and fails. That of a record without its payload does not where the
- * company has signed its hash, though it does not hold either.
+ * Whether a row was checked and fails, or is not checked.
  * @param {Row} row
  */
-export const fails = ({ check }) => !check?.ok && !check?.pruned;
+export const fails = ({ check }) => !check || hasFailed(check);
 
 /**
  * What is in the place of a record.
@@ -189,7 +189,7 @@ export class Rows {
     const broken = rows.filter((row) => row.check);
     const whole = rows.filter((row) => !row.check);
     const { companyId } = signedIn().company;
-    const results = records.length ? await checkNewest(records) : [];
+    const results = records.length ? await checkActions(records) : [];
     if (session.get().company?.companyId !== companyId) return;
     whole.forEach((row, i) => { row.check = results[i]; });
     this.addWords(whole, records);

@@ -43,6 +43,13 @@ export function searchOf(query, now) {
 export const readsAll = ({ q, payload, hash }) => Boolean(q || payload || hash);
 
 /**
+ * Whether what a search asks for is in payloads: then it does not find a record whose payload was
+ * pruned.
+ * @param {{agent: string, action: string, q: string, payload: string}} search
+ */
+export const needsPayload = ({ agent, action, q, payload }) => Boolean(agent || action || q || payload);
+
+/**
  * Whether a search asks for less than all records.
  * @param {Search} search
  */
@@ -136,9 +143,9 @@ export function pathOf(search, more = {}, what = '/v1/records') {
   return `${what}?${new URLSearchParams([...asked, ...rest])}`;
 }
 
-const pageForm = having({ records: list(json, 1000), ...PAGE_SAYS }, { next: string });
+const pageForm = having({ records: list(json, 1000), ...PAGE_SAYS }, { next: string, pruned: integer });
 const progressForm = having({ read: integer, at: integer, size: integer });
-const endForm = having({ read: integer, found: integer }, { next: string });
+const endForm = having({ read: integer, found: integer }, { next: string, pruned: integer });
 const histogram = {
   since: timestamp,
   until: timestamp,
@@ -150,7 +157,8 @@ const histogramForm = having(histogram);
 
 /**
  * A page of what a search finds after another one (null for the first): {records: [{node, source}],
- * size, read, next}, next '' at the end. proven: how many records the log has at least.
+ * size, read, next, pruned}, next '' at the end. pruned: how many records could not be searched,
+ * because their payloads were pruned, as it says. proven: how many records the log has at least.
  * @param {Search} search
  * @param {{read: SearchPage['read'], size: number, next: string} | null} before
  * @param {number} limit
@@ -159,6 +167,7 @@ const histogramForm = having(histogram);
 export async function pageOf(search, before, limit, { proven, ...options }) {
   const page = {
     next: '',
+    pruned: 0,
     ...(await call(pageForm, 'GET', pathOf(search, { order: search.order, cursor: before?.next, limit }), {
       ...options,
       asked: NOTHING,
@@ -248,7 +257,7 @@ export const actionsWithMost = async (options) =>
 
 /**
  * What a search finds as it is found: {text}, {progress: {read, at, size}} and at last {end: {read,
- * found, next}}.
+ * found, next, pruned}}.
  * @param {Search} search
  * @param {string} cursor
  * @param {number} limit
@@ -275,7 +284,7 @@ export async function* streamOf(search, cursor, limit, options) {
       yield { text };
     } else if (event === 'progress') yield { progress: read(progressForm, text, 'progress') };
     else if (event === 'end') {
-      const end = { next: '', ...read(endForm, text, 'end') };
+      const end = { next: '', pruned: 0, ...read(endForm, text, 'end') };
       mustFit(end.found === given, `it found ${end.found} records, and gave ${given}`);
       yield { end };
       return;

@@ -4,6 +4,8 @@
 // session, and whether all are there, is decided here and not by the server.
 import { CallTracker, completenessOf, disobeyedText } from '../lib/calls.js';
 import { member } from '../lib/json.js';
+import { count, plural } from './format.js';
+import { hasFailed } from './pruned.js';
 import { Sequence } from '../lib/sequence.js';
 import { readStatement } from '../lib/statement.js';
 
@@ -129,6 +131,9 @@ export class SessionCalls {
   /** @type {Row[]} */
   broken = []; // what is in the place of a record
 
+  /** @type {SessionEntry[]} */
+  pruned = []; // those without payload, so that whether they are of the session is the server's word
+
   /** @type {DisobeyedCall[]} */
   disobeyed = []; // that were refused and ran all the same
 
@@ -153,6 +158,11 @@ export class SessionCalls {
   add(row, record) {
     const said = saidOf(record);
     const entry = { row, record, said, at: Date.parse(record.timestamp) };
+    if (record.pruned) {
+      this.pruned.push(entry);
+      this.list.push({ ...newCall(), event: entry });
+      return;
+    }
     this.entries.push(entry);
     const disobeyed = this.#tracker.add(record.index, record);
     if (disobeyed) this.disobeyed.push(disobeyed);
@@ -164,7 +174,8 @@ export class SessionCalls {
     }
     let call = this.#find(said);
     if (!call || call.outcome) {
-      call = { ...newCall(), note: call ? 'a second outcome of its call' : 'what was asked is not on record' };
+      call = { ...newCall(), note: call ? 'a second outcome of its call'
+        : this.pruned.length ? 'what was asked may have been pruned' : 'what was asked is not on record' };
       this.list.push(call);
     }
     if (action === 'tool.pending') call.pending = entry;
@@ -281,6 +292,7 @@ function numbered(entries, sid) {
   return {
     is: places.missing ? 'missing' : places.sealed ? 'complete' : 'open',
     says: places.state(),
+    absent: places.absent,
     continues: steps[0]?.continues,
     notes: [
       ...places.served().map((says) => ({ says, warns: true })),
@@ -344,34 +356,45 @@ export function misstated(calls, listed) {
  * @returns {SessionWhole}
  */
 export function wholeOf(calls, listed, done, due = []) {
-  const { entries, broken, disobeyed } = calls;
-  const failed = entries.filter(({ row }) => row.check && !row.check.ok && !row.check.pruned).length + broken.length;
+  const { entries, broken, pruned, disobeyed } = calls;
+  const all = [...pruned, ...entries];
+  const failed = all.filter(({ row }) => row.check && hasFailed(row.check)).length + broken.length;
   if (failed) return { is: 'fails', says: failed === 1 ? 'a record fails' : `${failed} records fail` };
   const signed = listed.kind === 'statement';
-  if (!done || entries.some(({ row }) => !row.check || (signed && !row.word)))
+  if (!done || all.some(({ row, record }) => !row.check || (signed && !record.pruned && !row.word)))
     return { is: 'checking', says: 'being checked' };
-  if (entries.length < listed.records)
+  if (all.length < listed.records)
     return {
       is: 'lacking',
-      says: `the server lists ${listed.records} records of this session, and returned ${entries.length}`,
+      says: `the server lists ${listed.records} records of this session, and returned ${all.length}`,
     };
-  const given = new Set(entries.map(({ record }) => record.index));
+  const given = new Set(all.map(({ record }) => record.index));
   for (const index of due)
     if (!given.has(index)) return { is: 'lacking', says: `record ${index} came over the stream, and is left out here` };
-  const found = provenOf(entries, listed);
+  const found = provenOf(calls, listed);
   if (!disobeyed.length || found.is === 'fails') return found;
   return { is: 'disobeyed', says: `disobeyed: ${disobeyedText(disobeyed)}; ${found.says}` };
 }
 
 /**
- * What is proven of a session all of whose records are given.
- * @param {SessionEntry[]} entries
+ * What is proven of a session all of whose records are given. Of those that were pruned nothing is;
+ * the others may still contradict one another.
+ * @param {SessionCalls} calls
  * @param {ListedSession} listed
  * @returns {SessionWhole}
  */
-function provenOf(entries, listed) {
-  if (listed.kind !== 'statement') return { is: 'unproven', says: 'completeness cannot be proven' };
-  const found = numbered(entries, listed.sid);
+function provenOf({ entries, pruned }, listed) {
+  const signed = listed.kind === 'statement';
+  const found = signed && entries.length ? numbered(entries, listed.sid) : null;
+  if (found?.absent && pruned.length && found.absent > pruned.length)
+    return { ...found, says: `${found.says}, and only ${plural(pruned.length, 'record')} pruned` };
+  if (pruned.length && found?.is !== 'fails')
+    return {
+      is: 'pruned',
+      says: `payloads of ${count(pruned.length)} of ${plural(pruned.length + entries.length, 'record')} pruned`,
+    };
+  if (!found) return signed ? { is: 'open', says: 'it has no records' }
+    : { is: 'unproven', says: 'completeness cannot be proven' };
   const claims = completenessOf(listed) === 'sealed' && found.is !== 'complete';
   return claims ? { ...found, says: `${found.says}, though the server says that it is sealed` } : found;
 }

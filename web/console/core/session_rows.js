@@ -99,7 +99,7 @@ export class SessionRows extends Rows {
     const { rows } = this.rowsOf(given, ({ node, source }, i) => {
       const record = recordForm(node, source, 'it');
       if (record.index < this.from) throw new FormError(`record ${record.index} does not come in its order`);
-      const strange = strangerTo(record, listed);
+      const strange = record.pruned ? '' : strangerTo(record, listed);
       if (strange) throw new FormError(`record ${record.index} is not of this session: ${strange}`);
       this.from = record.index + 1;
       records.set(i, record);

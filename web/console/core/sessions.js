@@ -10,6 +10,7 @@ import {
   json,
   list,
   oneOf,
+  onlyTrue,
   string,
   stringThat,
   timestamp,
@@ -17,6 +18,7 @@ import {
 } from '../lib/form.js';
 import { isThumbprint } from '../lib/statement.js';
 import { call, callStream } from './api.js';
+import { needingPayload } from './archives.js';
 import { eachNames, mustFit } from './asked.js';
 import { table } from '../lib/table.js';
 
@@ -62,7 +64,7 @@ const listed = having({
   state: oneOf(...COMPLETENESS, 'disobeyed'),
   ended: boolean,
   missing: list(range, 100),
-}, { completeness: oneOf(...COMPLETENESS), disobeyed: list(disobeyedCall, 100) });
+}, { completeness: oneOf(...COMPLETENESS), disobeyed: list(disobeyedCall, 100), pruned: onlyTrue });
 
 export const sessionPage = having({ sessions: list(listed, 100) }, { next: string });
 
@@ -132,4 +134,5 @@ export const recordsOf = (session, from, options) =>
  * The file of a session, as it streams in.
  * @param {SessionName} session
  */
-export const sessionFile = async (session) => new Response(await callStream(pathOf(session))).blob();
+export const sessionFile = async (session) =>
+  new Response(await needingPayload(null, () => callStream(pathOf(session)))).blob();

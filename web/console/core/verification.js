@@ -3,6 +3,7 @@
 // its result stays.
 import { WholeLog } from '../lib/whole_log.js';
 import { getCredential, refused } from './api.js';
+import { readArchives } from './archives.js';
 import { checkedHere, checkerPorts } from './checker.js';
 import { placeOf } from './findings.js';
 import { timeText } from './format.js';
@@ -10,6 +11,7 @@ import { proveSince } from './growth.js';
 import { headsOf, pinChecked, rewrittenSince } from './heads.js';
 import { pauseElsewhere } from './pause.js';
 import { plain } from './pool.js';
+import { UNPROVEN, archiveOf } from './pruned.js';
 import { refreshKey, signedIn } from './session.js';
 import { store } from './store.js';
 import { startWorker, whyFailed } from './worker.js';
@@ -21,9 +23,9 @@ const ready = { phase: 'ready', done: 0, total: 0, failures: 0, first: null, res
 
 /**
  * phase: ready, running, done or error. result: what the worker found, {count, state, root,
- * contradicted, server, failures, engine, workers, seconds}, with {key, companyId, fingerprint,
- * startedAt, endedAt}, where key is the one that it was checked with; message: why there is none.
- * While it runs, the result of the run before stays.
+ * contradicted, server, failures, engine, workers, seconds}, with {archives, key, companyId,
+ * fingerprint, startedAt, endedAt}, where key is the one that it was checked with; message: why
+ * there is none. While it runs, the result of the run before stays.
  */
 export const verification = store(ready);
 
@@ -79,26 +81,32 @@ async function run(mine, startedAt, end) {
   const shown = await proveSince(key);
   if (worker !== mine) return;
   verification.set({ total: shown[0].size });
+  /** @param {VerifyAnswer} data */
+  const finish = async (data) => {
+    const archives = data.pruned ? await readArchives(data.lastPruned + 1) : [];
+    const result = {
+      ...data,
+      failures: withUnproven(data, archives),
+      archives,
+      key,
+      companyId: key.companyId,
+      fingerprint: key.fingerprint,
+      startedAt,
+      endedAt: new Date().toISOString(),
+    };
+    if (worker !== mine) return;
+    if (result.contradicted)
+      rewrittenSince(key, 'actions', result.contradicted.head, { from: result.contradicted.from, now: result.count });
+    if (holds(result)) pinChecked(key, 'actions', new WholeLog(result.state));
+    end({ phase: 'done', result, done: result.count, failures: result.failures.count, first: result.failures.first });
+  };
   mine.onmessage = ({ data }) => {
     if (worker !== mine) return;
     if (data.type === 'progress') verification.set({ done: data.done, failures: data.failures, first: data.first });
     else if (data.type === 'pause') pauseElsewhere(data.until);
     else if (data.type === 'refused') refused(data.credential, data.message);
     else if (data.type === 'error') end({ phase: 'error', message: data.message });
-    else {
-      const result = {
-        ...data,
-        key,
-        companyId: key.companyId,
-        fingerprint: key.fingerprint,
-        startedAt,
-        endedAt: new Date().toISOString(),
-      };
-      if (result.contradicted)
-        rewrittenSince(key, 'actions', result.contradicted.head, { from: result.contradicted.from, now: result.count });
-      if (holds(result)) pinChecked(key, 'actions', new WholeLog(result.state));
-      end({ phase: 'done', result, done: data.count, failures: data.failures.count, first: data.failures.first });
-    }
+    else finish(data).catch(({ message }) => end({ phase: 'error', message }));
   };
   const ports = checkerPorts((err) => end({ phase: 'error', message: err.message }));
   mine.postMessage(
@@ -111,6 +119,18 @@ async function run(mine, startedAt, end) {
     },
     ports,
   );
+}
+
+/**
+ * What failed in a run; the last record that was pruned does so where no archive has it.
+ * @param {VerifyAnswer} found
+ * @param {Archive[]} archives
+ * @returns {VerifyAnswer['failures']}
+ */
+function withUnproven({ failures: { count, first, list }, pruned, lastPruned }, archives) {
+  if (!pruned || archiveOf(archives, lastPruned)) return { count, first, list };
+  const failed = { index: lastPruned, reason: UNPROVEN };
+  return { count: count + 1, first: first && first.index < lastPruned ? first : failed, list: [...list, failed] };
 }
 
 /**

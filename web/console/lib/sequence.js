@@ -138,6 +138,11 @@ export class Sequence {
     return this.#gaps.length + this.#forgotten;
   }
 
+  /** How many places are in these ranges; Infinity where it is no longer known. */
+  get absent() {
+    return this.#forgotten ? Infinity : this.#gaps.reduce((sum, { first, last }) => sum + last - first + 1, 0);
+  }
+
   /** Complete, open at n, or missing a–b. */
   state() {
     const refused = this.refused > 0 ? `, ${this.refused} refused` : '';

@@ -3,6 +3,7 @@
 // control log about the agent. Each change is a record of its own, and is checked here.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { authorityOf } from '../core/agents.js';
+import { needingPayload } from '../core/archives.js';
 import { changesAt, changesWith } from '../core/control_log.js';
 import { count, timeText } from '../core/format.js';
 import { href, replace, route } from '../core/router.js';
@@ -87,7 +88,7 @@ export function Authority({ agentId, records, companyKey }) {
   const named = /^[0-9]{1,15}$/.test(query.record ?? '') ? Number(query.record) : undefined;
   const index = named ?? records[0]?.index;
   const load = () => run(async () => {
-    const said = await authorityOf(index);
+    const said = await needingPayload(index, () => authorityOf(index));
     if (said.agent.agentId !== agentId) throw new Error(`Record ${index} belongs to another agent.`);
     const entries = entriesOf(said);
     const changes = await changesAt(entries.map(({ entry }) => entry.index));

@@ -4,6 +4,7 @@
 import { html, useEffect, useMemo, useState } from '../vendor/preact-htm.js';
 import { activityOf, delegationsOf, newest } from '../core/agent_records.js';
 import { count, timeText, plural } from '../core/format.js';
+import { hasFailed, verdictOn } from '../core/pruned.js';
 import { href } from '../core/router.js';
 import { useStore } from '../core/store.js';
 import { times } from '../core/times.js';
@@ -13,6 +14,7 @@ import { Badge, Failure, Notice, useTask } from '../parts/basic.js';
 import { Bars } from '../parts/chart.js';
 import { DelegationPicture } from '../parts/delegation_picture.js';
 import { KeyHint, useAssess } from '../parts/key_trust.js';
+import { Unsearched } from '../parts/pruned.js';
 import { Text } from '../parts/text.js';
 import { WordOf } from '../parts/word.js';
 
@@ -46,6 +48,7 @@ export function LatestRecords({ agent, companyKey, onFound }) {
   const { zone } = useStore(times);
   const all = href('records', '', { agent: agent.agentId });
   const { found = [], activity } = state ?? {};
+  const unsearched = state?.page.pruned ?? 0;
   const bars = useMemo(
     () =>
       (activity?.buckets ?? []).map(({ since, count: value }, i, every) => ({
@@ -61,15 +64,16 @@ export function LatestRecords({ agent, companyKey, onFound }) {
         ${activity
           && html`<a href=${all}>${activity.total ? `All ${plural(activity.total, 'record')}` : 'Records'}</a>`}</div>
       <${Failure} error=${error} retry=${load} />
-      ${state && found.length === 0 && html`<p class="empty">No records yet.</p>`}
+      ${state && found.length === 0 && html`<p class="empty">
+        ${unsearched ? 'No record that could be searched is of this agent.' : 'No records yet.'}</p>`}
+      <${Unsearched} count=${unsearched} />
       ${activity && activity.total > 1
         && html`<${Bars} label="Records over time, counted by the server" bars=${bars} />`}
       ${
         found.length > 0 &&
         html`
         <ul class="agent-records">${found
-          .map((one) => ({ one, verdict: assess(one.ok,
-            { log: 'actions', index: one.record.index, pruned: one.pruned }) }))
+          .map((one) => ({ one, verdict: verdictOn(assess, one.record.index, one) }))
           .map(
             ({ one, verdict, verdict: { tone, is } }) => html`
           <li key=${one.record.index} data-index=${one.record.index} data-check=${tone}>
@@ -110,12 +114,12 @@ export function Delegations({ agent, company, companyKey }) {
   useEffect(() => { load(); }, [agent.agentId, most]);
   const good = useMemo(() => (state?.found ?? []).filter((one) => one.ok).map(({ record }) => record), [state]);
   const graph = useMemo(() => graphOf(good), [good]);
-  const failed = (state?.found ?? []).filter((one) => !one.ok && !one.pruned);
+  const failed = (state?.found ?? []).filter(hasFailed);
   const { drawn, total } = state ?? NOTHING;
   const more = state && (drawn.acted < total.acted || drawn.gave < total.gave);
   const pruned = (state?.found ?? []).filter((one) => one.pruned).length;
-  const tone = toneOfSet((state?.found ?? []).map((one) =>
-    assess(one.ok, { log: 'actions', index: one.record.index, pruned: one.pruned }).tone));
+  const unsearched = pruned + (state?.unsearched ?? 0);
+  const tone = toneOfSet((state?.found ?? []).map((one) => verdictOn(assess, one.record.index, one).tone));
   return html`
     <section class="card across" aria-label="Delegations" data-drawn=${state ? good.length : ''}
       data-failed=${failed.length} aria-busy=${busy ? 'true' : 'false'}>
@@ -125,9 +129,12 @@ export function Delegations({ agent, company, companyKey }) {
           ${failed.length ? `${plural(failed.length, 'record')} of ${count(state.found.length)} fail`
             : `${plural(good.length, 'record')} checked${pruned ? `, ${count(pruned)} pruned` : ''}`}<//>`}</div>
       <${Failure} error=${error} retry=${load} />
-      ${state && !state.found.length && html`<p class="empty">No delegations.</p>`}
+      ${state && !state.found.length && html`<p class="empty">
+        ${unsearched ? 'No record that could be searched has a delegation.' : 'No delegations.'}</p>`}
+      <${Unsearched} count=${unsearched} what="may have delegations that cannot be checked, because their payloads were
+        pruned" />
       ${state && state.found.length > 0 && html`
-        <p class="small muted">Based on ${plural(state.found.length - failed.length, 'record')}
+        <p class="small muted">Based on ${plural(good.length, 'record')}
           : those in which it acted under a delegation (
           <a href=${href('records', '', { agent: agent.agentId, delegatedBy: '*' })}>
             ${part(drawn.acted, total.acted)}</a>), and those in which others acted for it (

@@ -4,6 +4,7 @@ import { html, useEffect, useMemo, useRef, useState } from '../vendor/preact-htm
 import { delegated } from '../core/agent_records.js';
 import { findings } from '../core/findings.js';
 import { count, plural, timeText } from '../core/format.js';
+import { hasFailed, verdictOn } from '../core/pruned.js';
 import { href, route } from '../core/router.js';
 import { clock, useSignedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
@@ -13,12 +14,13 @@ import { Badge, Failure, Notice, Page, useTask } from '../parts/basic.js';
 import { CompanyPicture, CompanyTable } from '../parts/company_graph.js';
 import { principal } from '../parts/delegation_picture.js';
 import { KeyHint, useAssess } from '../parts/key_trust.js';
+import { Unsearched } from '../parts/pruned.js';
 
 const MOST = 5000; // records that are read, the newest ones
 
 /**
- * @typedef {{found: {record: LogRecord, ok: boolean, reason: string}[], total: number,
- *   done: boolean}} Read
+ * @typedef {{found: {record: LogRecord, ok: boolean, pruned: boolean, reason: string}[],
+ *   total: number, done: boolean}} Read
  */
 
 /** What is read while this page is shown. */
@@ -89,11 +91,12 @@ export function Delegations() {
   const { state, busy, error, load } = useDelegated();
   const now = Date.now() + clock.get().offset * 1000;
   const graph = useMemo(
-    () => companyGraph((state?.found ?? []).map(({ record, ok }) =>
-      ({ record, tone: assess(ok, { log: 'actions', index: record.index }).tone }))),
+    () => companyGraph((state?.found ?? []).flatMap((one) => (one.pruned ? []
+      : [{ record: one.record, tone: verdictOn(assess, one.record.index, one).tone }]))),
     [state, trusted, judged],
   );
-  const failed = (state?.found ?? []).filter(({ ok }) => !ok);
+  const failed = (state?.found ?? []).filter(hasFailed);
+  const pruned = (state?.found ?? []).filter((one) => one.pruned).length;
   const edge = graph.edges.find(({ from, to }) => from === query.from && to === query.to);
   const { found, done } = state ?? { found: [], done: false };
   return html`
@@ -110,12 +113,15 @@ export function Delegations() {
         ${failed.slice(0, 5).map(({ record, reason }) => html`<div key=${record.index}>
           <a href=${href('records', record.index)}>Record ${record.index}</a>: ${reason}</div>`)}<//>`}
       ${edge && html`<${EdgeRecords} edge=${edge} company=${company} />`}
-      ${state && query.from && !edge && done && html`<p class="empty">No such delegation among these records.</p>`}
+      ${state && query.from && !edge && done && html`<p class="empty">No such delegation among ${pruned
+        ? 'the records that could be checked' : 'these records'}.</p>`}
+      <${Unsearched} count=${pruned} what="with a delegation cannot be checked, because their payloads were pruned" />
       ${graph.edges.length > 0 && html`
         <section class="card" aria-label="Picture"><${CompanyPicture} ...${graph} company=${company} /></section>
         <section class="card" aria-label="Table">
           <${CompanyTable} edges=${graph.edges} company=${company} now=${now} /></section>`}
-      ${done && !graph.edges.length && html`<p class="empty">No agent has acted for another yet.</p>`}
+      ${done && !graph.edges.length && html`<p class="empty">${pruned
+        ? 'No record that could be checked has a delegation.' : 'No agent has acted for another yet.'}</p>`}
       <p class="small muted">A delegation proves that these principals were asserted, not that anyone approved the
         action. Tokens are not recorded before they are used, and last an hour at most: a delegation that was used
         within the last hour may be in force. The server selects the records;

@@ -6,6 +6,7 @@ import { count, timeText, plural, short } from '../core/format.js';
 import { shownPlace } from '../core/findings.js';
 import { reconnect } from '../core/live.js';
 import { dismissMissed, live, toneOfLive } from '../core/live_state.js';
+import { verdictOn } from '../core/pruned.js';
 import { href } from '../core/router.js';
 import { useSignedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
@@ -14,6 +15,7 @@ import { verification } from '../core/verification.js';
 import { Badge, Failure, Field, Notice, Page } from '../parts/basic.js';
 import { Drawer } from '../parts/dialogs.js';
 import { KeyBadge, KeyHint, useAssess } from '../parts/key_trust.js';
+import { Unsearched } from '../parts/pruned.js';
 import { RecordView } from '../parts/record_view.js';
 import { WordOf } from '../parts/word.js';
 import { verifyAll } from './verify.js';
@@ -153,7 +155,7 @@ function Pulse({ state, companyKey }) {
 /** @param {{entry: LiveEntry, assess: Assess, onOpen: (record: LogRecord) => void}} props */
 function Entry({ entry, assess, onOpen }) {
   const { record, check, late } = entry;
-  const verdict = check && assess(check.ok, { log: 'actions', index: record.index, pruned: check.pruned });
+  const verdict = check && verdictOn(assess, record.index, check);
   const { tone, is } = verdict ?? { tone: '', is: 'not checked' };
   return html`
     <li class="entry ${tone}" data-index=${record.index} data-check=${tone}>
@@ -193,6 +195,7 @@ export function Live() {
   /** @param {LiveEntry} e */
   const matches = (e) => e.record.agentId.includes(agent) && e.record.actionType.includes(action);
   const shown = entries.filter(matches).slice(0, 100);
+  const nameless = agent || action ? entries.filter(({ record }) => record.pruned).length : 0;
   const held = frozen ? state.entries.findIndex((e) => e.record.index === (frozen[0]?.record.index ?? -1)) : 0;
   const heldCount = held < 0 ? state.entries.length : held;
   return html`
@@ -221,15 +224,18 @@ export function Live() {
               onClick=${() => setFrozen(frozen ? null : state.entries)}>
               ${frozen ? `Resume${heldCount ? ` (${count(heldCount)} new)` : ''}` : 'Pause'}</button>
           </div>
+          <${Unsearched} count=${nameless} />
           ${
             shown.length
               ? html`<ol class="entries">
               ${shown.map((e) => html`<${Entry} key=${e.record.index} entry=${e} assess=${assess}
                 onOpen=${setOpen} />`)}
               </ol>`
-              : html`<p class="empty">${entries.length ? 'No record matches.'
-                : state.connection === 'open' ? 'No records yet. They appear here as soon as they are written.'
-                  : 'No records yet: the stream is not connected.'}</p>`
+              : html`<p class="empty">${entries.length ? nameless ? 'No record that could be searched matches.'
+                : 'No record matches.'
+                : state.connection !== 'open' ? 'The stream is not connected.'
+                  : state.server?.length === 0 ? 'No records yet. They appear here as soon as they are written.'
+                    : 'Loading …'}</p>`
           }
         </section>
       </div>

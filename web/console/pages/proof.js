@@ -1,7 +1,7 @@
 // @ts-check
 // Proof: one record, its way to the root, and evidence that anyone can check without this server.
 import { html, useEffect, useMemo, useState } from '../vendor/preact-htm.js';
-import { callText } from '../core/api.js';
+import { evidenceText } from '../core/evidence.js';
 import { proveSince } from '../core/growth.js';
 import { pinHead } from '../core/heads.js';
 import { go, route } from '../core/router.js';
@@ -33,7 +33,7 @@ const LOGS = ['actions', 'control'];
  * @returns {Promise<ProofSubject>}
  */
 async function draw(index, log) {
-  const bytes = utf8(await callText('GET', `/v1/evidence/${index}?log=${log}`));
+  const bytes = utf8(await evidenceText(index, log));
   const opened = await open(bytes);
   const { companyId } = signedIn().company;
   if (opened.companyId !== companyId || opened.log !== log || (opened.record && opened.record.index !== index))

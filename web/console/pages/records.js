@@ -5,8 +5,9 @@ import { html, useEffect, useMemo, useRef, useState } from '../vendor/preact-htm
 import { bare, count, plural, short, timeText } from '../core/format.js';
 import { titleOf } from '../core/finding_words.js';
 import { live } from '../core/live_state.js';
+import { verdictOn } from '../core/pruned.js';
 import { go, href, route } from '../core/router.js';
-import { narrows, readsAll, searchOf } from '../core/search.js';
+import { narrows, needsPayload, readsAll, searchOf } from '../core/search.js';
 import { clock, useSignedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
 import { zoneOf } from '../core/times.js';
@@ -14,6 +15,7 @@ import { visible } from '../lib/visible.js';
 import { Icon, Notice, Page } from '../parts/basic.js';
 import { Histogram, HistogramPlace } from '../parts/histogram.js';
 import { KeyHint, useAssess } from '../parts/key_trust.js';
+import { Unsearched } from '../parts/pruned.js';
 import { SavedSearches } from '../parts/saved_searches.js';
 import { withText } from '../parts/text.js';
 import { VirtualList } from '../parts/virtual_list.js';
@@ -34,8 +36,7 @@ const NARROW = matchMedia('(max-width: 48rem)');
  */
 function verdictOf(row, assess) {
   if (!row?.check) return { tone: '', says: 'not verified yet' };
-  const { tone, is, against } = assess(row.check.ok,
-    { log: 'actions', index: row.index, pruned: row.check.pruned });
+  const { tone, is, against } = verdictOn(assess, row.index, row.check);
   if (!row.check.ok) return { tone, says: visible(row.check.reason) };
   if (is === 'another key') return { tone, says: 'signed by another key than the confirmed one' };
   return {
@@ -97,7 +98,7 @@ function cells({ row, index, link, tab, assess, judge, selected, onSelect, q }) 
         && `${timeText(row.timestamp, 23)}, recorded as ${row.timestamp}`)}
       ${cell('action', withText(row.actionType))}
       ${cell('agent', html`${row.word
-        && html`<${WordIcon} word=${row.word} record=${assess(true, { log: 'actions', index: row.index })}
+        && html`<${WordIcon} word=${row.word} record=${verdictOn(assess, row.index, { ok: true })}
           judge=${judge} /> `}${withText(row.agentId)}
       ${row.delegated
         && html` <span class="muted" title="by delegation"><span aria-hidden="true">↪</span>
@@ -244,6 +245,8 @@ export function Records({ argument }) {
     : rows && rows.done && narrows(search)
       ? ('rows' in rows ? rows.rows.flatMap(({ index }) => index ?? []) : [])
       : [];
+  // Failures come as lines, which do not say how many records were passed over.
+  const unsearched = rows && 'pruned' in rows ? rows.pruned : search.failures && needsPayload(search) ? null : 0;
   const streams = rows?.busy && (readsAll(search) || search.failures);
   return html`
     <${Page} title="Records" lead=${LEAD}>
@@ -294,6 +297,7 @@ export function Records({ argument }) {
           && html`<${Notice} kind="bad"
             actions=${html`<button type="button" class="button small" onClick=${() => rows.more()}>Retry</button>`}>
             ${rows.error.message}<//>`}
+        ${rows && html`<${Unsearched} count=${unsearched} />`}
         ${
           rows?.count
             ? html`<${VirtualList} key=${rows} label="Records" head=${heads()} count=${rows.count}
@@ -328,7 +332,8 @@ export function Records({ argument }) {
               !rows.error &&
               html`<p class="empty">${search.failures ? 'No record failed verification.'
                 : narrows(search)
-                  ? `No matching records.${search.agent || search.action
+                  ? `${unsearched ? 'No record that could be searched matches' : 'No matching records'}.${
+                    search.agent || search.action
                     ? ' Agents match exactly, and so do actions that don’t end in *.' : ''}` : 'No records yet.'}</p>`
         }
       </div>

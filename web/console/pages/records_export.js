@@ -6,10 +6,11 @@ import { send } from '../core/api.js';
 import { evidenceOf, mustBeReport } from '../core/evidence.js';
 import { count, plural, timeText } from '../core/format.js';
 import { href } from '../core/router.js';
-import { pathOf, searchOf } from '../core/search.js';
+import { needsPayload, pathOf, searchOf } from '../core/search.js';
 import { zip } from '../lib/zip.js';
 import { Failure, Notice, useTask } from '../parts/basic.js';
 import { Drawer } from '../parts/dialogs.js';
+import { Unsearched } from '../parts/pruned.js';
 import { save } from '../parts/save.js';
 
 const MOST = 100; // evidence files at a time
@@ -120,6 +121,7 @@ export function Export({ search, companyId, chosen, selected, onClose }) {
       <${Offer} title="Records">
         <p class="small muted">${all}, as the server sends them. NDJSON has the records with their signatures, byte for
           byte; CSV is for spreadsheets. Neither proves that none is missing.</p>
+        ${needsPayload(search) && html`<${Unsearched} count=${null} />`}
         <div class="buttons">
           <button type="button" class="button" disabled=${busy}
             onClick=${() => records('application/x-ndjson', 'ndjson')}>Save as NDJSON</button>

@@ -4,6 +4,7 @@
 import { useEffect, useReducer, useRef, useState } from '../vendor/preact-htm.js';
 import { FailedRows, FoundRows } from '../core/found_rows.js';
 import { LogRows } from '../core/log_rows.js';
+import { hasFailed } from '../core/pruned.js';
 import { histogramOf, matches, narrows } from '../core/search.js';
 
 const BAR = 11; // px that a bar of the histogram takes
@@ -94,7 +95,7 @@ export function newOf(search, rows, { entries }) {
   if (!narrows(search) && !search.failures) return { fresh: Math.max(0, length - rows.size) };
   const since = entries.filter(({ record }) => record.index >= rows.size);
   const fresh = since.filter(
-    ({ record, check }) => matches(record, search) && (!search.failures || (check && !check.ok && !check.pruned)),
+    ({ record, check }) => matches(record, search) && (!search.failures || (check && hasFailed(check))),
   ).length;
   return { fresh, more: since.length === entries.length && length - rows.size > entries.length };
 }

@@ -2,13 +2,15 @@
 // A report that was checked: the verdict, what was done and changed in numbers and words, and what
 // all this does not prove.
 import { html, useEffect } from '../vendor/preact-htm.js';
+import { readArchives } from '../core/archives.js';
 import { count, plural, timeText } from '../core/format.js';
 import { proveSince } from '../core/growth.js';
 import { pinCheckpoint } from '../core/logs.js';
 import { meets } from '../core/policy.js';
+import { archiveOf, verdictOnPruned } from '../core/pruned.js';
 import { greatest, histogram } from '../core/report_tally.js';
 import { href } from '../core/router.js';
-import { useSignedIn } from '../core/session.js';
+import { session, useSignedIn } from '../core/session.js';
 import { keyStateOf } from '../core/trust.js';
 import { isGreen } from '../core/verdict.js';
 import { visible } from '../lib/visible.js';
@@ -18,6 +20,7 @@ import { ControlWords, kindName } from '../parts/control_words.js';
 import { Against } from '../parts/findings.js';
 import { ConfirmKey, useAssess, useKeyState } from '../parts/key_trust.js';
 import { usePolicy } from '../parts/policy.js';
+import { Archives } from '../parts/pruned.js';
 import { saveData, savePage } from './report_save.js';
 import { table } from '../lib/table.js';
 
@@ -55,14 +58,30 @@ const KEY_STATES = table({
 });
 
 /**
+ * The archives where the check of a report of the company that is signed in ended at a record whose
+ * payload one of them has; or else none.
+ * @param {ShownCheck} check
+ * @param {NamedKey} keyOf
+ */
+async function archivesOf({ code, reason }, { companyId }) {
+  const index = /^the log actions, record ([0-9]+): /.exec(reason)?.[1];
+  if (code !== 'PRUNED' || index === undefined || session.get().company?.companyId !== companyId) return [];
+  const archives = await readArchives(Number(index) + 1).catch(() => []);
+  return archiveOf(archives, Number(index)) ? archives : [];
+}
+
+/**
  * @param {{check: ShownCheck, at: string, digest: string, keyOf: NamedKey, policy: {met: boolean,
  *   reason: string} | null, stolen: string, strange: boolean}} props
  */
 function Verdict({ check, at, digest, keyOf, policy, stolen, strange }) {
   const keyState = useKeyState(keyOf);
   const holds = check.verdict !== 'fails';
-  const { tone: held, own, is, against } = useAssess(keyOf)(holds && policy?.met !== false && !strange);
-  const tone = isGreen(held) && stolen ? 'warn' : held;
+  const assess = useAssess(keyOf);
+  const { tone: held, own, is, against } = assess(holds && policy?.met !== false && !strange);
+  const archives = useResult(() => archivesOf(check, keyOf), [check, keyOf]);
+  const pruned = Boolean(archives?.length) && !strange;
+  const tone = pruned ? verdictOnPruned(assess).tone : isGreen(held) && stolen ? 'warn' : held;
   const failing = /the log (actions|control), record ([0-9]+)/.exec(check.reason);
   const pinned = check.all?.find((key) => keyStateOf({ companyId: keyOf.companyId, ...key }) === 'confirmed');
   return html`
@@ -70,7 +89,10 @@ function Verdict({ check, at, digest, keyOf, policy, stolen, strange }) {
       <${Notice} kind=${tone}>
         ${against && holds && html`<strong>Do not rely on it.</strong>`}<${Against} of=${against} />
         ${
-          !holds
+          pruned && archives
+            ? html`<strong>Payloads pruned.</strong> The check ends there, and proves nothing of the period:${' '}
+            ${visible(check.reason)}. <${Archives} of=${archives} />`
+            : !holds
             ? html`<strong>Fails: ${check.code}.</strong> ${visible(check.reason)}.
             ${failing
               && html` <a href=${href(failing[1] === 'actions' ? 'records' : 'control', failing[2])}>

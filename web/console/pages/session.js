@@ -4,6 +4,7 @@
 import { html, useEffect, useReducer, useRef, useState } from '../vendor/preact-htm.js';
 import { bare, count, duration, plural, timeText } from '../core/format.js';
 import { live } from '../core/live_state.js';
+import { verdictOn } from '../core/pruned.js';
 import { go, href, route } from '../core/router.js';
 import { useSignedIn } from '../core/session.js';
 import { endsOf, entriesOf, misstated, stateOf, strangerTo, timesOf, wholeOf } from '../core/session_calls.js';
@@ -18,6 +19,7 @@ import { visible } from '../lib/visible.js';
 import { Badge, CopyButton, Icon, Notice } from '../parts/basic.js';
 import { Drawer } from '../parts/dialogs.js';
 import { KeyHint, useAssess } from '../parts/key_trust.js';
+import { Unsearched } from '../parts/pruned.js';
 import { RecordView } from '../parts/record_view.js';
 import { SaveSession } from '../parts/session_file.js';
 import { claimOf, sessionHref } from '../parts/session_table.js';
@@ -73,8 +75,7 @@ function useSession(name) {
  * @param {Row} row
  * @param {Assess} assess
  */
-const toneOf = (row, assess) => (row.check
-  ? assess(row.check.ok, { log: 'actions', index: row.index, pruned: row.check.pruned }).tone : '');
+const toneOf = (row, assess) => (row.check ? verdictOn(assess, row.index, row.check).tone : '');
 
 /**
  * The verdict on a call: the worst of its records.
@@ -104,7 +105,7 @@ function verdictOf(call, assess) {
 function toneOfWhole({ is }, entries, assess, judge) {
   const tones = entries.flatMap(({ row }) => {
     if (!row.check) return [];
-    const verdict = assess(row.check.ok, { log: 'actions', index: row.index });
+    const verdict = verdictOn(assess, row.index, row.check);
     return [verdict.tone, ...(row.word && is === 'complete' ? [judge(row.word, verdict).tone] : [])];
   });
   return toneOfSession(is, tones);
@@ -113,6 +114,9 @@ function toneOfWhole({ is }, entries, assess, judge) {
 const HEADS = () =>
   ['Verdict', `Time (${zoneOf()})`, 'Call', 'Asked', 'Outcome', 'When', 'Duration'].map((name, i) => html`
     <span role="columnheader">${i ? name : html`<span class="visually-hidden">${name}</span>`}</span>`);
+
+/** @param {SessionEntry} entry */
+const nameOf = ({ said, record }) => (record.pruned ? 'payload pruned' : said.tool || record.actionType);
 
 /**
  * The place of a call in the time of its session.
@@ -145,7 +149,7 @@ function cells({ call, link, tab, span, ended, assess, judge }) {
   const { ms } = timesOf(call);
   /** @param {SessionEntry | null} entry */
   const word = (entry) => entry?.row.word
-    && html`<${WordIcon} word=${entry.row.word} record=${assess(true, { log: 'actions', index: entry.row.index })}
+    && html`<${WordIcon} word=${entry.row.word} record=${verdictOn(assess, entry.row.index, { ok: true })}
       judge=${judge} /> `;
   /**
    * @param {string} name
@@ -154,7 +158,7 @@ function cells({ call, link, tab, span, ended, assess, judge }) {
    */
   const cell = (name, content, title) =>
     html`<span role="gridcell" class="call-${name}" title=${title}>${content}</span>`;
-  const title = first ? first.said.tool || first.record.actionType : 'no record';
+  const title = first ? nameOf(first) : 'no record';
   const delegation = first?.record.delegation;
   const came = outcome ?? pending;
   return html`
@@ -199,6 +203,7 @@ function Summary({ rows, listed, whole, tone, isLive }) {
   const { from, to } = calls.span;
   const [first, last] = calls.entries.length ? endsOf(calls) : [];
   const wrong = misstated(calls, listed);
+  const given = calls.pruned.length + calls.entries.length + broken;
   return html`
     <section class="card session-summary" aria-label="Verdict on this session" data-whole=${whole.is}
       data-whole-tone=${tone}>
@@ -210,6 +215,8 @@ function Summary({ rows, listed, whole, tone, isLive }) {
             records=${calls.entries.map(({ record }) => record.index)} /></div></div>
       ${whole.is === 'unproven' && html`<p class="small muted">It is unsigned how many records belong to this
         session. Its saved file shows that the log leaves out nothing between its first and its last record.</p>`}
+      <${Unsearched} count=${calls.pruned.length} what="of this session cannot be checked, because their payloads were
+        pruned; that they are of it is claimed by the server" />
       ${whole.notes?.map(({ says, warns }) => html`<p class="small ${warns ? 'warn-text' : 'muted'}">
         <${Text} of=${says} /></p>`)}
       <dl class="facts">
@@ -224,12 +231,13 @@ function Summary({ rows, listed, whole, tone, isLive }) {
         <dt>Time</dt><dd title=${first && `${first.record.timestamp} to ${last?.record.timestamp}`}>
           ${first ? timeText(first.record.timestamp) : 'no record is here'}
           ${to > from && html`, for ${lasted(to - from)}`}${calls.ended ? ', ended'
-            : `, no end on record${isLive ? '; new records appear here' : ''}`}</dd>
+            : calls.pruned.length && !calls.entries.length ? ', and whether it ended was pruned'
+              : `, no end on record${isLive ? '; new records appear here' : ''}`}</dd>
         <dt>Calls</dt><dd data-calls=${n} data-denied=${ofCalls.denied ?? 0} data-failed=${ofCalls.failed ?? 0}
           data-open=${ofCalls.none ?? 0}>${count(n)}${parts.length > 0 && `: ${parts.join(', ')}`}${event > 0
             && ` · ${plural(event, 'other record')}`}</dd>
         <dt>Records</dt><dd><span data-checked=${rows.checked}>
-          ${`${count(rows.checked)} of ${count(Math.max(listed.records, calls.entries.length + broken))}`} checked
+          ${`${count(rows.checked)} of ${count(Math.max(listed.records, given))}`} checked
           here</span></dd>
         <dt>Server claims</dt><dd class="muted">${claimOf(listed)}, ${plural(listed.records, 'record')}
           ${wrong.map((says) => html`<div class="bad-text" role="alert" data-misstated><${Text} of=${says} /></div>`)}
@@ -248,10 +256,10 @@ function OpenCall({ call, index, onClose }) {
   const entries = entriesOf(call);
   const { record } = entries.find((entry) => String(entry.record.index) === shown) ?? entries[0];
   return html`
-    <${Drawer} title=${entries[0].said.tool || entries[0].record.actionType} onClose=${onClose}>
+    <${Drawer} title=${nameOf(entries[0])} onClose=${onClose}>
       <div class="buttons" role="group" aria-label="Records of this call">${entries.map(({ record: one }) => html`
         <button type="button" class="button small" aria-pressed=${one === record ? 'true' : 'false'}
-          onClick=${() => show(String(one.index))}><${Text} of=${one.actionType} /></button>`)}
+          onClick=${() => show(String(one.index))}><${Text} of=${one.actionType || 'payload pruned'} /></button>`)}
         <a class="small" href=${href('records', record.index)}>Record ${record.index} in the log</a></div>
       <${RecordView} key=${record.index} record=${record} companyKey=${key} />
     <//>`;
@@ -270,7 +278,7 @@ export function Session({ agentId, sid, kind, kid }) {
   const listed = rows?.listed;
   const { calls } = rows ?? {};
   const whole = calls && listed ? wholeOf(calls, listed, rows.done && !rows.error, rows.busy ? [] : rows.due) : null;
-  const tone = calls && whole ? toneOfWhole(whole, calls.entries, assess, judge) : '';
+  const tone = calls && whole ? toneOfWhole(whole, [...calls.pruned, ...calls.entries], assess, judge) : '';
   const span = calls?.span ?? { from: 0, to: 0 };
   const list = calls?.list ?? [];
   const open = query.record

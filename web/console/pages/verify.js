@@ -7,6 +7,7 @@ import { findings, shownPlace } from '../core/findings.js';
 import { heads, headsOf } from '../core/heads.js';
 import { adopt } from '../core/live.js';
 import { live } from '../core/live_state.js';
+import { hasFailed } from '../core/pruned.js';
 import { href } from '../core/router.js';
 import { useSignedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
@@ -16,6 +17,7 @@ import { Badge, Notice, Page } from '../parts/basic.js';
 import { Against } from '../parts/findings.js';
 import { KeyBadge, KeyHint, useAssess } from '../parts/key_trust.js';
 import { Journal } from '../parts/journal.js';
+import { Archives } from '../parts/pruned.js';
 import { save } from '../parts/save.js';
 import { Text } from '../parts/text.js';
 import { table } from '../lib/table.js';
@@ -53,6 +55,7 @@ function saveReport(result, verdict, against, companyKey) {
     findings: findings.get().all.filter((one) => one.companyId === companyId),
     records,
     pruned: result.pruned,
+    archives: result.archives,
     root,
     failures,
     server,
@@ -70,7 +73,7 @@ function Outcome({ result }) {
   const { failure } = useStore(live);
   const verdict = compare(result, rewritten?.log === 'actions' ? rewritten : null, failure);
   const assess = useAssess(companyKey);
-  const judged = assess(verdict.ok || Boolean(verdict.pruned));
+  const judged = assess(!hasFailed(verdict));
   const { is, against } = judged;
   const tone = verdict.ok && result.count === 0 && !against ? ''
     : verdict.pruned && judged.tone !== 'bad' ? 'warn' : judged.tone;
@@ -93,7 +96,8 @@ function Outcome({ result }) {
           ${plural(result.count, 'record')} in ${result.seconds.toFixed(1)} s,
           with ${result.engine} in ${plural(result.workers, 'worker')}</dd>
         ${result.pruned > 0 && html`<dt>without payload</dt><dd>${plural(result.pruned, 'record')}:${' '}
-          <a href=${href('control', '', { kind: 'payloads.pruned' })}>see the control log</a></dd>`}
+          <a href=${href('control', '', { kind: 'payloads.pruned' })}>see the control log</a>. ${' '}
+          <${Archives} of=${result.archives} /></dd>`}
         <dt>as of</dt><dd title=${result.endedAt}>${timeText(result.endedAt)}</dd>
         <dt>chain root here</dt><dd><code>${result.root}</code></dd>
         <dt>server</dt><dd>

@@ -170,12 +170,12 @@ export function useResult(work, inputs) {
 }
 
 /**
- * What went wrong. retry tries again what only reads; where a server tells when that is of use, the
- * time is counted down.
+ * What went wrong, or that it needs a payload which was pruned. retry tries again what only reads;
+ * where a server tells when that is of use, the time is counted down.
  * @param {{error: TaskError | null, retry?: () => unknown}} props
  */
 export const Failure = ({ error, retry }) => error && html`
-  <${Notice} kind="bad" actions=${retry
+  <${Notice} kind=${error.pruned ? 'warn' : 'bad'} actions=${retry && !error.pruned
     && html`<button type="button" class="button small retry" onClick=${() => retry()}>Retry</button>`}>
     ${error.message}${(error.retryAt ?? 0) > 0
       && html` <${Countdown} until=${error.retryAt} over="Try again now." />`}<//>`;

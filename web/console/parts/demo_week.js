@@ -3,7 +3,8 @@
 // at is when something happened in the story, and summary what.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { records } from '../core/api.js';
-import { checkNewest } from '../core/checker.js';
+import { checkActions } from '../core/check_actions.js';
+import { verdictOn } from '../core/pruned.js';
 import { plural, timeText } from '../core/format.js';
 import { href } from '../core/router.js';
 import { toneOfSet } from '../core/verdict.js';
@@ -27,7 +28,7 @@ function textOf({ inner }, name) {
 /** The records with their verdicts, those that tell something by day in the order of the log. */
 async function readWeek() {
   const found = await records(0, MOST);
-  const checks = await checkNewest(found);
+  const checks = await checkActions(found);
   /** @type {Map<string, DemoEvent[]>} */
   const days = new Map();
   for (const [i, record] of found.entries()) {
@@ -47,7 +48,7 @@ async function readWeek() {
 
 /** @param {{event: DemoEvent, assess: Assess}} props */
 function Event({ event: { index, at, agentId, summary, check }, assess }) {
-  const { tone, is } = assess(check.ok, { log: 'actions', index });
+  const { tone, is } = verdictOn(assess, index, check);
   return html`
     <li data-event=${index} data-check=${tone}>
       <a href=${href('records', index)} title=${visible(`record ${index}: ${is}`)}>${at.slice(11, 16)}</a>
@@ -61,7 +62,7 @@ export function DemoWeek({ companyKey }) {
   const [run, , error, retry] = useTask();
   useEffect(() => { run(async () => setFound(await readWeek())); }, [companyKey.fingerprint]);
   if (!found) return html`<${Failure} error=${error} retry=${retry} />`;
-  const verdicts = found.checks.map(({ ok, index }) => assess(ok, { log: 'actions', index }));
+  const verdicts = found.checks.map((check) => verdictOn(assess, check.index, check));
   const tone = toneOfSet(verdicts.map((one) => one.tone));
   return html`
     <section class="card across" aria-label="The week" data-week=${tone}>

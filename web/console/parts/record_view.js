@@ -2,7 +2,9 @@
 // One record with everything that is in it. It is checked when it is opened, and the verdict stands
 // above what it is about.
 import { html, useEffect } from '../vendor/preact-htm.js';
+import { excuse } from '../core/archives.js';
 import { timeText } from '../core/format.js';
+import { excused } from '../core/pruned.js';
 import { href } from '../core/router.js';
 import { useStore } from '../core/store.js';
 import { isGreen } from '../core/verdict.js';
@@ -16,6 +18,7 @@ import { JSONView } from './json_view.js';
 import { KeyHint, useAssess } from './key_trust.js';
 import { Against } from './findings.js';
 import { Principals } from './principals.js';
+import { Archives } from './pruned.js';
 import { Text } from './text.js';
 import { WordCard } from './word.js';
 
@@ -70,7 +73,8 @@ function Verdict({ result, verdict, record }) {
   if (result.pruned && verdict.is !== 'another key')
     return html`<${Notice} kind=${verdict.tone}><strong>Payload pruned.</strong> The company has signed the hash of this
       record. What it said cannot be checked: the hash covers the payload, which the operator has moved into an archive.
-      That the hash is in the log can still be proven.<${Against} of=${verdict.against} /><//>`;
+      That the hash is in the log can still be proven.
+      ${result.archive && html` <${Archives} of=${[result.archive]} />`}<${Against} of=${verdict.against} /><//>`;
   if (!result.ok) return html`<${Notice} kind="bad"><strong>Verification failed:</strong> ${result.reason}.<//>`;
   const { tone, own, is, against } = verdict;
   if (is === 'another key')
@@ -90,12 +94,27 @@ const Only = ({ name, value }) =>
     aria-label="find all of ${name} ${visible(value)}">find all</a>`;
 
 /**
+ * What checkRecord says of a record; one that was pruned is excused by the control log of the
+ * company that is signed in, and by no other.
+ * @param {LogRecord} record
+ * @param {CompanyKey} key
+ * @returns {Promise<RecordResult>}
+ */
+async function checkShown(record, key) {
+  const result = await checkRecord(record, key);
+  if (!result.pruned) return result;
+  if (session.get().company?.companyId !== key.companyId) return excused(result, record.index, []);
+  return excuse([result], [record]).then(([found]) => found, ({ message }) =>
+    ({ ...result, pruned: false, reason: `which archive has its payload was not found out: ${message}` }));
+}
+
+/**
  * companyKey: {companyId, fingerprint, prepared, ring}.
  * @param {{record: LogRecord, companyKey: CompanyKey, log?: LogName}} props
  */
 export function RecordView({ record, companyKey, log = 'actions' }) {
   const assess = useAssess(companyKey);
-  const result = useResult(() => checkRecord(record, companyKey), [record, companyKey]);
+  const result = useResult(() => checkShown(record, companyKey), [record, companyKey]);
   const about = { log, index: record.index, pruned: result?.pruned };
   const verdict = result && assess(result.ok, about);
   const tone = verdict?.tone ?? '';
@@ -123,7 +142,8 @@ export function RecordView({ record, companyKey, log = 'actions' }) {
       ${!record.pruned && html`<dt>company</dt><dd><${Text} of=${record.companyId} /></dd>`}
     </dl>
     <section class="stack tight"><h3>Payload</h3>
-      ${record.pruned ? html`<p class="muted">Payload pruned. Its operator has the archive.</p>`
+      ${record.pruned ? html`<p class="muted">${result?.archive ? 'Payload pruned. Its operator has the archive.'
+        : 'The server gives no payload.'}</p>`
         : html`<${JSONView} node=${record.inner} source=${record.source} what="payload" />`}
     </section>
     ${delegation && html`

@@ -41,11 +41,13 @@ export function claimOf(session) {
   const { state, completeness, disobeyed = [], ...rest } = session;
   if (state === 'disobeyed' && completeness)
     return `disobeyed: ${disobeyedText(disobeyed)}; ${claimOf({ ...rest, state: completeness })}`;
-  const { last, ended } = session;
+  const { last, ended, pruned } = session;
   if (state === 'gap') return `missing ${missingOf(session)}`;
   if (state === 'broken') return 'broken: its statements contradict one another';
   if (state === 'open') return `open at ${last}`;
-  return state === 'unproven' ? `unproven, ${ended ? 'ended' : 'no end on record'}` : state;
+  if (state === 'pruned') return 'payloads pruned';
+  return state === 'unproven'
+    ? `unproven, ${pruned ? `payloads pruned${ended ? ', ended' : ''}` : ended ? 'ended' : 'no end on record'}` : state;
 }
 
 /** @param {{session: ListedSession, companyKey: ServiceKey, withAgent?: boolean}} props */
