@@ -228,11 +228,21 @@ interface SessionName { agentId: string; sid: string; kind: ListedSession['kind'
 /** The same as a URL may have it: what is '' is not known. */
 interface SessionQuery { agentId: string; sid: string; kind: string; kid: string }
 
+/** What a record says of a call: texts from outside, each on one line. */
+interface CallWords {
+  tool: string;
+  what: string;
+  kind: 'command' | 'file' | 'prompt' | 'url' | 'other';
+  outcome: 'requested' | 'completed' | 'failed' | 'denied' | 'pending' | 'ended' | '';
+  why: string;
+  output: string;
+}
+
 /** A record of a session: as it was read and checked, and what its payload says of a call. */
-interface SessionEntry { row: Row; record: LogRecord; at: number; said: SessionSaid }
+interface SessionEntry { row: Row; record: LogRecord; at: number; said: SessionSaid; words: CallWords }
 interface SessionSaid {
-  sid: string; source: string; tool: string; server: string; callId: string;
-  asked: string; came: string; durationMs: number | null; succeeded: boolean;
+  sid: string; source: string; tool: string; callId: string;
+  durationMs: number | null;
 }
 
 /** Records of a session that belong together: a call with its outcome, or one event. */
@@ -323,6 +333,8 @@ interface Row {
   agentId: string;
   actionType: string;
   delegated?: boolean;
+  /** Of a record that could be read: what it says of a call, and the beginning of its payload. */
+  words?: CallWords;
   text: string;
   pruned?: boolean;
   check: { ok: boolean; reason: string; pruned?: boolean } | null;

@@ -6,8 +6,7 @@ import { CallTracker, completenessOf, disobeyedText } from '../lib/calls.js';
 import { member } from '../lib/json.js';
 import { Sequence } from '../lib/sequence.js';
 import { readStatement } from '../lib/statement.js';
-
-const SNIPPET = 200; // characters of what was asked, or came
+import { callWords } from './call_words.js';
 
 /**
  * @param {JSONNode | undefined} node
@@ -19,23 +18,6 @@ function textIn(node, name) {
 }
 
 /**
- * The beginning of the first member that there is, unchanged; half of a surrogate pair is cut off
- * with the rest.
- * @param {LogRecord} record
- * @param {string[]} names
- */
-function snippetIn({ inner, source }, names) {
-  for (const name of names) {
-    const value = member(inner, name);
-    if (!value) continue;
-    const text = value.type === 'string' ? value.value.slice(0, SNIPPET)
-      : source.slice(value.start, Math.min(value.end, value.start + SNIPPET));
-    return text.replace(/\s+/g, ' ').replace(/[\ud800-\udbff]$/, '');
-  }
-  return '';
-}
-
-/**
  * What the payload of a record says of its session and call.
  * @param {LogRecord} record
  * @returns {SessionSaid}
@@ -44,19 +26,13 @@ export function saidOf(record) {
   const { inner, actionType } = record;
   const duration = member(inner, 'durationMs');
   const ms = duration?.type === 'number' ? Number(duration.lexeme) : NaN;
-  const status = member(inner, 'exitStatus');
   const isRun = /^(run\.|git\.)/.test(actionType);
   return {
     sid: textIn(inner, isRun ? 'runId' : 'sessionId'),
     source: textIn(inner, 'source'),
     tool: textIn(inner, 'tool'),
-    server: textIn(inner, 'server'),
     callId: textIn(inner, 'callId') || (isRun && actionType !== 'git.commit' ? textIn(inner, 'runId') : ''),
-    asked: snippetIn(record, ['input', 'command', 'subject', 'attributes']),
-    came: snippetIn(record, ['reason', 'error', 'output', 'signal', 'exitStatus', 'status']),
     durationMs: ms >= 0 && ms < 1e15 ? ms : null,
-    succeeded: !member(inner, 'error') && !member(inner, 'signal')
-      && !(status?.type === 'number' && status.lexeme !== '0'),
   };
 }
 
@@ -126,7 +102,8 @@ export class SessionCalls {
    */
   add(row, record) {
     const said = saidOf(record);
-    const entry = { row, record, said, at: Date.parse(record.timestamp) };
+    const words = row.words ?? callWords(record);
+    const entry = { row, record, said, words, at: Date.parse(record.timestamp) };
     this.entries.push(entry);
     const disobeyed = this.#tracker.add(record.index, record);
     if (disobeyed) this.disobeyed.push(disobeyed);
@@ -230,7 +207,7 @@ export function stateOf({ pending, outcome, event, broken }) {
   if (event) return 'event';
   if (!outcome) return pending ? 'pending' : 'none';
   const action = outcome.record.actionType;
-  if (action === 'run.ended') return outcome.said.succeeded ? 'completed' : 'failed';
+  if (action === 'run.ended') return outcome.words.outcome;
   return action.slice('tool.'.length);
 }
 

@@ -154,7 +154,7 @@ function cells({ call, link, tab, span, ended, assess, judge }) {
    */
   const cell = (name, content, title) =>
     html`<span role="gridcell" class="call-${name}" title=${title}>${content}</span>`;
-  const title = first ? first.said.tool || first.record.actionType : 'no record';
+  const title = first ? first.words.tool : 'no record';
   const delegation = first?.record.delegation;
   const came = outcome ?? pending;
   return html`
@@ -164,19 +164,18 @@ function cells({ call, link, tab, span, ended, assess, judge }) {
     ${cell('time', first ? bare(first.record.timestamp, 23).slice(11) : '?', first
       ? `${timeText(first.record.timestamp, 23)}, recorded as ${first.record.timestamp}` : undefined)}
     <span role="gridcell" class="call-what">
-      <a class="row-link" href=${link} tabindex=${tab}
-        title=${first && visible(first.said.server)}>${withText(title)}</a>
+      <a class="row-link" href=${link} tabindex=${tab}>${withText(title)}</a>
       ${delegation && html` <span class="muted" title=${visible(`by delegation of ${delegation.subject}`)}>
         <span aria-hidden="true">↪</span><span class="visually-hidden">delegated by
         ${visible(delegation.subject)}</span></span>`}</span>
     ${cell('asked', broken ? html`<span class="bad-text">${says}</span>`
-      : event ? html`${word(event)}${clipped(event.said.asked || event.said.came)}`
-        : asked ? html`${word(asked)}${clipped(asked.said.asked)}`
+      : event ? html`${word(event)}${clipped(event.words.what || event.words.why)}`
+        : asked ? html`${word(asked)}${clipped(asked.words.what)}`
           : html`<span class="muted">not on record</span>`)}
     ${cell('outcome', !broken && !event && html`
       ${word(came)}<span class=${state === 'denied' || state === 'failed' ? 'call-state strong' : 'call-state'}>
       ${state === 'none' && !ended ? 'no outcome yet' : STATES[state]}</span>${' '}
-      ${came && clipped(came.said.came)}${note && html`${' '}<em>${note}</em>`}`)}
+      ${came && clipped(came.words.why || came.words.output)}${note && html`${' '}<em>${note}</em>`}`)}
     ${cell('fall', html`<${Bar} call=${call} span=${span} />`)}
     ${cell('lasted', ms === null ? '' : lasted(ms))}`;
 }
