@@ -238,6 +238,11 @@ interface CallWords {
   output: string;
 }
 
+/** A line of both texts, of the one before alone, or of the one after alone. */
+type DiffLine = [' ' | '-' | '+', string];
+/** What a record of a call has in full. */
+interface CallParts { kind: CallWords['kind']; asked: string; changes: DiffLine[][]; why: string; output: string }
+
 /** A record of a session: as it was read and checked, and what its payload says of a call. */
 interface SessionEntry { row: Row; record: LogRecord; at: number; said: SessionSaid; words: CallWords }
 interface SessionSaid {
@@ -254,6 +259,10 @@ interface SessionCall {
   broken: Row | null;
   note: string;
 }
+type SessionCalls = import('../console/core/session_calls.js').SessionCalls;
+type SessionRows = import('../console/core/session_rows.js').SessionRows;
+/** A row of a session's page: a call, or the pause before one. */
+type StoryRow = { call: SessionCall; pause?: undefined; at: number } | { pause: number; call?: undefined; at: number };
 interface SessionWhole {
   is: 'checking' | 'fails' | 'lacking' | 'disobeyed' | 'missing' | 'complete' | 'open' | 'unproven';
   says: string;
