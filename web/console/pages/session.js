@@ -160,10 +160,11 @@ function cells({ call, link, tab, span, ended, assess, judge }) {
         ${visible(delegation.subject)}</span></span>`}</span>
     ${cell('asked', broken ? html`<span class="bad-text">${says}</span>`
       : event || asked ? html`${word(event ?? asked)}${(event ?? asked)?.words.what
-        ? html`<${Asked} words=${(event ?? asked)?.words} />` : html`<span class="muted">no input</span>`}`
+        ? html`<${Asked} words=${(event ?? asked)?.words} />` : asked && html`<span class="muted">no input</span>`}`
         : html`<span class="muted">not on record</span>`, visible((event ?? asked)?.words.what ?? ''))}
     ${cell('decision', broken || event ? '' : html`<span class="muted">–</span>`)}
-    ${cell('outcome', event ? withText(event.words.why || event.words.output) : !broken && html`
+    ${cell('outcome', event ? html`${event.words.outcome && html`<${Outcome} is=${event.words.outcome} /> `}
+      <span class="call-why">${withText(event.words.why || event.words.output)}</span>` : !broken && html`
       ${word(came)}<${Outcome} is=${state} says=${state === 'none' && !ended ? 'no outcome yet' : STATES[state]} />
       ${' '}${came && html`<span class=${came.words.why ? 'call-why' : 'call-output'}>
         ${withText(came.words.why || came.words.output)}</span>`}${note && html`${' '}<em>${note}</em>`}`,
