@@ -22,7 +22,7 @@ var demoPages = []struct {
 	{"overview", "#/start", `[data-overview="ready"] .heat td`, 3},
 	{"sessions", "#/sessions", `[data-sessions] tr[data-session]`, 1},
 	{"session", "#/sessions/shop-142?agent=coder&kind=statement", `[data-call="0"][data-check]`, 2},
-	{"session-call", "#/sessions/shop-142?agent=coder&kind=statement&record=2", `dialog [data-check]`, 2},
+	{"session-call", "#/sessions/shop-142?agent=coder&kind=statement&record=2", `[data-open-call] [data-check]`, 2},
 	{"webhooks", "#/webhooks", `[data-webhook]`, 1},
 	{"palette", "#/start", `[data-overview="ready"] .heat td`, 3},
 }

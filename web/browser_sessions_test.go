@@ -34,7 +34,7 @@ func (s *service) hookSession(key, agent, sid string) {
 	send("tool.requested", map[string]any{"tool": "Bash", "callId": "c1", "input": script + " go test ./..."})
 	send("tool.completed", map[string]any{"tool": "Bash", "callId": "c1", "output": "ok", "durationMs": 1234})
 	send("tool.requested", map[string]any{"tool": "Write", "callId": "c2", "input": map[string]any{"path": "/etc/passwd"}})
-	send("tool.denied", map[string]any{"tool": "Write", "callId": "c2", "reason": script + " no valid passport"})
+	send("tool.denied", map[string]any{"tool": "Write", "callId": "c2", "reason": "no valid passport " + script})
 	send("tool.requested", map[string]any{"tool": "Read", "callId": "c3", "input": map[string]any{"path": "x"}})
 	send("tool.failed", map[string]any{"tool": "Read", "callId": "c3", "error": "no such file"})
 	send("tool.requested", map[string]any{"tool": script, "callId": "c4"})
@@ -88,9 +88,10 @@ func TestBrowserSessionOfHooks(t *testing.T) {
 	}
 	b.reads(`[data-checked-session="ok"]`, "nothing is left out of its time")
 	eval[bool](b, `(document.querySelector('[data-call="1"] a').click(), true)`)
-	b.reads("dialog", "Record 2 in the log")
+	b.reads("[data-open-call]", "Record 2 in the log")
+	b.reads("[data-open-call] .call-head", "Write /etc/passwd, then denied")
 	b.press("tool.denied")
-	b.reads("dialog", "Record 3 in the log")
+	b.reads("[data-open-call]", "Record 3 in the log")
 	if hash := eval[string](b, `location.hash`); !strings.Contains(hash, "record=2") {
 		t.Errorf("the link is %s", hash)
 	}
@@ -193,7 +194,7 @@ func TestBrowserSessionOfALiar(t *testing.T) {
 				return withoutRecord(answer, 1)
 			}
 			return strings.Replace(answer, `"records":7`, `"records":6`, 1)
-		}, `[data-whole="lacking"][data-whole-tone="bad"]`, "2 without an outcome"},
+		}, `[data-whole="lacking"][data-whole-tone="bad"]`, "Without an outcome 2"},
 		{"changes a record", sessionPage, func(path, answer string) string {
 			if path == records {
 				return strings.Replace(answer, "no such file", "no such fire", 1)
@@ -338,7 +339,7 @@ func TestBrowserSessionLooks(t *testing.T) {
 		for _, p := range []struct{ name, hash, ready string }{
 			{"hooks-sessions", "#/sessions", `[data-sessions="1"]`},
 			{"hooks-session", sessionPage, `[data-call="3"][data-check="ok"]`},
-			{"hooks-session-call", sessionPage + "&record=0", `dialog [data-check="ok"]`},
+			{"hooks-session-call", sessionPage + "&record=0", `[data-open-call] [data-check="ok"]`},
 		} {
 			b.goTo(p.hash)
 			b.shows(p.ready)
@@ -348,7 +349,7 @@ func TestBrowserSessionLooks(t *testing.T) {
 			b.fits(name)
 		}
 		b.goTo(sessionPage)
-		b.wait(`!document.querySelector('dialog')`)
+		b.wait(`!document.querySelector('[data-open-call]')`)
 	}
 	b.look(look{794, "dark"})
 	b.shows(`[data-call="3"][data-check="ok"]`)
@@ -365,6 +366,44 @@ func TestBrowserSessionLooks(t *testing.T) {
 	}
 	b.fits("a session on paper")
 	b.picture("hooks-session-print", "")
+}
+
+// A session is found by its ID. A long list has only the rows in view, and is read on as it is
+// scrolled.
+func TestBrowserManySessions(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
+	s := startService(t, "", "")
+	key := s.company("acme")
+	const sessions = 230
+	var records []any
+	for i := range sessions {
+		records = append(records, toolCall("coder", fmt.Sprint("run-", i), "tool.requested", map[string]any{"tool": "Bash", "callId": "c", "input": map[string]any{"command": "ls"}}))
+	}
+	s.api("POST", "/v1/attest/batch", key, map[string]any{"records": records})
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	b.goTo("#/sessions")
+	b.shows(`table [data-session="run-229"]`)
+	b.press("Show more")
+	b.shows(`[data-sessions="100"]`)
+	b.press("Show more")
+	b.wait(`document.querySelectorAll('[role=grid] [data-session]').length > 5`)
+	b.waitFor(time.Minute, fmt.Sprintf(`(() => {
+		const list = document.querySelector('.vlist');
+		list.scrollTop = list.scrollHeight;
+		return document.querySelector('[data-sessions="%d"]') && document.querySelector('[role=grid] [data-session="run-0"]');
+	})()`, sessions))
+	if shown := eval[int](b, `document.querySelectorAll('[role=grid] [data-session]').length`); shown > 100 {
+		t.Errorf("%d rows exist", shown)
+	}
+	b.fill(`input[name="sid"]`, "run-77")
+	eval[bool](b, `(document.querySelector('input[name="sid"]').form.requestSubmit(), true)`)
+	b.shows(`[data-sessions="1"] tr[data-session="run-77"]`)
+	if hash := eval[string](b, `location.hash`); hash != "#/sessions?sid=run-77" {
+		t.Errorf("the search is at %s", hash)
+	}
+	eval[bool](b, `(document.querySelector('tr[data-session="run-77"] a').click(), true)`)
+	b.reads(`h1[data-task="command"]`, "Bash ls")
 }
 
 // A call that was refused and ran all the same needs a look, is red in the list of sessions, and is

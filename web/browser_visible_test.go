@@ -55,7 +55,7 @@ func TestBrowserInvisibleCharacters(t *testing.T) {
 	}
 	b.goTo("#/live")
 	b.reads(`li[data-index="15"]`, "do pay⟨U+202E⟩eb⟨U+200B⟩ot⟨U+2066⟩⟨U+E0041⟩")
-	b.wait(`document.querySelectorAll('li[data-index="15"] bdi .unseen').length === 8`)
+	b.wait(`document.querySelectorAll('li[data-index="15"] bdi .unseen').length === 20`)
 	b.wait(`document.querySelector('li[data-index="17"] bdi')?.textContent === 'سارة'`)
 	check("#/live")
 	for _, index := range []int{15, 16} {

@@ -42,7 +42,7 @@ test('an outcome stands beside what was asked, whatever comes between', () => {
   assert.deepEqual(said(calls), ['denied 0,3,4', 'completed 1,2', 'none 5', 'event 6']);
   assert.deepEqual(timesOf(calls.list[1]), { start: Date.parse(at(1)), end: Date.parse(at(2)), ms: 42 });
   assert.equal(timesOf(calls.list[0]).ms, 400);
-  assert.equal(calls.list[0].outcome.said.came, 'no');
+  assert.equal(calls.list[0].outcome.words.why, 'no');
   assert.equal(calls.ended, true);
   assert.deepEqual(calls.span, { from: Date.parse(at(0)), to: Date.parse(at(6)) });
 });

@@ -236,7 +236,7 @@ interface SessionName { agentId: string; sid: string; kind: ListedSession['kind'
 /** The same as a URL may have it: what is '' is not known. */
 interface SessionQuery { agentId: string; sid: string; kind: string; kid: string }
 
-/** What a record says of a call, as core/call_words.js reads it: text from outside, each on one line. */
+/** What a record says of a call: texts from outside, each on one line. */
 interface CallWords {
   tool: string;
   what: string;
@@ -246,11 +246,16 @@ interface CallWords {
   output: string;
 }
 
+/** A line of both texts, of the one before alone, or of the one after alone. */
+type DiffLine = [' ' | '-' | '+', string];
+/** What a record of a call has in full. */
+interface CallParts { kind: CallWords['kind']; asked: string; changes: DiffLine[][]; why: string; output: string }
+
 /** A record of a session: as it was read and checked, and what its payload says of a call. */
-interface SessionEntry { row: Row; record: LogRecord; at: number; said: SessionSaid }
+interface SessionEntry { row: Row; record: LogRecord; at: number; said: SessionSaid; words: CallWords }
 interface SessionSaid {
-  sid: string; source: string; tool: string; server: string; callId: string;
-  asked: string; came: string; durationMs: number | null; succeeded: boolean;
+  sid: string; source: string; tool: string; callId: string;
+  durationMs: number | null;
 }
 
 /** Records of a session that belong together: a call with its outcome, or one event. */
@@ -262,6 +267,10 @@ interface SessionCall {
   broken: Row | null;
   note: string;
 }
+type SessionCalls = import('../console/core/session_calls.js').SessionCalls;
+type SessionRows = import('../console/core/session_rows.js').SessionRows;
+/** A row of a session's page: a call, or the pause before one. */
+type StoryRow = { call: SessionCall; pause?: undefined; at: number } | { pause: number; call?: undefined; at: number };
 interface SessionWhole {
   is: 'checking' | 'fails' | 'lacking' | 'disobeyed' | 'missing' | 'complete' | 'open' | 'unproven' | 'pruned';
   says: string;
@@ -343,6 +352,8 @@ interface Row {
   agentId: string;
   actionType: string;
   delegated?: boolean;
+  /** Of a record that could be read: what it says of a call, and the beginning of its payload. */
+  words?: CallWords;
   text: string;
   pruned?: boolean;
   check: { ok: boolean; reason: string; pruned?: boolean } | null;

@@ -49,3 +49,10 @@ export function duration(seconds) {
   if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
   return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
 }
+
+/**
+ * How long something ran that may have been short.
+ * @param {number} ms
+ */
+export const lasted = (ms) =>
+  (ms < 1000 ? `${Math.round(ms)} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms / 1000));

@@ -10,6 +10,7 @@
 // stopped, error; more() goes on. take(entries) puts records that came since, {record, check} from
 // size on one after the other, where they belong, and says whether it did; those that fail are not
 // followed.
+import { beginningOf, callWords } from './call_words.js';
 import { checkActions } from './check_actions.js';
 import { fail as failsHere } from './failures.js';
 import { readLogs } from './growth.js';
@@ -21,18 +22,6 @@ import { wordsOf } from './words.js';
 
 /** How many records are fetched or checked at a time. */
 export const PIECE = 256;
-const SNIPPET = 240; // characters of a payload that a row has
-
-/**
- * The beginning of an unchanged payload, on one line; half of a surrogate pair is cut off with the
- * rest.
- * @param {LogRecord} record
- */
-const snippetOf = ({ inner, source }) =>
-  source
-    .slice(inner.start, Math.min(inner.end, inner.start + SNIPPET))
-    .replace(/\s+/g, ' ')
-    .replace(/[\ud800-\udbff]$/, '');
 
 /**
  * @param {LogRecord} record
@@ -46,7 +35,8 @@ const rowOf = (record) => ({
   actionType: record.actionType,
   delegated: Boolean(record.delegation),
   pruned: record.pruned,
-  text: record.pruned ? '' : snippetOf(record),
+  words: callWords(record),
+  text: record.pruned ? '' : beginningOf(record.inner, record.source),
   check: null,
 });
 

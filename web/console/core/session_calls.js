@@ -8,8 +8,7 @@ import { count, plural } from './format.js';
 import { hasFailed } from './pruned.js';
 import { Sequence } from '../lib/sequence.js';
 import { readStatement } from '../lib/statement.js';
-
-const SNIPPET = 200; // characters of what was asked, or came
+import { callWords } from './call_words.js';
 
 /**
  * @param {JSONNode | undefined} node
@@ -21,23 +20,6 @@ function textIn(node, name) {
 }
 
 /**
- * The beginning of the first member that there is, unchanged; half of a surrogate pair is cut off
- * with the rest.
- * @param {LogRecord} record
- * @param {string[]} names
- */
-function snippetIn({ inner, source }, names) {
-  for (const name of names) {
-    const value = member(inner, name);
-    if (!value) continue;
-    const text = value.type === 'string' ? value.value.slice(0, SNIPPET)
-      : source.slice(value.start, Math.min(value.end, value.start + SNIPPET));
-    return text.replace(/\s+/g, ' ').replace(/[\ud800-\udbff]$/, '');
-  }
-  return '';
-}
-
-/**
  * What the payload of a record says of its session and call.
  * @param {LogRecord} record
  * @returns {SessionSaid}
@@ -46,19 +28,13 @@ export function saidOf(record) {
   const { inner, actionType } = record;
   const duration = member(inner, 'durationMs');
   const ms = duration?.type === 'number' ? Number(duration.lexeme) : NaN;
-  const status = member(inner, 'exitStatus');
   const isRun = /^(run\.|git\.)/.test(actionType);
   return {
     sid: textIn(inner, isRun ? 'runId' : 'sessionId'),
     source: textIn(inner, 'source'),
     tool: textIn(inner, 'tool'),
-    server: textIn(inner, 'server'),
     callId: textIn(inner, 'callId') || (isRun && actionType !== 'git.commit' ? textIn(inner, 'runId') : ''),
-    asked: snippetIn(record, ['input', 'command', 'subject', 'attributes']),
-    came: snippetIn(record, ['reason', 'error', 'output', 'signal', 'exitStatus', 'status']),
     durationMs: ms >= 0 && ms < 1e15 ? ms : null,
-    succeeded: !member(inner, 'error') && !member(inner, 'signal')
-      && !(status?.type === 'number' && status.lexeme !== '0'),
   };
 }
 
@@ -157,7 +133,8 @@ export class SessionCalls {
    */
   add(row, record) {
     const said = saidOf(record);
-    const entry = { row, record, said, at: Date.parse(record.timestamp) };
+    const words = row.words ?? callWords(record);
+    const entry = { row, record, said, words, at: Date.parse(record.timestamp) };
     if (record.pruned) {
       this.pruned.push(entry);
       this.list.push({ ...newCall(), event: entry });
@@ -237,6 +214,12 @@ export class SessionCalls {
 }
 
 /**
+ * What an entry is called: by its tool, where that is known.
+ * @param {SessionEntry} entry
+ */
+export const nameOf = ({ words, record }) => (record.pruned ? 'payload pruned' : words.tool);
+
+/**
  * The entries of a call.
  * @param {SessionCall} call
  */
@@ -267,7 +250,7 @@ export function stateOf({ pending, outcome, event, broken }) {
   if (event) return 'event';
   if (!outcome) return pending ? 'pending' : 'none';
   const action = outcome.record.actionType;
-  if (action === 'run.ended') return outcome.said.succeeded ? 'completed' : 'failed';
+  if (action === 'run.ended') return outcome.words.outcome;
   return action.slice('tool.'.length);
 }
 

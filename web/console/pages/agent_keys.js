@@ -12,7 +12,7 @@ import { having, nullable, string, timestamp } from '../lib/form.js';
 import { readEndorsement } from '../lib/statement.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure, Field, Notice, Value, useTask } from '../parts/basic.js';
-import { By } from '../parts/control_words.js';
+import { By } from '../parts/by.js';
 import { Confirm } from '../parts/dialogs.js';
 import { Choice } from '../parts/grant.js';
 import { TimeField } from '../parts/period.js';

@@ -1,7 +1,8 @@
 // @ts-check
 // Live: the stream as it happens, and a pulse that says what was checked here. What the server says
 // is shown with it.
-import { html, useState } from '../vendor/preact-htm.js';
+import { html, useMemo, useState } from '../vendor/preact-htm.js';
+import { callWords } from '../core/call_words.js';
 import { count, timeText, plural, short } from '../core/format.js';
 import { shownPlace } from '../core/findings.js';
 import { reconnect } from '../core/live.js';
@@ -19,6 +20,7 @@ import { Unsearched } from '../parts/pruned.js';
 import { RecordView } from '../parts/record_view.js';
 import { WordOf } from '../parts/word.js';
 import { verifyAll } from './verify.js';
+import { CallLine } from '../parts/call_line.js';
 import { Text } from '../parts/text.js';
 import { table } from '../lib/table.js';
 
@@ -157,6 +159,7 @@ function Entry({ entry, assess, onOpen }) {
   const { record, check, late } = entry;
   const verdict = check && verdictOn(assess, record.index, check);
   const { tone, is } = verdict ?? { tone: '', is: 'not checked' };
+  const words = useMemo(() => callWords(record), [record]);
   return html`
     <li class="entry ${tone}" data-index=${record.index} data-check=${tone}>
       <button type="button" class="entry-button" onClick=${() => onOpen(record)}>
@@ -164,7 +167,9 @@ function Entry({ entry, assess, onOpen }) {
         <span class="entry-what"><strong>${record.pruned ? 'payload pruned'
           : html`<${Text} of=${record.actionType} />`}</strong>
           <span class="muted">${check?.ok && html`<${WordOf} of=${record} record=${verdict} /> `}
-            <${Text} of=${record.agentId} /></span></span>
+            <${Text} of=${record.agentId} /></span>
+          ${!record.pruned && html`<${CallLine}
+            words=${words.tool === record.actionType ? { ...words, tool: '' } : words} />`}</span>
         <span class="entry-time muted">
           <span title=${record.timestamp}>${timeText(record.timestamp, 23).slice(11)}</span>
             ${late && ' · caught up'}</span>

@@ -10,11 +10,14 @@ import { go, href, route } from '../core/router.js';
 import { narrows, needsPayload, readsAll, searchOf } from '../core/search.js';
 import { clock, useSignedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
+import { sentenceOf } from '../core/call_words.js';
 import { zoneOf } from '../core/times.js';
 import { visible } from '../lib/visible.js';
 import { Icon, Notice, Page } from '../parts/basic.js';
+import { CallLine } from '../parts/call_line.js';
 import { Histogram, HistogramPlace } from '../parts/histogram.js';
 import { KeyHint, useAssess } from '../parts/key_trust.js';
+import { useMedia } from '../parts/media.js';
 import { Unsearched } from '../parts/pruned.js';
 import { SavedSearches } from '../parts/saved_searches.js';
 import { withText } from '../parts/text.js';
@@ -23,7 +26,7 @@ import { WordIcon, useAgentTrust } from '../parts/word.js';
 import { Export } from './records_export.js';
 import { Filters } from './records_filters.js';
 import { OpenRecord } from './records_open.js';
-import { newOf, useFollowing, useHistogram, useMedia, useRows, useWidth } from './records_rows.js';
+import { newOf, useFollowing, useHistogram, useRows, useWidth } from './records_rows.js';
 
 const HASH = /^[0-9a-f]{64}$/i;
 const BEFORE = 12; // characters of a payload before what was searched for
@@ -48,10 +51,14 @@ function verdictOf(row, assess) {
 }
 
 /**
- * A payload, with what was searched for marked where it is as written.
- * @param {{text: string, q: string}} props
+ * What a record says in words or, where the text that was searched for is in none of them, the
+ * beginning of its payload, with that text marked where it is as written.
+ * @param {{row: Row, q: string}} props
  */
-function Snippet({ text, q }) {
+function Said({ row, q }) {
+  if (!q && row.words) return html`<${CallLine} words=${row.words} action=${row.actionType} />`;
+  const said = row.words ? sentenceOf(row.words) : '';
+  const text = said.toLowerCase().includes(q.toLowerCase()) ? said : row.text;
   const at = q ? text.toLowerCase().indexOf(q.toLowerCase()) : -1;
   return at < 0
     ? withText(text)
@@ -63,7 +70,7 @@ const LEAD = html`The server selects the results, and this browser verifies each
 Only <a href=${href('verify')}>Verify</a> shows that none is missing.`;
 
 const heads = () =>
-  ['', '', 'Index', `Time (${zoneOf()})`, 'Action', 'Agent', 'Payload', 'Hash'].map(
+  ['', '', 'Index', `Time (${zoneOf()})`, 'Action', 'Agent', 'Asked', 'Hash'].map(
     (name, i) => html`
   <span role="columnheader">${name || html`<span class="visually-hidden">${i ? 'Verdict' : 'Selected'}</span>`}</span>`,
   );
@@ -104,7 +111,8 @@ function cells({ row, index, link, tab, assess, judge, selected, onSelect, q }) 
         && html` <span class="muted" title="by delegation"><span aria-hidden="true">↪</span>
         <span class="visually-hidden">delegated</span></span>`}`)}
       ${tone === 'bad' ? cell('text bad-text', says) : row.pruned ? cell('text muted', 'payload pruned')
-        : cell('text', html`<${Snippet} text=${row.text} q=${q} />`)}
+        : cell('text', html`<${Said} row=${row} q=${q} />`,
+          row.words && visible(sentenceOf(row.words)))}
       ${cell('hash', short(row.hash), row.hash)}`}`;
 }
 
@@ -301,7 +309,7 @@ export function Records({ argument }) {
         ${
           rows?.count
             ? html`<${VirtualList} key=${rows} label="Records" head=${heads()} count=${rows.count}
-              rowHeight=${narrow ? 64 : 36} scrollTo=${!stale && target?.of === `${turn} ${asked}` ? target : null}
+              rowHeight=${narrow ? 72 : 36} scrollTo=${!stale && target?.of === `${turn} ${asked}` ? target : null}
                 busy=${stale}
               row=${(/** @type {number} */ i, /** @type {number} */ tab) => {
                 const index = indexAt(i);

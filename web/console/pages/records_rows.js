@@ -68,20 +68,6 @@ export function useWidth(ref) {
 }
 
 /**
- * Whether a media query matches.
- * @param {MediaQueryList} media
- */
-export function useMedia(media) {
-  const [is, set] = useState(media.matches);
-  useEffect(() => {
-    const change = () => set(media.matches);
-    media.addEventListener('change', change);
-    return () => media.removeEventListener('change', change);
-  }, []);
-  return is;
-}
-
-/**
  * How many records have come since the rows were read that belong to them; more: there may be
  * others that are not cached here.
  * @param {Search} search

@@ -2,43 +2,38 @@
 // One session: its calls with what was asked and what came of it side by side, when, for how long,
 // and who signed it. Each record is checked here, and so is the whole, as far as that can be.
 import { html, useEffect, useReducer, useRef, useState } from '../vendor/preact-htm.js';
-import { bare, count, duration, plural, timeText } from '../core/format.js';
+import { bare, count, lasted, timeText } from '../core/format.js';
 import { live } from '../core/live_state.js';
 import { verdictOn } from '../core/pruned.js';
 import { go, href, route } from '../core/router.js';
 import { useSignedIn } from '../core/session.js';
-import { endsOf, entriesOf, misstated, stateOf, strangerTo, timesOf, wholeOf } from '../core/session_calls.js';
+import { entriesOf, nameOf, stateOf, strangerTo, timesOf, wholeOf } from '../core/session_calls.js';
 import { SessionRows } from '../core/session_rows.js';
+import { pauseText, storyOf } from '../core/session_story.js';
 import { toneOfSession } from '../core/session_tone.js';
-import { KIND_NAMES } from '../core/sessions.js';
 import { useStore } from '../core/store.js';
 import { zoneOf } from '../core/times.js';
 import { toneOfSet } from '../core/verdict.js';
 import { table } from '../lib/table.js';
 import { visible } from '../lib/visible.js';
-import { Badge, CopyButton, Icon, Notice } from '../parts/basic.js';
-import { Drawer } from '../parts/dialogs.js';
+import { Icon, Notice } from '../parts/basic.js';
+import { Asked, Outcome } from '../parts/call_line.js';
 import { KeyHint, useAssess } from '../parts/key_trust.js';
-import { Unsearched } from '../parts/pruned.js';
-import { RecordView } from '../parts/record_view.js';
-import { SaveSession } from '../parts/session_file.js';
-import { claimOf, sessionHref } from '../parts/session_table.js';
-import { Text, withText } from '../parts/text.js';
+import { useMedia } from '../parts/media.js';
+import { withText } from '../parts/text.js';
 import { PRINTED, VirtualList } from '../parts/virtual_list.js';
 import { WordIcon, useAgentTrust } from '../parts/word.js';
-import { useMedia } from './records_rows.js';
+import { OpenCall } from './session_call.js';
+import { Heading, Summary } from './session_summary.js';
 
 const NARROW = matchMedia('(max-width: 48rem)');
+const WIDE = matchMedia('(min-width: 75rem)'); // the call that is open has room beside the list
 
 /** @type {Record<string, string>} */
 const STATES = table({
   completed: 'completed', failed: 'failed', denied: 'denied', ended: 'ended, outcome unknown',
   pending: 'waits for input, or goes on as a task', none: 'no outcome on record',
 });
-
-/** @param {number} ms */
-const lasted = (ms) =>
-  (ms < 1000 ? `${Math.round(ms)} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : duration(ms / 1000));
 
 /**
  * The rows of a session, read once and then followed while it runs.
@@ -112,11 +107,8 @@ function toneOfWhole({ is }, entries, assess, judge) {
 }
 
 const HEADS = () =>
-  ['Verdict', `Time (${zoneOf()})`, 'Call', 'Asked', 'Outcome', 'When', 'Duration'].map((name, i) => html`
+  ['Verdict', `Time (${zoneOf()})`, 'Tool', 'Asked', 'Decision', 'Outcome', 'When', 'Duration'].map((name, i) => html`
     <span role="columnheader">${i ? name : html`<span class="visually-hidden">${name}</span>`}</span>`);
-
-/** @param {SessionEntry} entry */
-const nameOf = ({ said, record }) => (record.pruned ? 'payload pruned' : said.tool || record.actionType);
 
 /**
  * The place of a call in the time of its session.
@@ -130,12 +122,6 @@ function Bar({ call, span: { from, to } }) {
   const style = { left: `${left}%`, width: `${Math.max(0.5, Math.min(100 - left, ((end - start) / whole) * 100))}%` };
   return html`<span class="fall" aria-hidden="true"><span class="fall-bar" style=${style}></span></span>`;
 }
-
-/**
- * A text that ends in dots where its cell does, and is whole on paper.
- * @param {string} said
- */
-const clipped = (said) => html`<span class="call-text">${withText(said)}</span>`;
 
 /**
  * @param {{call: SessionCall, link?: string, tab: number, span: {from: number, to: number},
@@ -168,102 +154,34 @@ function cells({ call, link, tab, span, ended, assess, judge }) {
     ${cell('time', first ? bare(first.record.timestamp, 23).slice(11) : '?', first
       ? `${timeText(first.record.timestamp, 23)}, recorded as ${first.record.timestamp}` : undefined)}
     <span role="gridcell" class="call-what">
-      <a class="row-link" href=${link} tabindex=${tab}
-        title=${first && visible(first.said.server)}>${withText(title)}</a>
+      <a class="row-link" href=${link} tabindex=${tab}>${withText(title)}</a>
       ${delegation && html` <span class="muted" title=${visible(`by delegation of ${delegation.subject}`)}>
         <span aria-hidden="true">↪</span><span class="visually-hidden">delegated by
         ${visible(delegation.subject)}</span></span>`}</span>
     ${cell('asked', broken ? html`<span class="bad-text">${says}</span>`
-      : event ? html`${word(event)}${clipped(event.said.asked || event.said.came)}`
-        : asked ? html`${word(asked)}${clipped(asked.said.asked)}`
-          : html`<span class="muted">not on record</span>`)}
-    ${cell('outcome', !broken && !event && html`
-      ${word(came)}<span class=${state === 'denied' || state === 'failed' ? 'call-state strong' : 'call-state'}>
-      ${state === 'none' && !ended ? 'no outcome yet' : STATES[state]}</span>${' '}
-      ${came && clipped(came.said.came)}${note && html`${' '}<em>${note}</em>`}`)}
+      : event || asked ? html`${word(event ?? asked)}${(event ?? asked)?.words.what
+        ? html`<${Asked} words=${(event ?? asked)?.words} />` : asked && html`<span class="muted">no input</span>`}`
+        : html`<span class="muted">not on record</span>`, visible((event ?? asked)?.words.what ?? ''))}
+    ${cell('decision', broken || event ? '' : html`<span class="muted">–</span>`)}
+    ${cell('outcome', event ? html`${event.words.outcome && html`<${Outcome} is=${event.words.outcome} /> `}
+      <span class="call-why">${withText(event.words.why || event.words.output)}</span>` : !broken && html`
+      ${word(came)}<${Outcome} is=${state} says=${state === 'none' && !ended ? 'no outcome yet' : STATES[state]} />
+      ${' '}${came && html`<span class=${came.words.why ? 'call-why' : 'call-output'}>
+        ${withText(came.words.why || came.words.output)}</span>`}${note && html`${' '}<em>${note}</em>`}`,
+    visible(came?.words.why ?? ''))}
     ${cell('fall', html`<${Bar} call=${call} span=${span} />`)}
     ${cell('lasted', ms === null ? '' : lasted(ms))}`;
 }
 
 /**
- * The numbers of a session, and its verdict.
- * @param {{rows: SessionRows, listed: ListedSession, whole: SessionWhole, tone: Tone,
- *   isLive: boolean}} props
+ * The time in which nothing ran, as a row of its own, which leads to the call after it.
+ * @param {number} ms
+ * @param {string | undefined} link
+ * @param {number} tab
  */
-function Summary({ rows, listed, whole, tone, isLive }) {
-  const { key } = useSignedIn();
-  const { calls } = rows;
-  /** @type {Record<string, number>} */
-  const states = {};
-  for (const call of calls.list) states[stateOf(call)] = (states[stateOf(call)] ?? 0) + 1;
-  const { event = 0, broken = 0, ...ofCalls } = states;
-  const n = Object.values(ofCalls).reduce((a, b) => a + b, 0);
-  const parts = ['denied', 'failed', 'none', 'pending', 'ended'].filter((state) => ofCalls[state])
-    .map((state) => `${count(ofCalls[state])} ${state === 'none' ? 'without an outcome' : STATES[state]}`);
-  const { from, to } = calls.span;
-  const [first, last] = calls.entries.length ? endsOf(calls) : [];
-  const wrong = misstated(calls, listed);
-  const given = calls.pruned.length + calls.entries.length + broken;
-  return html`
-    <section class="card session-summary" aria-label="Verdict on this session" data-whole=${whole.is}
-      data-whole-tone=${tone}>
-      <div class="card-head"><h2><${Badge} tone=${tone}>${whole.says}<//></h2>
-        <div class="buttons no-print">
-          <${CopyButton} text=${location.href} what="link to this session" label="Copy link" />
-          <button type="button" class="button small" onClick=${() => print()}>Print</button>
-          <${SaveSession} session=${listed} companyKey=${key}
-            records=${calls.entries.map(({ record }) => record.index)} /></div></div>
-      ${whole.is === 'unproven' && html`<p class="small muted">It is unsigned how many records belong to this
-        session. Its saved file shows that the log leaves out nothing between its first and its last record.</p>`}
-      <${Unsearched} count=${calls.pruned.length} what="of this session cannot be checked, because their payloads were
-        pruned; that they are of it is claimed by the server" />
-      ${whole.notes?.map(({ says, warns }) => html`<p class="small ${warns ? 'warn-text' : 'muted'}">
-        <${Text} of=${says} /></p>`)}
-      <dl class="facts">
-        <dt>Agent</dt><dd><a href=${href('agents', listed.agentId)}><${Text} of=${listed.agentId} /></a></dd>
-        ${whole.continues && html`<dt>Goes on from</dt><dd data-continues=${visible(whole.continues.sid)}>
-          <a href=${sessionHref({ agentId: listed.agentId, sid: whole.continues.sid, kind: listed.kind,
-            kid: whole.continues.kid })}>session <code><${Text} of=${whole.continues.sid} /></code></a>
-          <div class="small muted">key <code><${Text} of=${whole.continues.kid} /></code>, whose last statement has the
-            hash <code><${Text} of=${whole.continues.hash} /></code></div></dd>`}
-        <dt>Recorded by</dt><dd>${KIND_NAMES[listed.kind]}
-          ${first?.said.source && html` (<${Text} of=${first.said.source} />)`}</dd>
-        <dt>Time</dt><dd title=${first && `${first.record.timestamp} to ${last?.record.timestamp}`}>
-          ${first ? timeText(first.record.timestamp) : 'no record is here'}
-          ${to > from && html`, for ${lasted(to - from)}`}${calls.ended ? ', ended'
-            : calls.pruned.length && !calls.entries.length ? ', and whether it ended was pruned'
-              : `, no end on record${isLive ? '; new records appear here' : ''}`}</dd>
-        <dt>Calls</dt><dd data-calls=${n} data-denied=${ofCalls.denied ?? 0} data-failed=${ofCalls.failed ?? 0}
-          data-open=${ofCalls.none ?? 0}>${count(n)}${parts.length > 0 && `: ${parts.join(', ')}`}${event > 0
-            && ` · ${plural(event, 'other record')}`}</dd>
-        <dt>Records</dt><dd><span data-checked=${rows.checked}>
-          ${`${count(rows.checked)} of ${count(Math.max(listed.records, given))}`} checked
-          here</span></dd>
-        <dt>Server claims</dt><dd class="muted">${claimOf(listed)}, ${plural(listed.records, 'record')}
-          ${wrong.map((says) => html`<div class="bad-text" role="alert" data-misstated><${Text} of=${says} /></div>`)}
-          </dd>
-      </dl>
-    </section>`;
-}
-
-/**
- * A call with its records, one of them shown.
- * @param {{call: SessionCall, index: string, onClose: () => void}} props
- */
-function OpenCall({ call, index, onClose }) {
-  const { key } = useSignedIn();
-  const [shown, show] = useState(index);
-  const entries = entriesOf(call);
-  const { record } = entries.find((entry) => String(entry.record.index) === shown) ?? entries[0];
-  return html`
-    <${Drawer} title=${nameOf(entries[0])} onClose=${onClose}>
-      <div class="buttons" role="group" aria-label="Records of this call">${entries.map(({ record: one }) => html`
-        <button type="button" class="button small" aria-pressed=${one === record ? 'true' : 'false'}
-          onClick=${() => show(String(one.index))}><${Text} of=${one.actionType || 'payload pruned'} /></button>`)}
-        <a class="small" href=${href('records', record.index)}>Record ${record.index} in the log</a></div>
-      <${RecordView} key=${record.index} record=${record} companyKey=${key} />
-    <//>`;
-}
+const pauseCell = (ms, link, tab) => html`
+  <span role="gridcell" class="call-pause">
+    <a class="row-link" href=${link} tabindex=${tab}>${pauseText(ms)}</a></span>`;
 
 /** @param {SessionQuery} props */
 export function Session({ agentId, sid, kind, kid }) {
@@ -283,16 +201,20 @@ export function Session({ agentId, sid, kind, kid }) {
   const list = calls?.list ?? [];
   const open = query.record
     && list.find((call) => entriesOf(call).some(({ record }) => String(record.index) === query.record));
-  /** @param {SessionCall} call */
+  /** @param {SessionCall} [call] */
   const linkOf = (call) => {
-    const [first] = entriesOf(call);
+    const [first] = call ? entriesOf(call) : [];
     return first && href('sessions', sid, { ...query, record: first.record.index });
   };
+  const close = () => go('sessions', sid, { ...query, record: '' });
+  const wide = useMedia(WIDE);
+  const story = storyOf(list);
+  const [target, setTarget] = useState(/** @type {{row: number, focus: boolean} | null} */ (null));
+  useEffect(() => {
+    if (open) setTarget({ row: story.findIndex(({ call }) => call === open), focus: false });
+  }, [Boolean(open)]); // the address named it, or it was chosen in view
   return html`
-    <div class="page-head">
-      <p class="small"><a href=${href('sessions')}>Sessions</a></p>
-      <h1 tabindex="-1" ref=${heading}>Session <${Text} of=${sid} /></h1>
-    </div>
+    <${Heading} calls=${calls} sid=${sid} heading=${heading} />
     <div class="records session-page">
       ${rows?.error && html`<${Notice} kind="bad"
         actions=${html`<button type="button" class="button small" onClick=${() => rows.more()}>Retry</button>`}>
@@ -300,25 +222,33 @@ export function Session({ agentId, sid, kind, kid }) {
       <${KeyHint} keyOf=${key} />
       ${!listed && !rows?.error && html`<p class="muted" role="status">Loading …</p>`}
       ${rows && listed && whole && html`<${Summary} rows=${rows} listed=${listed} whole=${whole} tone=${tone}
-        isLive=${isLive} />`}
+        linkOf=${linkOf} isLive=${isLive} />`}
       ${list.length > PRINTED && html`<p class="print-only small">A print has ${count(PRINTED)} calls at most, from the
         one at the top of the list on. The file of the session has all.</p>`}
       ${list.length > 0 && html`
-        <div class="calls"><${VirtualList} label="Calls of this session" head=${HEADS()} count=${list.length}
-          rowHeight=${narrow ? 84 : 36} scrollTo=${null}
-          row=${(/** @type {number} */ i, /** @type {number} */ tab) =>
-            cells({ call: list[i], link: linkOf(list[i]), tab, span, ended: calls?.ended ?? false, assess, judge })}
-          propsOf=${(/** @type {number} */ i) => {
-            const { tone } = verdictOf(list[i], assess);
-            return {
-              class: `vlist-row call-${stateOf(list[i])} ${tone === 'bad' ? 'bad' : ''}`,
-              'data-call': i,
-              'data-state': stateOf(list[i]),
-              'data-check': tone,
-            };
-          }} /></div>`}
+        <div class="session-body ${open && wide ? 'with-call' : ''}">
+          <div class="calls"><${VirtualList} label="Calls of this session" head=${HEADS()} count=${story.length}
+            rowHeight=${narrow ? 84 : 36} scrollTo=${target}
+            row=${(/** @type {number} */ i, /** @type {number} */ tab) => {
+              const { call, pause, at } = story[i];
+              if (!call) return pauseCell(pause, linkOf(list[at]), tab);
+              return cells({ call, link: linkOf(call), tab, span, ended: calls?.ended ?? false, assess, judge });
+            }}
+            propsOf=${(/** @type {number} */ i) => {
+              const { call, pause, at } = story[i];
+              if (!call) return { class: 'vlist-row pause-row', 'data-pause': pause };
+              const { tone } = verdictOf(call, assess);
+              return {
+                class: `vlist-row call-${stateOf(call)} ${tone === 'bad' ? 'bad' : ''}`,
+                'aria-selected': call === open ? 'true' : 'false',
+                'data-call': at,
+                'data-state': stateOf(call),
+                'data-check': tone,
+              };
+            }} /></div>
+          ${open && wide && html`<${OpenCall} key=${query.record} call=${open} index=${query.record} wide
+            onClose=${close} />`}
+        </div>`}
     </div>
-    ${open && html`<${OpenCall} call=${open} index=${query.record}
-      onClose=${() => go('sessions', sid, { ...query, record: '' })} />`}`;
+    ${open && !wide && html`<${OpenCall} call=${open} index=${query.record} onClose=${close} />`}`;
 }
-

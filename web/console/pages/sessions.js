@@ -18,11 +18,12 @@ const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 function SessionList() {
   const { query } = useStore(route);
   const { key } = useSignedIn();
-  const { agent = '', kind = '', since = '', until = '' } = query;
-  const [typed, setTyped] = useState(agent);
-  useEffect(() => setTyped(agent), [agent]); // another link was followed
+  const { agent = '', sid = '', kind = '', since = '', until = '' } = query;
+  const [typed, setTyped] = useState({ agent, sid });
+  useEffect(() => setTyped({ agent, sid }), [agent, sid]); // another link was followed
   const asked = {
     agentId: agent,
+    sid,
     kind: KINDS.find((one) => one === kind) ?? '',
     from: TIME.test(since) ? since : '',
     to: TIME.test(until) ? until : '',
@@ -33,7 +34,7 @@ function SessionList() {
   /** @param {Event} event */
   const search = (event) => {
     event.preventDefault();
-    set({ agent: typed.trim() });
+    set({ agent: typed.agent.trim(), sid: typed.sid.trim() });
   };
   const sought = Object.values(asked).some(Boolean);
   return html`
@@ -41,10 +42,14 @@ function SessionList() {
       lead="Runs of agents, the newest first. Open one to see its calls with their outcomes, each checked by this
         browser.">
       <form class="filters" role="search" onSubmit=${search}>
+        <${Field} label="Session ID">
+          ${(p) => html`<input ...${p} class="input" name="sid" type="search" maxlength="256" spellcheck="false"
+            autocomplete="off" placeholder="the whole ID" value=${typed.sid}
+            onInput=${(e) => setTyped({ ...typed, sid: e.target.value })} onChange=${search} />`}<//>
         <${Field} label="Agent, exact ID">
           ${(p) => html`<input ...${p} class="input" name="agent" type="search" maxlength="256"
-            list="sessions-agent" spellcheck="false" value=${typed} onInput=${(e) => setTyped(e.target.value)}
-            onChange=${search} />`}<//>
+            list="sessions-agent" spellcheck="false" value=${typed.agent}
+            onInput=${(e) => setTyped({ ...typed, agent: e.target.value })} onChange=${search} />`}<//>
         <${Completion} id="sessions-agent" kind="agent" />
         <${Field} label="Kind">${(p) => html`
           <select ...${p} class="input" name="kind" value=${asked.kind}

@@ -4,7 +4,8 @@ import { html } from '../vendor/preact-htm.js';
 import { timeText } from '../core/format.js';
 import { href } from '../core/router.js';
 import { visible } from '../lib/visible.js';
-import { By, ControlWords } from './control_words.js';
+import { By } from './by.js';
+import { ControlWords } from './control_words.js';
 import { RowMark } from './row_mark.js';
 
 /**

@@ -7,7 +7,6 @@ import { count, timeText, plural, short } from '../core/format.js';
 import { href } from '../core/router.js';
 import { boolean, having, integer, json, jsonOf, list, nullable, string } from '../lib/form.js';
 import { visible } from '../lib/visible.js';
-import { CredentialName } from './name.js';
 import { table } from '../lib/table.js';
 
 const said = having({ subject: string, by: nullable(string) }, { agentId: string });
@@ -406,21 +405,6 @@ export const kinds = Object.entries(KINDS).map(([action, { name }]) => [action, 
 
 /** @param {string} action */
 export const kindName = (action) => (Object.hasOwn(KINDS, action) ? KINDS[action].name : visible(action));
-
-/** What the filter of credentials takes for records without one. */
-export const NOBODY = 'service';
-
-/**
- * The credential that asked for a change, as a link to all that it changed; query is of the control
- * log's page.
- * @param {{by: string | null, query?: Query}} props
- */
-export const By = ({ by, query = {} }) =>
-  by === null
-    ? html`<a href=${href('control', '', { ...query, by: NOBODY })} title="The command line, or the service itself">
-    no credential</a>`
-    : html`<a href=${href('control', '', { ...query, by })} title="All changes made with this credential">
-    <${CredentialName} of=${by} /></a>`;
 
 /**
  * What happened, as a sentence with links. change is {action, inner, source}.

@@ -14,6 +14,7 @@ import { keyAt } from '../lib/keyring.js';
 import { checkRecord, preimage } from '../lib/record.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Notice, Value, useResult } from './basic.js';
+import { CallView } from './call_view.js';
 import { JSONView } from './json_view.js';
 import { KeyHint, useAssess } from './key_trust.js';
 import { Against } from './findings.js';
@@ -21,6 +22,9 @@ import { Principals } from './principals.js';
 import { Archives } from './pruned.js';
 import { Text } from './text.js';
 import { WordCard } from './word.js';
+
+// The actions of which the words say what a reader looks for. Of others the payload does.
+const CALL = /^(tool\.|run\.|git\.commit$|otel\.|session\.ended$)/;
 
 /** @param {{number: string, title: string, tone?: Tone, children?: Child}} props */
 function Step({ number, title, tone, children }) {
@@ -126,6 +130,7 @@ export function RecordView({ record, companyKey, log = 'actions' }) {
       refreshKey(companyKey.companyId, record.index).catch(() => {});
   }, [result]);
   const { delegation } = record;
+  const isCall = CALL.test(record.actionType);
   const { company } = useStore(session);
   // The control log that says who signed it is that of the company that is signed in.
   const asks = verdict && log === 'actions' && company?.companyId === record.companyId && result.ok;
@@ -134,6 +139,7 @@ export function RecordView({ record, companyKey, log = 'actions' }) {
       <${Verdict} ...${{ result, verdict, record }} />
       ${tone === 'warn' && html`<${KeyHint} keyOf=${companyKey} />`}
     </section>
+    ${isCall && html`<${CallView} record=${record} />`}
     ${asks && html`<${WordCard} of=${record} record=${verdict} />`}
     <dl class="facts">
       ${!record.pruned && html`<dt>agent</dt><dd><${Only} name="agent" value=${record.agentId} /></dd>
@@ -141,11 +147,11 @@ export function RecordView({ record, companyKey, log = 'actions' }) {
       <dt>time</dt><dd title=${record.timestamp}>${timeText(record.timestamp, 23)}</dd>
       ${!record.pruned && html`<dt>company</dt><dd><${Text} of=${record.companyId} /></dd>`}
     </dl>
-    <section class="stack tight"><h3>Payload</h3>
-      ${record.pruned ? html`<p class="muted">${result?.archive ? 'Payload pruned. Its operator has the archive.'
-        : 'The server gives no payload.'}</p>`
-        : html`<${JSONView} node=${record.inner} source=${record.source} what="payload" />`}
-    </section>
+    ${record.pruned ? html`<section class="stack tight"><h3>Payload</h3>
+      <p class="muted">${result?.archive ? 'Payload pruned. Its operator has the archive.'
+        : 'The server gives no payload.'}</p></section>`
+      : html`<details class="payload" open=${!isCall}><summary>JSON</summary>
+        <${JSONView} node=${record.inner} source=${record.source} what="payload" /></details>`}
     ${delegation && html`
       <section class="stack"><h3>Delegation</h3><${Principals} chain=${delegation.chain} />
         <p class="small muted">Token <code><${Text} of=${delegation.tokenId} /></code>

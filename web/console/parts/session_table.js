@@ -1,18 +1,23 @@
 // @ts-check
 // A list of sessions, as the server claims it. Each leads to its page.
 import { html } from '../vendor/preact-htm.js';
-import { count, plural, short, timeText } from '../core/format.js';
+import { bare, count, plural, short, timeText } from '../core/format.js';
 import { href } from '../core/router.js';
 import { toneOfSession } from '../core/session_tone.js';
 import { KIND_NAMES } from '../core/sessions.js';
+import { zoneOf } from '../core/times.js';
 import { disobeyedText } from '../lib/calls.js';
 import { table } from '../lib/table.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure } from './basic.js';
 import { SaveSession } from './session_file.js';
-import { Text } from './text.js';
+import { useMedia } from './media.js';
+import { Text, withText } from './text.js';
+import { VirtualList } from './virtual_list.js';
 
 const SHOWN = 10; // ranges that are missing
+const LONG = 100; // sessions beyond which a list is virtual
+const NARROW = matchMedia('(max-width: 48rem)');
 /**
  * What the server calls the states of a session; nothing is green for its word.
  * @type {Record<string, SessionWhole['is']>}
@@ -68,12 +73,53 @@ function Line({ session: s, companyKey, withAgent }) {
     </tr>`;
 }
 
+const AHEAD = 20; // rows before the end of those that were read, at which more are read
+
+const heads = (/** @type {boolean | undefined} */ withAgent) => [
+  'Session', ...(withAgent ? ['Agent'] : []), 'State', 'Records', `Time (${zoneOf()})`,
+].map((name) => html`<span role="columnheader">${name}</span>`);
+
+/**
+ * A list of which only the rows in view exist, and which is read on as it is scrolled.
+ * @param {{items: ListedSession[], withAgent?: boolean, onEnd: () => void}} props
+ */
+function LongList({ items, withAgent, onEnd }) {
+  const narrow = useMedia(NARROW);
+  return html`
+    <div class="long-sessions ${withAgent ? 'with-agent' : ''}"><${VirtualList} label="Sessions"
+      head=${heads(withAgent)} count=${items.length} rowHeight=${narrow ? 84 : 36} scrollTo=${null}
+      row=${(/** @type {number} */ i, /** @type {number} */ tab) => {
+        const s = items[i];
+        const source = s.source && s.source !== s.kind ? ` · ${s.source}` : '';
+        return html`
+          <span role="gridcell" class="session-id"><a class="row-link" href=${sessionHref(s)} tabindex=${tab}>
+            <code>${withText(s.sid)}</code></a>
+            <span class="small muted"> ${withText(KIND_NAMES[s.kind] + source)}</span></span>
+          ${withAgent && html`<span role="gridcell" class="session-agent">${withText(s.agentId)}</span>`}
+          <span role="gridcell" class="session-state">
+            <${Badge} tone=${toneOfSession(STATES[s.state] ?? 'unproven', [])}>${claimOf(s)}<//></span>
+          <span role="gridcell" class="session-records">${count(s.records)}</span>
+          <span role="gridcell" class="session-time" title=${`${s.firstAt} to ${s.lastAt}`}>${bare(s.firstAt)}</span>`;
+      }}
+      propsOf=${(/** @type {number} */ i) => ({
+        class: 'vlist-row', 'data-session': visible(items[i].sid), 'data-state': items[i].state,
+        'data-kind': items[i].kind,
+      })}
+      onView=${(/** @type {number} */ first, /** @type {number} */ last) => last > items.length - AHEAD && onEnd()} />
+    </div>`;
+}
+
 /**
  * paged: as of usePaged. none: the text where there is none.
  * @param {{paged: Paged<ListedSession>, companyKey: ServiceKey, withAgent?: boolean,
  *   none: string}} props
  */
 export function SessionTable({ paged: { items, more, retry, hasMore, busy, error }, companyKey, withAgent, none }) {
+  if (items && items.length > LONG)
+    return html`<${Failure} error=${error} retry=${retry} />
+      <${LongList} items=${items} withAgent=${withAgent}
+        onEnd=${() => hasMore && !busy && !error && more()} />
+      <p class="small muted" role="status">${plural(items.length, 'session')}${hasMore ? ' so far' : ''}</p>`;
   return html`
     <${Failure} error=${error} retry=${retry} />
     ${items?.length === 0 && !hasMore && html`<p class="empty">${none}</p>`}

@@ -1,0 +1,66 @@
+// @ts-check
+// A call in full, for the page of its record: the command or prompt, what it would change in which
+// file, what it gave, and why it was denied or failed.
+import { member } from '../lib/json.js';
+import { askedOf, outputOf, wordsIn } from './call_words.js';
+import { lineDiff, linesOf, marked } from './line_diff.js';
+
+/**
+ * @param {JSONNode | undefined} node
+ * @param {string} name
+ */
+const stringIn = (node, name) => {
+  const value = member(node, name);
+  return value?.type === 'string' ? value.value : null;
+};
+
+/**
+ * What one edit replaces; nothing where it is none.
+ * @param {JSONNode | undefined} edit
+ * @returns {DiffLine[][]}
+ */
+function editOf(edit) {
+  const [before, after] = [stringIn(edit, 'old_string'), stringIn(edit, 'new_string')];
+  return before === null || after === null ? [] : [lineDiff(before, after)];
+}
+
+/** @type {(line: string) => DiffLine} */
+const patchLine = (line) => (line.startsWith('+') ? ['+', line.slice(1)] : line.startsWith('-') ? ['-', line.slice(1)]
+  : [' ', line]);
+
+/**
+ * The lines that a call removes and adds, one list for each place: of an edit those of the old and
+ * the new text, of a file that is written all of them, of a patch its own.
+ * @param {string} tool
+ * @param {JSONNode | undefined} input
+ * @returns {DiffLine[][]}
+ */
+function changesOf(tool, input) {
+  const edits = member(input, 'edits');
+  const found = edits?.type === 'array' ? edits.items.flatMap(editOf) : editOf(input);
+  if (found.length) return found;
+  const text = stringIn(input, 'content') ?? stringIn(input, 'new_source');
+  if (text !== null) return [marked('+', linesOf(text))];
+  const patch = input?.type === 'string' ? input.value : stringIn(input, 'command') ?? stringIn(input, 'input');
+  return tool === 'apply_patch' && patch !== null ? [linesOf(patch).map(patchLine)] : [];
+}
+
+/**
+ * The parts of a record of a call; each is empty where the record does not have it.
+ * @param {LogRecord} record
+ * @returns {CallParts}
+ */
+export function callParts({ actionType, inner, source }) {
+  const tool = stringIn(inner, 'tool') ?? '';
+  const input = member(inner, actionType === 'run.started' ? 'command' : 'input');
+  const { kind, what } = input ? askedOf(actionType === 'run.started' ? 'shell' : tool, input, source)
+    : { kind: /** @type {CallWords['kind']} */ ('other'), what: '' };
+  const isCall = actionType.startsWith('tool.') || actionType === 'run.started';
+  return {
+    kind,
+    asked: isCall ? what : '',
+    changes: isCall && kind === 'file' ? changesOf(tool, input) : [],
+    why: isCall ? wordsIn(member(inner, 'reason'), source) || wordsIn(member(inner, 'error'), source) : '',
+    output: isCall ? outputOf(member(inner, 'output'), source) : '',
+  };
+}
