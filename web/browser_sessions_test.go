@@ -368,6 +368,56 @@ func TestBrowserSessionLooks(t *testing.T) {
 	b.picture("hooks-session-print", "")
 }
 
+// A call is read in words: the command, the path, an edit as removed and added lines, and why it
+// was denied. Its JSON is behind a click; that of a record of no call is not.
+func TestBrowserCallInWords(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
+	s := startService(t, "", "")
+	key := s.company("acme")
+	for _, step := range []struct {
+		action  string
+		payload map[string]any
+	}{
+		{"tool.requested", map[string]any{"tool": "Edit", "callId": "c1", "input": map[string]any{"file_path": "/shop/src/prices.ts", "old_string": "a\nround(x)", "new_string": "a\nroundOnce(x)"}}},
+		{"tool.requested", map[string]any{"tool": "Bash", "callId": "c2", "input": map[string]any{"command": "git push --force origin main"}}},
+		{"tool.denied", map[string]any{"tool": "Bash", "callId": "c2", "reason": "needs a passport"}},
+		{"deploy", map[string]any{"version": "1.4.2"}},
+	} {
+		s.api("POST", "/v1/attest", key, toolCall("coder", "s-1", step.action, step.payload))
+	}
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	for _, width := range []int64{1280, 390} {
+		b.look(look{width, "light"})
+		b.goTo("#/records")
+		b.reads(`[data-index="0"] .asked-file .asked-folder`, "/shop/src/")
+		b.reads(`[data-index="1"] .asked-command`, "git push --force origin main")
+		b.reads(`[data-index="2"] .row-text`, "Bash, then denied: needs a passport")
+		if shown := eval[bool](b, `document.querySelector('[data-index="1"] .asked').checkVisibility()`); !shown {
+			t.Errorf("at %d px the list does not show what was asked", width)
+		}
+		b.fits("records")
+		b.goTo("#/records/0")
+		b.reads("dialog .diff del", "round(x)")
+		b.reads("dialog .diff ins", "roundOnce(x)")
+		b.shows("dialog details.payload:not([open])")
+		b.goTo("#/records/3")
+		b.shows("dialog details.payload[open]")
+		b.press("Close")
+		b.goTo(sessionPage)
+		b.reads(`h1[data-task="command"]`, "Bash git push --force origin main")
+		b.wait(`document.querySelector('[data-denied="1"]')`)
+		eval[bool](b, `(document.querySelector('.session-facts a.outcome-denied').click(), true)`)
+		b.reads(`[data-open-call="1"] .call-head`, "denied: needs a passport")
+		if over := eval[bool](b, `Boolean(document.querySelector('dialog[open]'))`); over != (width < 1200) {
+			t.Errorf("at %d px the open call is over the list: %v", width, over)
+		}
+		b.fits("a session with an open call")
+		b.press("Close")
+		b.wait(`!document.querySelector('[data-open-call]')`)
+	}
+}
+
 // A session is found by its ID. A long list has only the rows in view, and is read on as it is
 // scrolled.
 func TestBrowserManySessions(t *testing.T) {

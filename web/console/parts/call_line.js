@@ -33,8 +33,8 @@ export function CallLine({ words, action = '' }) {
   const came = outcome && outcome !== 'requested' && html`
     <span class="call-came"><span class="visually-hidden">, then</span>
       ${' '}<${Outcome} is=${outcome} />
-      ${after && html` <span class=${why ? 'call-why' : 'call-output'}>
-        <span class="visually-hidden">: </span>${withText(after)}</span>`}</span>`;
+      ${after && html`<span class=${why ? 'call-why' : 'call-output'}>
+        <span class="visually-hidden">:</span>${' '}${withText(after)}</span>`}</span>`;
   return html`<span class="call-line">
     ${tool && html`<span class="call-tool ${tool === action ? 'call-action' : ''}">${withText(tool)}</span>`}
     ${what && html` <${Asked} words=${words} />`}${came}</span>`;
