@@ -15,6 +15,7 @@ import { Bars } from '../parts/chart.js';
 import { DelegationPicture } from '../parts/delegation_picture.js';
 import { KeyHint, useAssess } from '../parts/key_trust.js';
 import { Unsearched } from '../parts/pruned.js';
+import { RowMark } from '../parts/row_mark.js';
 import { Text } from '../parts/text.js';
 import { WordOf } from '../parts/word.js';
 
@@ -75,15 +76,15 @@ export function LatestRecords({ agent, companyKey, onFound }) {
         <ul class="agent-records">${found
           .map((one) => ({ one, verdict: verdictOn(assess, one.record.index, one) }))
           .map(
-            ({ one, verdict, verdict: { tone, is } }) => html`
-          <li key=${one.record.index} data-index=${one.record.index} data-check=${tone}>
+            ({ one, verdict }) => html`
+          <li key=${one.record.index} data-index=${one.record.index} data-check=${verdict.tone}>
             <a class="agent-record" href=${href('records', one.record.index)}>
               <code class="muted">#${one.record.index}</code>
               <span class="agent-record-what"><strong><${Text} of=${one.record.actionType} /></strong>
                 ${one.record.delegation && html` <span class="muted small">by delegation</span>`}
                 ${one.ok && html` <${WordOf} of=${one.record} record=${verdict} />`}</span>
               <span class="muted small nowrap" title=${one.record.timestamp}>${timeText(one.record.timestamp)}</span>
-              <${Badge} tone=${tone}>${is}<//></a>
+              <${RowMark} of=${verdict} /></a>
             ${!one.ok && html`<p class="small ${one.pruned ? 'muted' : 'bad-text'}">${one.reason}</p>`}</li>`)}</ul>
         <${KeyHint} keyOf=${companyKey} />
         <p class="small muted">The server selects these records, and this browser verifies each. Only <a

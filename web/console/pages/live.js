@@ -21,6 +21,7 @@ import { RecordView } from '../parts/record_view.js';
 import { WordOf } from '../parts/word.js';
 import { verifyAll } from './verify.js';
 import { CallLine } from '../parts/call_line.js';
+import { RowMark } from '../parts/row_mark.js';
 import { Text } from '../parts/text.js';
 import { table } from '../lib/table.js';
 
@@ -158,7 +159,7 @@ function Pulse({ state, companyKey }) {
 function Entry({ entry, assess, onOpen }) {
   const { record, check, late } = entry;
   const verdict = check && verdictOn(assess, record.index, check);
-  const { tone, is } = verdict ?? { tone: '', is: 'not checked' };
+  const tone = verdict?.tone ?? '';
   const words = useMemo(() => callWords(record), [record]);
   return html`
     <li class="entry ${tone}" data-index=${record.index} data-check=${tone}>
@@ -174,7 +175,7 @@ function Entry({ entry, assess, onOpen }) {
           <span title=${record.timestamp}>${timeText(record.timestamp, 23).slice(11)}</span>
             ${late && ' · caught up'}</span>
         <code class="entry-hash muted">${short(record.hash)}</code>
-        <${Badge} tone=${tone}>${is}<//>
+        ${verdict ? html`<${RowMark} of=${verdict} />` : html`<${Badge}>not checked<//>`}
       </button>
     </li>`;
 }

@@ -34,16 +34,19 @@ const AFRESH = 10000; // ms between two histograms while records come
 const NARROW = matchMedia('(max-width: 48rem)');
 
 /**
+ * The verdict on a row. plain: that there is nothing to be marked.
  * @param {Row | undefined} row
  * @param {Assess} assess
  */
 function verdictOf(row, assess) {
-  if (!row?.check) return { tone: '', says: 'not verified yet' };
+  if (!row?.check) return { tone: '', says: 'not verified yet', plain: false };
   const { tone, is, against } = verdictOn(assess, row.index, row.check);
-  if (!row.check.ok) return { tone, says: visible(row.check.reason) };
-  if (is === 'another key') return { tone, says: 'signed by another key than the confirmed one' };
+  const plain = is === 'checked';
+  if (!row.check.ok) return { tone, says: visible(row.check.reason), plain };
+  if (is === 'another key') return { tone, says: 'signed by another key than the confirmed one', plain };
   return {
     tone,
+    plain,
     says: against
       ? `checked, but ${titleOf(against)}`
       : `checked${tone === 'warn' ? ', with a key not confirmed' : ''}`,
@@ -80,7 +83,7 @@ const heads = () =>
  *   judge: JudgeWord, selected: boolean, onSelect: () => void, q: string}} of
  */
 function cells({ row, index, link, tab, assess, judge, selected, onSelect, q }) {
-  const { tone, says } = verdictOf(row, assess);
+  const { tone, says, plain } = verdictOf(row, assess);
   /**
    * @param {string} name
    * @param {Child} content
@@ -94,7 +97,7 @@ function cells({ row, index, link, tab, assess, judge, selected, onSelect, q }) 
         && html`<input type="checkbox" tabindex="-1" aria-label="Select record ${index}" checked=${selected}
           onChange=${onSelect} />`}</span>
     <span role="gridcell" class="row-verdict ${tone}" title=${says}>
-      ${tone ? html`<${Icon} name=${tone} />` : html`<span class="dot"></span>`}
+      ${plain ? '' : tone ? html`<${Icon} name=${tone} />` : html`<span class="dot"></span>`}
       <span class="visually-hidden">${says}</span></span>
     <span role="gridcell" class="row-index">
       <a class="row-link" href=${link} tabindex=${tab} aria-label=${index === null ? 'no record' : `Record ${index}`}>

@@ -70,22 +70,23 @@ function useSession(name) {
  * @param {Row} row
  * @param {Assess} assess
  */
-const toneOf = (row, assess) => (row.check ? verdictOn(assess, row.index, row.check).tone : '');
+const verdictOfRow = (row, assess) => (row.check ? verdictOn(assess, row.index, row.check) : null);
 
 /**
- * The verdict on a call: the worst of its records.
+ * The verdict on a call: the worst of its records. plain: that there is nothing to be marked.
  * @param {SessionCall} call
  * @param {Assess} assess
  */
 function verdictOf(call, assess) {
   const rows = call.broken ? [call.broken] : entriesOf(call).map(({ row }) => row);
-  const tone = toneOfSet(rows.map((row) => toneOf(row, assess)));
+  const verdicts = rows.map((row) => verdictOfRow(row, assess));
+  const tone = toneOfSet(verdicts.map((verdict) => verdict?.tone ?? ''));
   const failed = rows.find((row) => row.check && !row.check.ok);
   const says = failed?.check ? visible(failed.check.reason)
     : rows.some((row) => !row.check) ? 'not verified yet'
       : tone === 'bad' ? 'signed by another key than the confirmed one, or failed before'
         : `checked${tone === 'warn' ? ', with a key not confirmed or with a finding' : ''}`;
-  return { tone, says };
+  return { tone, says, plain: verdicts.every((verdict) => verdict?.is === 'checked') };
 }
 
 /**
@@ -129,7 +130,7 @@ function Bar({ call, span: { from, to } }) {
  */
 function cells({ call, link, tab, span, ended, assess, judge }) {
   const { asked, pending, outcome, event, broken, note } = call;
-  const { tone, says } = verdictOf(call, assess);
+  const { tone, says, plain } = verdictOf(call, assess);
   const state = stateOf(call);
   const first = asked ?? event ?? outcome ?? pending;
   const { ms } = timesOf(call);
@@ -149,7 +150,7 @@ function cells({ call, link, tab, span, ended, assess, judge }) {
   const came = outcome ?? pending;
   return html`
     <span role="gridcell" class="row-verdict ${tone}" title=${says}>
-      ${tone ? html`<${Icon} name=${tone} />` : html`<span class="dot"></span>`}
+      ${plain ? '' : tone ? html`<${Icon} name=${tone} />` : html`<span class="dot"></span>`}
       <span class="visually-hidden">${says}</span></span>
     ${cell('time', first ? bare(first.record.timestamp, 23).slice(11) : '?', first
       ? `${timeText(first.record.timestamp, 23)}, recorded as ${first.record.timestamp}` : undefined)}

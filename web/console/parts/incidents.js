@@ -4,11 +4,12 @@
 import { html } from '../vendor/preact-htm.js';
 import { bare, count, timeText } from '../core/format.js';
 import { titleOf } from '../core/finding_words.js';
+import { verdictOn } from '../core/pruned.js';
 import { href } from '../core/router.js';
 import { zoneOf } from '../core/times.js';
 import { having, integer, string } from '../lib/form.js';
 import { visible } from '../lib/visible.js';
-import { Badge } from './basic.js';
+import { RowMark } from './row_mark.js';
 import { sessionHref } from './session_table.js';
 import { Text } from './text.js';
 
@@ -40,14 +41,13 @@ const Line = ({ kind, word, agentId, at, to, go, children }) => html`
 
 /** @param {{of: Incident, kind: string, assess: Assess}} props */
 function Call({ of, kind, assess }) {
-  const { index, at, agentId, words: { tool, what, kind: form, why }, session, ok, pruned } = of;
-  const { tone, is } = assess(ok, { log: 'actions', index, pruned });
+  const { index, at, agentId, words: { tool, what, kind: form, why }, session } = of;
   return html`
     <${Line} kind=${kind} word=${kind} agentId=${agentId} at=${at} go="Show the call"
       to=${session ? sessionHref(session, index) : href('records', index)}>
       <strong><${Text} of=${tool} /></strong> ${what && html`<span class=${form === 'command' ? 'mono' : ''}>
         <${Text} of=${what} /></span>`}${why && html` <span class="muted">→ <${Text} of=${why} /></span>`}
-      ${tone === 'bad' && html` <${Badge} tone="bad">${is}<//>`}<//>`;
+      <${RowMark} of=${verdictOn(assess, index, of)} /><//>`;
 }
 
 /** @param {{change: ControlChange}} props */
