@@ -73,7 +73,7 @@ func TestBrowserRejectsResponseToAnotherRequest(t *testing.T) {
 	} {
 		told = ""
 		b.goTo("#/start")
-		b.shows(".guide-step")
+		b.shows(".overview")
 		told = page.lies
 		b.goTo(page.hash)
 		if page.act != nil {
@@ -154,7 +154,7 @@ func TestBrowserDetectsRecordsOmittedAtTheEnd(t *testing.T) {
 	} {
 		told = ""
 		b.goTo("#/start")
-		b.shows(".guide-step")
+		b.shows(".overview")
 		told = page.lies
 		b.goTo(page.hash)
 		b.wait(fmt.Sprintf(`[...document.querySelectorAll('main .page [role="alert"]')].some((e) => e.textContent.includes(%s))`, jsString(page.missed)))

@@ -119,6 +119,6 @@ func TestBrowserUnknownAddress(t *testing.T) {
 		b.reads("h1", "Page not found")
 		b.wait(`document.title === 'Page not found · attestd' && !document.querySelector('[aria-current="page"]')`)
 	}
-	b.press("Go to Start")
+	b.press("Go to the overview")
 	b.reads("h1", "Tamper-evident logs")
 }

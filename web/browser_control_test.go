@@ -172,7 +172,7 @@ func TestBrowserControlLogFindsLies(t *testing.T) {
 	} {
 		told = ""
 		b.goTo("#/start")
-		b.shows(".guide-step")
+		b.shows(".overview")
 		told = lie
 		b.goTo("#/control")
 		b.reads(`.page [role="alert"]`, message)

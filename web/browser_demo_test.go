@@ -21,15 +21,14 @@ func (b *browser) firstScreenOfDemo() {
 	b.reads(".top-company", "demo")
 	b.reads(`[data-demo]`, "Its records tell of a week.")
 	b.shows(`[data-activity="39"] tr[data-agent="coder"]`)
-	b.shows(`[data-company-key="confirmed"]`)
-	b.reads(`[data-checked="ok"]`, "39 of 39 records")
-	b.reads(`[data-attention="1"] ul`, "1 refused tool call ran all the same")
-	b.reads(`[data-attention="1"] p`, "2 tool calls denied, 1 tool call failed")
+	b.reads(`[data-verified="ok"]`, "39 records verified")
+	b.reads("h1", "1 refused call ran all the same, 2 calls denied, 1 call failed. Log intact since 20")
+	b.reads(`[data-attention="1"] [data-incident="disobeyed"]`, "was refused, and ran all the same")
 	b.reads(`[data-week="ok"]`, "opens SHOP-142")
 	if got := eval[int](b, `document.querySelectorAll('[data-week] section').length`); got != 5 {
 		b.t.Errorf("the story has %d days", got)
 	}
-	b.wait(`document.querySelectorAll('main [data-control][data-check="ok"]').length === 5`)
+	b.wait(`document.querySelectorAll('main [data-control][data-check="ok"]').length === 4`)
 	if got := eval[[]string](b, `[...document.querySelectorAll('main .badge.warn, main .badge.bad, main [data-check="warn"], main [data-check="bad"]')].map((e) => e.innerText)`); len(got) > 0 {
 		b.t.Errorf("not green: %q", got)
 	}
@@ -73,8 +72,8 @@ func TestBrowserDemoOfCommand(t *testing.T) {
 	}{
 		{made.Fingerprint, (*browser).firstScreenOfDemo},
 		{"SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA", func(b *browser) {
-			b.reads(`[data-company-key="unconfirmed"] [role=alert]`, "The link is for another key, SHA256:AAAA")
-			b.shows(`[data-checked="warn"]`)
+			b.reads(`[data-other-link] [role=alert]`, "The link is for another key, SHA256:AAAA")
+			b.shows(`[data-verified="warn"]`)
 		}},
 	} {
 		b := openPage(t, s.base+"/#/start?fingerprint="+c.fingerprint)
@@ -98,7 +97,7 @@ func TestBrowserDemoIsThatOfTheCommand(t *testing.T) {
 	byButton, byCommand := startService(t, "", ""), startService(t, "", "")
 	b := openBrowser(t, byButton.base)
 	b.press("Fill a demo company")
-	b.shows(`[data-company-key="confirmed"]`)
+	b.shows(`[data-verified="ok"]`)
 	key := eval[string](b, `document.querySelector('.value code').textContent`)
 	made := playedDemo(t, byCommand)
 	for _, log := range []string{"actions", "control"} {

@@ -115,7 +115,7 @@ func TestBrowserFindingIsABannerUntilAcknowledged(t *testing.T) {
 	b.shows(`.change[data-check="bad"]`)
 	for _, page := range strings.Fields("start live records proof verify agents passports control checkpoints report keys reference") {
 		b.goTo("#/" + page)
-		b.wait(fmt.Sprintf(`document.querySelector('[aria-current="page"]')?.getAttribute('href') === '#/%s'`, page))
+		b.shows(fmt.Sprintf(`[aria-current="page"][href="#/%s"]`, page))
 		b.reads(`.news [data-finding="failure"][data-finding-log="control"] [role="alert"]`, "of the control log")
 		for _, width := range []int64{360, 1280} {
 			b.look(look{width, "light"})

@@ -190,7 +190,7 @@ func TestBrowserShowsAProvenRotation(t *testing.T) {
 		b.reads(`.key-steps li:nth-child(2)`, "declared compromised")
 		b.reads(`.key-steps li:nth-child(2)`, third)
 	})
-	b.goTo("#/start")
+	b.goTo("#/key")
 	b.shows(`[data-company-key="confirmed"]`)
 	// what did not hold then is not forgotten because it holds now
 	b.reads(`[data-key-change="was-replaced"]`, third)

@@ -30,6 +30,7 @@ func TestBrowserRotatesTheKey(t *testing.T) {
 	b := openBrowser(t, base)
 	b.signIn(key)
 	b.confirmKey(s, "acme")
+	b.goTo("#/start")
 	b.shows(`[data-overview="ready"]`)
 	asked.Store(0)
 	b.goTo("#/keys")

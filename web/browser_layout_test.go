@@ -183,8 +183,8 @@ func TestBrowserLiveRegionsDoNotFlood(t *testing.T) {
 	}
 }
 
-// On a phone a row keeps what identifies its record: index, time and hash.
-func TestBrowserPhoneKeepsTimeAndHash(t *testing.T) {
+// On a phone a row keeps its index, its time and whose it is.
+func TestBrowserPhoneKeepsTimeAndAgent(t *testing.T) {
 	s := startService(t, "", "")
 	key := furnish(s)
 	b := openBrowser(t, s.base)
@@ -192,7 +192,7 @@ func TestBrowserPhoneKeepsTimeAndHash(t *testing.T) {
 	b.look(look{360, "light"})
 	for hash, row := range map[string][]string{
 		"#/live":    {".entry .entry-index", ".entry .entry-time", ".entry .entry-hash"},
-		"#/records": {".vlist-row .row-index", ".vlist-row .row-time", ".vlist-row .row-hash"},
+		"#/records": {".vlist-row .row-index", ".vlist-row .row-time", ".vlist-row .row-agent"},
 	} {
 		b.goTo(hash)
 		b.shows(row[0])

@@ -157,7 +157,7 @@ func TestBrowserLyingServer(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	r.Shuffle(len(lies), func(i, j int) { lies[i], lies[j] = lies[j], lies[i] })
 	total := len(lies)
-	lies = lies[:min(len(lies), testenv.Rounds(150, 1600))]
+	lies = lies[:min(len(lies), testenv.Rounds(60, 1600))]
 	slices.SortStableFunc(lies, func(a, b lie) int { return strings.Compare(a.hash, b.hash) })
 	green, missed := 0, 0
 	for _, lie := range lies {

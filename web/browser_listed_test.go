@@ -44,7 +44,7 @@ func TestBrowserListsAreThoseOfTheControlLog(t *testing.T) {
 	shows := func(hash, selector string) {
 		t.Helper()
 		b.goTo("#/start")
-		b.shows(".guide-step")
+		b.shows(".overview")
 		b.goTo(hash)
 		b.shows(selector)
 	}

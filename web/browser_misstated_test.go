@@ -53,7 +53,7 @@ func TestBrowserListAgainstControlLog(t *testing.T) {
 	b.shows(`[data-agent-status="disabled"]`)
 	b.shows(`[data-revoked="yes"]`)
 	b.goTo(sessionPage)
-	b.reads(`.session-summary dd`, "coder")
+	b.reads(`.session-summary`, "coder")
 	b.reads(`.session-summary`, "claude-code")
 	b.wait(`document.querySelector('[data-checked="7"]')`)
 	b.wait(`!document.querySelector('[data-misstated]')`)

@@ -189,7 +189,7 @@ func TestBrowserWarnsOfAnInsecureContext(t *testing.T) {
 	b.signIn(s.company("acme"))
 	b.goTo("#/live")
 	b.reads(`[role="alert"]`, "must be listed in --allowed-origins")
-	b.reads(`.empty`, "the stream is not connected")
+	b.reads(`.empty`, "The stream is not connected")
 	loopback := openBrowser(t, s.base)
 	if eval[bool](loopback, `document.querySelector('[data-insecure]') !== null`) {
 		t.Error("loopback is called insecure")

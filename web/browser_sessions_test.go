@@ -486,7 +486,7 @@ func TestBrowserCallThatDisobeyed(t *testing.T) {
 	b.goTo(sessionPage)
 	b.reads(`[data-whole="disobeyed"][data-whole-tone="bad"]`, "disobeyed: refused at record 3, done at record 4; completeness cannot be proven")
 	b.goTo("#/start")
-	b.reads(`[data-attention]`, "1 refused tool call ran all the same")
+	b.reads(`[data-incident="disobeyed"]`, "was refused, and ran all the same")
 	b.press("1 refused tool call ran all the same")
 	b.reads("h1", "Control log")
 	b.reads(`main`, "ran although it was refused")

@@ -242,7 +242,7 @@ func TestBrowserAgentKeys(t *testing.T) {
 	b.reads(fmt.Sprintf(`tr[data-key=%q][data-revoked="yes"]`, machine.thumbprint()), "the laptop is lost")
 	b.reads(`[aria-label="Changes of this agent"]`, "was revoked: the laptop is lost")
 
-	b.goTo("#/agents")
+	b.goTo("#/policy")
 	b.shows(`[aria-label="Policy"][data-policy="any"]`)
 	b.press("Require the agent’s key…")
 	b.reads(`dialog [data-refused]`, "bot: 4")

@@ -3,7 +3,6 @@
 // "ci-deploy", and not eb2f1c. They are those of the control log, whose records are checked; a
 // fingerprint without a label in it stays one.
 import { having, nullable, string } from '../lib/form.js';
-import { allChanges } from './control_log.js';
 import { session } from './session.js';
 import { store } from './store.js';
 
@@ -17,6 +16,7 @@ export async function readNames() {
   const { company } = session.get();
   if (!company || names.get().of === company.companyId) return;
   names.set({ of: company.companyId, names: new Map() });
+  const { allChanges } = await import('./control_log.js'); // no part of the first visit
   const changes = await Promise.all(
     ['api-key.created', 'oauth-client.created'].map((action) => allChanges({ action })));
   const found = new Map(changes.flat().map(({ record: { inner, source } }) => {

@@ -2,7 +2,6 @@
 // One token taken apart: a verdict, then what it was made of. It is checked in this page against
 // the company's key, and asked about online.
 import { html, useState } from '../vendor/preact-htm.js';
-import { readAgent } from '../core/agent_said.js';
 import { callText } from '../core/api.js';
 import { duration, timeText } from '../core/format.js';
 import { go } from '../core/router.js';
@@ -47,6 +46,7 @@ async function askServer(decoded, key) {
     if (!decoded.passport) {
       const agentId = /\/agent\/([^/]+)$/.exec(principals(decoded).at(-1) ?? '')?.[1];
       if (!agentId) return {};
+      const { readAgent } = await import('../core/agent_said.js');
       const { listed, said } = await readAgent(agentId);
       return { disabledAt: said?.disabledAt || listed?.disabledAt };
     }

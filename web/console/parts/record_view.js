@@ -14,7 +14,6 @@ import { keyAt } from '../lib/keyring.js';
 import { checkRecord, preimage } from '../lib/record.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Notice, Value, useResult } from './basic.js';
-import { CallView } from './call_view.js';
 import { JSONView } from './json_view.js';
 import { KeyHint, useAssess } from './key_trust.js';
 import { Against } from './findings.js';
@@ -22,6 +21,9 @@ import { Principals } from './principals.js';
 import { Archives } from './pruned.js';
 import { Text } from './text.js';
 import { WordCard } from './word.js';
+import { lazy } from './lazy.js';
+
+const CallView = lazy('', () => import('./call_view.js').then((m) => m.CallView));
 
 // The actions of which the words say what a reader looks for. Of others the payload does.
 const CALL = /^(tool\.|run\.|git\.commit$|otel\.|session\.ended$)/;

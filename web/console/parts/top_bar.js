@@ -4,7 +4,6 @@
 // well.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { getCredential } from '../core/api.js';
-import { fingerprintOf } from '../core/credentials.js';
 import { bare, timeText } from '../core/format.js';
 import { live } from '../core/live_state.js';
 import { href } from '../core/router.js';
@@ -65,7 +64,9 @@ function Connection() {
 function Who() {
   const [fingerprint, setFingerprint] = useState('');
   const { status } = useStore(session);
-  useEffect(() => { fingerprintOf(getCredential()).then(setFingerprint); }, [status]);
+  useEffect(() => {
+    import('../core/credentials.js').then((m) => m.fingerprintOf(getCredential())).then(setFingerprint, () => {});
+  }, [status]);
   return fingerprint && html`<span class="top-fact who">key <${CredentialName} of=${fingerprint} /></span>`;
 }
 
