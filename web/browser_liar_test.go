@@ -149,6 +149,9 @@ func TestBrowserLyingServer(t *testing.T) {
 				continue
 			}
 			asked[answer[0]] = true
+			if len(answer[1]) > 100_000 { // the API's description, which claims nothing
+				continue
+			}
 			for _, text := range alterations(t, answer[1]) {
 				lies = append(lies, lie{hash, answer[0], text})
 			}

@@ -70,7 +70,7 @@ func TestBrowserListAgainstControlLog(t *testing.T) {
 	b.goTo(sessionPage)
 	b.reads(`.session-summary [data-misstated]`, "lists that it began at 19")
 	b.reads(`.session-summary`, "lists the source codex; record")
-	if text := eval[string](b, `[...document.querySelectorAll('.session-summary dt')].find((e) => e.textContent === 'Time').nextElementSibling.innerText`); !strings.HasPrefix(text, "20") {
+	if text := eval[string](b, `[...document.querySelectorAll('.session-summary dt')].find((e) => e.textContent === 'Began').nextElementSibling.innerText`); !strings.HasPrefix(text, "20") {
 		t.Errorf("the session is shown as of %s", text)
 	}
 }

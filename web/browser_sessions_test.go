@@ -487,7 +487,6 @@ func TestBrowserCallThatDisobeyed(t *testing.T) {
 	b.reads(`[data-whole="disobeyed"][data-whole-tone="bad"]`, "disobeyed: refused at record 3, done at record 4; completeness cannot be proven")
 	b.goTo("#/start")
 	b.reads(`[data-incident="disobeyed"]`, "was refused, and ran all the same")
-	b.press("1 refused tool call ran all the same")
-	b.reads("h1", "Control log")
-	b.reads(`main`, "ran although it was refused")
+	b.press("Show the call")
+	b.reads("dialog h2", "Record 4")
 }

@@ -219,7 +219,7 @@ func call[P, R any](b *browser, cmd cdp.Command[P, R], params P) R {
 // something may have changed.
 func (b *browser) wait(condition string) {
 	b.t.Helper()
-	b.waitFor(8*time.Second, condition)
+	b.waitFor(time.Minute, condition)
 }
 
 func (b *browser) waitFor(limit time.Duration, condition string) {
