@@ -65,8 +65,8 @@ func TestBrowserOverview(t *testing.T) {
 }
 
 // A day on which things went wrong is read in five seconds: the sentence at the top says what was
-// denied, and each incident has its agent, what was asked, and the way to the call. All of it stands
-// on one screen, and on a phone nothing scrolls sideways.
+// denied, and each incident has its agent, what was asked, and the way to the call. All of it
+// stands on one screen, and on a phone nothing scrolls sideways.
 func TestBrowserDayWithIncidents(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "", "--webhooks-allow-private")

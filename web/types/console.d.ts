@@ -1079,7 +1079,12 @@ interface ShownChange {
   about: ReturnType<typeof import('../console/parts/control_words.js').aboutOf>;
   check: { ok: boolean; reason: string };
 }
-interface OpenedChange { record: LogRecord; companyKey: CompanyKey; check: WorkerResult }
+interface OpenedChange {
+  record: LogRecord;
+  companyKey: CompanyKey;
+  check: WorkerResult;
+  about: { subject: string; kind: string; name: string; agentId: string; by: string | null };
+}
 
 /** What can be done with a token whose status is known. */
 type TokenActions = (decoded: Token, online?: PassportStatus | null) => Child;

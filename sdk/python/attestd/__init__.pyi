@@ -80,6 +80,7 @@ AgentObject = TypedDict("AgentObject", {
     "companyId": Segment,
     "disabledAt": NotRequired[Timestamp],
     "metadata": NotRequired[Metadata],
+    "metadataAsSent": NotRequired[MetadataAsSent],
     "registeredAt": Timestamp,
     "spiffeId": SPIFFEID,
 })
@@ -241,6 +242,7 @@ CompanySuspended = TypedDict("CompanySuspended", {
 Company = TypedDict("Company", {
     "companyId": Segment,
     "metadata": NotRequired[Metadata],
+    "metadataAsSent": NotRequired[MetadataAsSent],
     "registeredAt": Timestamp,
     "spiffeId": SPIFFEID,
     "suspended": NotRequired[CompanySuspended],
@@ -745,6 +747,8 @@ LogList = TypedDict("LogList", {
 })
 
 Metadata: TypeAlias = dict[str, Any]
+
+MetadataAsSent: TypeAlias = str
 
 Misdirected = TypedDict("Misdirected", {
     "code": Literal["NAME_UNKNOWN"],

@@ -52,10 +52,10 @@ function About({ subject, kind, name }) {
 }
 
 /** @param {OpenedChange} props */
-function Content({ record, check, companyKey }) {
+function Content({ record, about, check, companyKey }) {
   const assess = useAssess(companyKey);
   const [run, busy, error] = useTask();
-  const { subject, kind, name, by } = aboutOf(record);
+  const { subject, kind, name, by } = about;
   const evidence = () => run(async () => {
     const { name, text } = await evidenceOf(record.index, 'control');
     save(name, 'application/json', text);
@@ -93,7 +93,7 @@ export function OpenChange({ index, onClose }) {
       const record = await change(index);
       if (!record) throw new Error(`There is no control record ${index}.`);
       const { key: companyKey, results: [check] } = await checkControl([record]);
-      setOpened({ record, companyKey, check });
+      setOpened({ record, companyKey, check, about: aboutOf(record) }); // which throws where it names nothing
     });
   }, [index, key]);
   return html`
