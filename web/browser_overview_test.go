@@ -114,7 +114,7 @@ func TestBrowserDayWithIncidents(t *testing.T) {
 		b.picture(fmt.Sprint("incidents-", l), "")
 	}
 	eval[bool](b, `(document.querySelector('[data-incident="denied"] .incident-go').click(), true)`)
-	b.reads("h1", "run-deploy-bot")
+	b.reads("h1", "git push --force origin main")
 	b.shows(`dialog, .call-beside`)
 }
 

@@ -3,6 +3,7 @@
 // "ci-deploy", and not eb2f1c. They are those of the control log, whose records are checked; a
 // fingerprint without a label in it stays one.
 import { having, nullable, string } from '../lib/form.js';
+import { allChanges } from './control_log.js';
 import { session } from './session.js';
 import { store } from './store.js';
 
@@ -11,17 +12,29 @@ export const names = store({ of: '', names: new Map() });
 
 const made = having({ fingerprint: string }, { label: nullable(string), clientId: string });
 
-/** Reads the labels of the company that is signed in; once, as labels do not change. */
+/** Reads the labels of the company that is signed in; once, for labels do not change. */
 export async function readNames() {
   const { company } = session.get();
   if (!company || names.get().of === company.companyId) return;
   names.set({ of: company.companyId, names: new Map() });
-  const { allChanges } = await import('./control_log.js'); // no part of the first visit
-  const changes = await Promise.all(
-    ['api-key.created', 'oauth-client.created'].map((action) => allChanges({ action })));
-  const found = new Map(changes.flat().map(({ record: { inner, source } }) => {
+  try {
+    const changes = await Promise.all(
+      ['api-key.created', 'oauth-client.created'].map((action) => allChanges({ action })));
+    set(company.companyId, changes.flat());
+  } catch (err) {
+    names.set({ of: '', names: new Map() }); // it is tried again with the next name that is shown
+    throw err;
+  }
+}
+
+/**
+ * @param {string} companyId
+ * @param {ControlChange[]} changes
+ */
+function set(companyId, changes) {
+  const found = new Map(changes.map(({ record: { inner, source } }) => {
     const { fingerprint, label, clientId } = made(inner, source, 'it');
     return [fingerprint, label || clientId || ''];
   }));
-  if (session.get().company?.companyId === company.companyId) names.set({ of: company.companyId, names: found });
+  if (session.get().company?.companyId === companyId) names.set({ of: companyId, names: found });
 }
