@@ -16,12 +16,12 @@ import (
 	"attestd/internal/testenv"
 )
 
-// alteration is a text of JSON of which one value was altered, and what it is now; "" where it was
-// left out or is no text.
+// alteration is a text of JSON of which one value was altered, and what it is now; "" where it
+// was left out or is no text.
 type alteration struct{ text, now string }
 
-// alterations returns a text with one alteration each: a text with another character in it, a number
-// that is one more, a truth turned round, a member or an element left out, and null.
+// alterations returns a text with one alteration each: a text with another character in it, a
+// number that is one more, a truth turned round, a member or an element left out, and null.
 func alterations(t *testing.T, text string) (changed []alteration) {
 	t.Helper()
 	read := func() (root any) {
