@@ -282,7 +282,7 @@ const fuzzDriver = `(() => {
 		given = false;
 		planned = { path, text };
 		location.hash = hash;
-		if (!(await until(() => given, 500))) missed++;
+		if (!(await until(() => given, 2000))) missed++;
 		await quiet();
 		planned = null;
 	};

@@ -151,11 +151,9 @@ func TestBrowserLyingServer(t *testing.T) {
 	for _, hash := range hashes {
 		honest[hash] = map[string]bool{}
 		var answers [][2]string
-		for range 2 { // what it shows when something is known already may be more
-			answers = append(answers, eval[[][2]string](b, fmt.Sprintf(`visit(%q)`, hash))...)
-			for _, unit := range eval[[]string](b, `greenUnits()`) {
-				honest[hash][unit] = true
-			}
+		answers = append(answers, eval[[][2]string](b, fmt.Sprintf(`visit(%q)`, hash))...)
+		for _, unit := range eval[[]string](b, `greenUnits()`) {
+			honest[hash][unit] = true
 		}
 		asked := map[string]bool{}
 		for _, answer := range answers {
@@ -174,7 +172,7 @@ func TestBrowserLyingServer(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	r.Shuffle(len(lies), func(i, j int) { lies[i], lies[j] = lies[j], lies[i] })
 	total := len(lies)
-	most := 80
+	most := 40
 	if testenv.Night() {
 		most = 1600
 	}
@@ -182,7 +180,7 @@ func TestBrowserLyingServer(t *testing.T) {
 	slices.SortStableFunc(lies, func(a, b lie) int { return strings.Compare(a.hash, b.hash) })
 	green, missed := 0, 0
 	for i, lie := range lies {
-		if i%300 == 299 { // no browser is used for longer than it may be
+		if i%200 == 0 { // no browser is used for longer than it may be
 			b = open()
 		}
 		before := eval[int](b, `missed`)
