@@ -251,8 +251,8 @@ func TestRotateUnderLoad(t *testing.T) {
 			for range each {
 				acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"t","payload":1}`).status(201)
 				r := delegated()
-				// With the race detector, or a database of its own process, a commit may take longer than
-				// the old key still signs.
+				// With the race detector, or with PostgreSQL, a commit may take longer than the old
+				// key still signs.
 				for (testenv.Raced || testenv.OnPostgreSQL()) && r.code == 400 {
 					r = delegated()
 				}

@@ -335,8 +335,8 @@ func TestProofOfMissingRecordSignsNoCheckpoint(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
 	log := acme.actions(t)
-	// A slow machine may take longer than the second after which a checkpoint may be signed again; then
-	// the next round may meet the one that was signed before it began.
+	// A slow machine may take longer than the second after which a checkpoint may be signed again;
+	// then the next round may meet the one that was signed before it began.
 	for round := range int64(10) {
 		began := time.Now()
 		acme.attestMany(t, 1)
