@@ -137,24 +137,32 @@ func TestSealedWhileACommitSyncs(t *testing.T) {
 	}
 }
 
+// heldLog returns a log that has one record, with the key "a", and whose next commits each wait for
+// syncing.
+func heldLog(t *testing.T) (d *disk, l *chain.Log, syncing chan struct{}, stop func()) {
+	t.Helper()
+	d = newDisk(1)
+	l = chain.NewLog(d)
+	stop = run(t, l)
+	if _, err := submit(l, keyedDraft(1, 0, "a"))(); err != nil {
+		t.Fatal(err)
+	}
+	syncing = make(chan struct{})
+	d.setFault(func(s string, _ int64) error {
+		if s == "commit" {
+			<-syncing
+		}
+		return nil
+	})
+	return d, l, syncing, stop
+}
+
 // Callers that retry what is written shift the places of all behind them. The records come out
 // right all the same.
 func TestSealedBehindARetry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDisk(1)
-		l := chain.NewLog(d)
-		stop := run(t, l)
-		if _, err := submit(l, keyedDraft(1, 0, "a"))(); err != nil {
-			t.Fatal(err)
-		}
-		syncing := make(chan struct{})
-		d.setFault(func(s string, _ int64) error {
-			if s == "commit" {
-				<-syncing
-			}
-			return nil
-		})
+		d, l, syncing, stop := heldLog(t)
 		first := []func() ([]chain.Appended, error){submit(l, draft(1, 1))}
 		synctest.Wait()
 		first = append(first, submit(l, draft(1, 2)))
@@ -188,19 +196,7 @@ func TestSealedBehindARetry(t *testing.T) {
 func TestRetriesAreNotSealedForLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d := newDisk(1)
-		l := chain.NewLog(d)
-		stop := run(t, l)
-		if _, err := submit(l, keyedDraft(1, 0, "a"))(); err != nil {
-			t.Fatal(err)
-		}
-		syncing := make(chan struct{})
-		d.setFault(func(s string, _ int64) error {
-			if s == "commit" {
-				<-syncing
-			}
-			return nil
-		})
+		_, l, syncing, stop := heldLog(t)
 		answers := []func() ([]chain.Appended, error){submit(l, draft(1, 1))}
 		synctest.Wait()
 		// These are a batch, during whose commit the retries are sealed in vain, and these are one
