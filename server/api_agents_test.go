@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"testing"
@@ -83,6 +84,35 @@ func TestRegisterAgentAgain(t *testing.T) {
 		want := `{"agentId":"bot","spiffeId":"<anything>","companyId":"acme","registeredAt":"` + registered + `"` + step.known + `}`
 		acme.do(t, "GET /v1/agents/bot", "").gets(200, want)
 		acme.do(t, "GET /v1/agents", "").gets(200, `{"agents":[`+want+`],"total":1}`)
+	}
+}
+
+// The control log has the hash of the metadata as they were sent, and answers have that text where
+// they spell it in another way, so that everybody can compute the hash: of an agent, and of a
+// company.
+func TestMetadataAsSent(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for _, c := range []struct{ sent, said string }{
+		{`{"a":"<é","b":1.0}`, ``},
+		{`{ "a": "<é\u00e9 \\" ,
+			"b" : [ 1.0, 2 ] }`, `,"metadataAsSent":"{ \"a\": \"<é\\u00e9 \\\\\" ,\n\t\t\t\"b\" : [ 1.0, 2 ] }"`},
+	} {
+		id := fmt.Sprint("acme-", len(c.said))
+		key := s.anyone().do(t, "POST /v1/companies", `{"companyId":"`+id+`","metadata":`+c.sent+`}`).status(201).str("apiKey")
+		acme := caller{s, id, key}
+		acme.do(t, "POST /v1/agents/register", `{"agentId":"bot","metadata":`+c.sent+`}`).status(201)
+		for _, path := range []string{"/v1/company", "/v1/agents/bot", "/v1/agents"} {
+			r := acme.do(t, "GET "+path, "").status(200)
+			if has := strings.Contains(string(r.raw), `"metadataAsSent"`); has != (c.said != "") {
+				t.Errorf("%s: %s", path, r.raw)
+			}
+			r.contains(c.said)
+		}
+		hash := fmt.Sprintf(`"metadataHash":"%x"`, sha256.Sum256([]byte(c.sent)))
+		if records := string(acme.do(t, "GET /v1/chain?log=control", "").status(200).raw); strings.Count(records, hash) != 2 {
+			t.Errorf("%s is not in both records: %s", hash, records)
+		}
 	}
 }
 
