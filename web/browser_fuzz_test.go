@@ -57,25 +57,31 @@ func (f *fuzzer) value() string {
 	}
 }
 
+// placesOf calls f for each value inside a text of JSON, with a function that returns the text with
+// another value in its place.
+func placesOf(t *testing.T, text string, f func(v any, with func(any) string)) {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var root any
+	must.OK(t, decoder.Decode(&root))
+	var values []any
+	each(root, func(v any) { values = append(values, v) })
+	places(root, func(v any) { root = v }, func(replace func(any)) {
+		v := values[0]
+		values = values[1:]
+		f(v, func(to any) string {
+			defer replace(v)
+			replace(to)
+			return jsonOf(t, root)
+		})
+	})
+}
+
 // setAll returns a text with each of its values in turn replaced with another.
 func setAll(t *testing.T, text, value string) (changed []string) {
 	t.Helper()
-	var root any
-	must.OK(t, json.Unmarshal([]byte(text), &root))
-	n := 0
-	places(root, func(any) {}, func(func(any)) { n++ })
-	for i := range n {
-		var copied any
-		must.OK(t, json.Unmarshal([]byte(text), &copied))
-		at := 0
-		places(copied, func(v any) { copied = v }, func(replace func(any)) {
-			if at == i {
-				replace(json.RawMessage(value))
-			}
-			at++
-		})
-		changed = append(changed, jsonOf(t, copied))
-	}
+	placesOf(t, text, func(_ any, with func(any) string) { changed = append(changed, with(json.RawMessage(value))) })
 	return changed
 }
 
@@ -293,15 +299,11 @@ const fuzzDriver = `(() => {
 // setStrings returns a text with each of its strings in turn replaced with another.
 func setStrings(t *testing.T, text, value string) (changed []string) {
 	t.Helper()
-	var root any
-	must.OK(t, json.Unmarshal([]byte(text), &root))
-	var values []any
-	each(root, func(v any) { values = append(values, v) })
-	for i, one := range setAll(t, text, jsonOf(t, value)) {
-		if _, is := values[i].(string); is {
-			changed = append(changed, one)
+	placesOf(t, text, func(v any, with func(any) string) {
+		if _, is := v.(string); is {
+			changed = append(changed, with(value))
 		}
-	}
+	})
 	return changed
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
-	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
 
@@ -20,92 +19,61 @@ import (
 // was left out or is no text.
 type alteration struct{ text, now string }
 
-// alterations returns a text with one alteration each: a text with another character in it, a
-// number that is one more, a truth turned round, a member or an element left out, and null.
-func alterations(t *testing.T, text string) (changed []alteration) {
+// alterations returns a text with one alteration each: a text with another character in it, so that
+// it is nowhere in what was heard, a number that is one more, a truth turned round, a member or an
+// element left out, and null.
+func alterations(t *testing.T, text, heard string) (changed []alteration) {
 	t.Helper()
-	read := func() (root any) {
-		decoder := json.NewDecoder(strings.NewReader(text))
-		decoder.UseNumber()
-		must.OK(t, decoder.Decode(&root))
-		return root
-	}
-	// Each place is visited by its number, in a fresh copy.
-	for place := 0; ; place++ {
-		done := true
-		for kind := range 3 {
-			root, at := read(), 0
-			altered, now := false, ""
-			var visit func(v any, set func(any), remove func())
-			visit = func(v any, set func(any), remove func()) {
-				if at == place {
-					done = false
-					altered = alter(v, kind, func(to any) { now, _ = to.(string); set(to) }, remove)
-				}
-				at++
-				switch v := v.(type) {
-				case map[string]any:
-					for _, name := range slices.Sorted(maps.Keys(v)) {
-						visit(v[name], func(to any) { v[name] = to }, func() { delete(v, name) })
-					}
-				case []any:
-					for i := range v {
-						visit(v[i], func(to any) { v[i] = to }, func() { set(slices.Delete(v, i, i+1)) })
-					}
-				}
-			}
-			visit(root, func(to any) { root = to }, nil)
-			if altered {
-				changed = append(changed, alteration{jsonOf(t, root), now})
-			}
+	placesOf(t, text, func(v any, with func(any) string) {
+		for _, to := range othersThan(v, heard) {
+			now, _ := to.(string)
+			changed = append(changed, alteration{with(to), now})
 		}
-		if done {
-			return changed
-		}
-	}
+	})
+	return changed
 }
 
-// alter makes one of three alterations at a place, and returns false where it has none of the kind.
-func alter(v any, kind int, set func(any), remove func()) bool {
-	switch kind {
-	case 0:
-		switch v := v.(type) {
-		case string:
-			set(otherText(v))
-		case json.Number:
-			n, err := v.Int64()
-			if err != nil {
-				return false
-			}
-			set(n + 1)
-		case bool:
-			set(!v)
-		default:
-			return false
+// othersThan returns what may stand in place of a value.
+func othersThan(v any, heard string) (others []any) {
+	switch v := v.(type) {
+	case nil:
+		return nil
+	case string:
+		others = append(others, otherText(v, heard))
+	case json.Number:
+		if n, err := v.Int64(); err == nil {
+			others = append(others, n+1)
 		}
-		return true
-	case 1:
-		if remove == nil {
-			return false
+	case bool:
+		others = append(others, !v)
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			rest := maps.Clone(v)
+			delete(rest, name)
+			others = append(others, rest)
 		}
-		remove()
-		return true
+	case []any:
+		for i := range v {
+			others = append(others, slices.Delete(slices.Clone(v), i, i+1))
+		}
 	}
-	set(nil)
-	return v != nil
+	return append(others, nil)
 }
 
-// otherText changes one character in the middle of a text, a digit or letter into the next one.
-func otherText(text string) string {
-	b := []byte(text)
-	for i := len(b) / 2; i < len(b); i++ {
-		switch c := b[i]; {
+// otherText changes one character of a text, from its middle on, a digit or letter into the next
+// one, or makes it longer, until it is nowhere in what was heard.
+func otherText(text, heard string) string {
+	for i := len(text) / 2; i < len(text); i++ {
+		switch c := text[i]; {
 		case c >= '0' && c < '9', c >= 'a' && c < 'z', c >= 'A' && c < 'Z':
-			b[i]++
-			return string(b)
+			if now := text[:i] + string(c+1) + text[i+1:]; !strings.Contains(heard, now) {
+				return now
+			}
 		}
 	}
-	return text + "x"
+	for text += "x"; strings.Contains(heard, text); text += "x" {
+	}
+	return text
 }
 
 // greenUnits are what is green on a page: of each green mark what it stands beside, as it reads.
@@ -114,7 +82,7 @@ const greenUnits = `window.greenUnits = () => [...new Set([...document.querySele
 	.map((e) => (e.closest('[data-check], tr, li, [role=row], .verified, .card-head, dd, p') ?? e).textContent.replace(/\s+/g, ' ').trim()))]; true`
 
 // A server changes one value of one answer. Whatever it is, no page breaks, and nothing that it has
-// written stands in anything green that is not so, word for word, with the honest server.
+// written stands in anything green.
 func TestBrowserLyingServer(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
@@ -145,28 +113,26 @@ func TestBrowserLyingServer(t *testing.T) {
 		hash, path string
 	}
 	var lies []lie
-	honest := map[string]map[string]bool{}
+	type answer struct{ hash, path, text string }
+	var answers []answer
+	var heard strings.Builder
 	hashes := append(b.allPages(), "#/agents/agent-1", "#/proof/5", "#/records/8", "#/control/3",
 		"#/sessions/run-1?agent=agent-1&kind=statement", "#/sessions/s-1?agent=agent-2&kind=hook")
 	for _, hash := range hashes {
-		honest[hash] = map[string]bool{}
-		var answers [][2]string
-		answers = append(answers, eval[[][2]string](b, fmt.Sprintf(`visit(%q)`, hash))...)
-		for _, unit := range eval[[]string](b, `greenUnits()`) {
-			honest[hash][unit] = true
-		}
 		asked := map[string]bool{}
-		for _, answer := range answers {
-			if asked[answer[0]] {
-				continue
+		for _, got := range eval[[][2]string](b, fmt.Sprintf(`visit(%q)`, hash)) {
+			heard.WriteString(got[1])
+			// longer is the API's description, which claims nothing
+			if !asked[got[0]] && len(got[1]) <= 100_000 {
+				answers = append(answers, answer{hash, got[0], got[1]})
 			}
-			asked[answer[0]] = true
-			if len(answer[1]) > 100_000 { // the API's description, which claims nothing
-				continue
-			}
-			for _, one := range alterations(t, answer[1]) {
-				lies = append(lies, lie{one, hash, answer[0]})
-			}
+			asked[got[0]] = true
+		}
+		heard.WriteString(eval[string](b, `document.body.textContent`))
+	}
+	for _, a := range answers {
+		for _, one := range alterations(t, a.text, heard.String()) {
+			lies = append(lies, lie{one, a.hash, a.path})
 		}
 	}
 	r := rand.New(rand.NewPCG(1, 1))
@@ -188,7 +154,7 @@ func TestBrowserLyingServer(t *testing.T) {
 		missed += eval[int](b, `missed`) - before
 		for _, unit := range eval[[]string](b, `greenUnits()`) {
 			green++
-			if lie.now != "" && strings.Contains(unit, lie.now) && !honest[lie.hash][unit] {
+			if lie.now != "" && strings.Contains(unit, lie.now) {
 				t.Errorf("%s: %q is green, with %s answering %.2000s", lie.hash, unit, lie.path, lie.text)
 			}
 		}

@@ -21,17 +21,19 @@ func TestBrowserListAgainstControlLog(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
 	key := s.company("acme")
-	s.api("POST", "/v1/agents/register", key, map[string]any{"agentId": "coder", "metadata": json.RawMessage(`{ "team" : "payments",  "n": 1.0 }`)})
+	s.api("POST", "/v1/agents/register", key, `{"agentId": "coder", "metadata": { "team" : "payments",  "n": 1.0 }}`)
 	stolen := s.signer(key, "coder", jose.EdDSA, "label", "laptop")
 	s.api("DELETE", "/v1/agents/coder/keys/"+stolen.key.Key().Thumbprint, key, map[string]any{"reason": "lost with the laptop"})
 	s.hookSession(key, "coder", "s-1")
 	s.api("POST", "/v1/agents/coder/disable", key, nil)
 
-	var lying atomic.Bool
+	var lying, malformed atomic.Bool
 	revoked, disabled := regexp.MustCompile(`"revokedAt":"[^"]*"`), regexp.MustCompile(`,"disabledAt":"[^"]*"`)
 	first := regexp.MustCompile(`"firstAt":"20`)
 	base := lie(t, s, func(path string, answer []byte) []byte {
 		switch {
+		case malformed.Load() && path == "/v1/agents/coder":
+			answer = bytes.Replace(answer, []byte(`"metadataAsSent":"{`), []byte(`"metadataAsSent":"`), 1)
 		case !lying.Load():
 		case path == "/v1/agents/coder":
 			answer = disabled.ReplaceAll(answer, nil)
@@ -73,6 +75,11 @@ func TestBrowserListAgainstControlLog(t *testing.T) {
 	if text := eval[string](b, `[...document.querySelectorAll('.session-summary dt')].find((e) => e.textContent === 'Began').nextElementSibling.innerText`); !strings.HasPrefix(text, "20") {
 		t.Errorf("the session is shown as of %s", text)
 	}
+
+	malformed.Store(true)
+	b.goTo("#/agents/coder")
+	b.reads(`.page .notice.bad`, "metadataAsSent")
+	b.wait(`!document.querySelector('[data-broken]')`)
 }
 
 // The first page shows the newest permission changes, of which the newest is the last of the

@@ -118,6 +118,20 @@ func TestBrowserDayWithIncidents(t *testing.T) {
 	b.shows(`dialog, .call-beside`)
 }
 
+// What a recorder writes as the ID of a call does not keep the first page from being shown.
+func TestBrowserOverviewOfAHostileRecorder(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	for _, id := range []any{"__proto__", 7, map[string]any{}, "[masked]", "", "\x00", strings.Repeat("é", 200), strings.Repeat("x", 5000)} {
+		s.api("POST", "/v1/attest", key, toolCall("bot", "s", "tool.requested", map[string]any{"tool": "Bash", "callId": id, "input": "ls"}))
+		s.api("POST", "/v1/attest", key, toolCall("bot", "s", "tool.denied", map[string]any{"tool": "Bash", "callId": id, "reason": "no"}))
+	}
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	b.reads("h1", "8 calls denied")
+	b.shows(`[data-overview="ready"] [data-incident="denied"]`)
+}
+
 // Where the log cannot be read the first page says why, and does not count what nobody has read.
 func TestBrowserOverviewSaysThatTheLogCannotBeRead(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)

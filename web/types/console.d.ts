@@ -52,7 +52,13 @@ interface CompanyKey extends PublishedKey {
 }
 
 /** The key of a company as its server publishes it, with what its tokens must say. */
-interface ServiceKey extends CompanyKey { audience: string; issuer: string; published: true }
+interface ServiceKey extends CompanyKey {
+  audience: string;
+  issuer: string;
+  published: true;
+  /** The control log, with the keys that sign it and from which of its records on. */
+  controlLog?: NonNullable<ReturnType<typeof import('../console/core/answers.js').publishedKeys>['logs']>[number];
+}
 
 /** What of a company's key is needed to know it again. */
 interface NamedKey {

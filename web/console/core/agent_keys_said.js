@@ -1,5 +1,5 @@
 // @ts-check
-// The keys of all agents of the company, by their control records.
+// The keys of agents, by their control records.
 import { revokedForm } from '../lib/evidence/agent_keys.js';
 import { having, nullable, string, timestamp } from '../lib/form.js';
 import { allChanges } from './control_log.js';
@@ -10,24 +10,12 @@ const enrolled = having(
 const revoked = having({ thumbprint: string });
 
 /**
- * The state of the newest key of each agent, in a word or two, by agent.
- * @param {Awaited<ReturnType<typeof allAgentKeys>>} keys the newest first
- * @param {number} now ms
+ * The keys of an agent, or of all with '', the newest first; revokedAt and reason are '' of one
+ * that is not revoked.
+ * @param {string} agentId
  */
-export function keyStatesOf(keys, now) {
-  /** @type {Map<string, string>} */
-  const states = new Map();
-  for (const { agentId, expiresAt, revokedAt } of keys) {
-    if (states.has(agentId)) continue;
-    const expired = expiresAt !== null && Date.parse(expiresAt) <= now;
-    states.set(agentId, revokedAt ? 'key revoked' : expired ? 'key expired' : 'own key');
-  }
-  return states;
-}
-
-/** All keys, the newest first; revokedAt and reason are '' of one that is not revoked. */
-export async function allAgentKeys() {
-  const changes = (await allChanges({ action: 'agent-key.*' })).map(({ record }) => record);
+export async function agentKeys(agentId) {
+  const changes = (await allChanges({ action: 'agent-key.*', q: agentId })).map(({ record }) => record);
   /** @type {Map<string, {at: string, reason: string}>} */
   const ends = new Map(); // the newest comes first, and the first revocation counts
   for (const { actionType, timestamp: at, inner, source } of changes)
@@ -35,8 +23,42 @@ export async function allAgentKeys() {
       ends.set(revoked(inner, source, 'it').thumbprint, { at, reason: revokedForm(inner, source, 'it').reason ?? '' });
   return changes.filter(({ actionType }) => actionType === 'agent-key.enrolled')
     .map(({ timestamp: enrolledAt, inner, source }) => {
-      const { agentId, thumbprint, expiresAt, label = null } = enrolled(inner, source, 'it');
+      const { thumbprint, label = null, ...key } = enrolled(inner, source, 'it');
       const { at = '', reason = '' } = ends.get(thumbprint) ?? {};
-      return { agentId, thumbprint, label, enrolledAt, expiresAt, revokedAt: at, reason };
-    });
+      return { ...key, thumbprint, label, enrolledAt, revokedAt: at, reason };
+    })
+    .filter((key) => !agentId || key.agentId === agentId);
+}
+
+/**
+ * The state of the newest key of an agent, in a word or two.
+ * @param {string} agentId
+ * @param {number} now ms
+ */
+export async function keyStateOf(agentId, now) {
+  const [newest] = await agentKeys(agentId);
+  if (!newest) return 'no own key';
+  if (newest.revokedAt) return 'key revoked';
+  return newest.expiresAt !== null && Date.parse(newest.expiresAt) <= now ? 'key expired' : 'own key';
+}
+
+/**
+ * A key as its control records say: label, expiresAt and revokedAt, and what of it the server lists
+ * otherwise. Where no record says that it was enrolled, it is as it is listed.
+ * @param {ListedAgentKey} listed
+ * @param {(ControlEvent & {source: string})[]} events
+ */
+export function heldAgainst(listed, events) {
+  const enrolment = events.find(({ action }) => action === 'agent-key.enrolled');
+  if (!enrolment) return { ...listed, wrong: [] };
+  const { label = null, expiresAt } = enrolled(enrolment.inner, enrolment.source, 'it');
+  const revokedAt = events.find(({ action }) => action === 'agent-key.revoked')?.revokedAt || null;
+  const wrong = [
+    { what: 'the label', lists: listed.label, says: label },
+    { what: 'as its expiry', lists: listed.expiresAt, says: expiresAt },
+    { what: 'as its revocation', lists: listed.revokedAt, says: revokedAt },
+  ].filter(({ lists, says }) => lists !== says)
+    .map(({ what, lists, says }) =>
+      `The server lists ${what} ${lists ?? 'none'}; the control log has ${says ?? 'none'}.`);
+  return { ...listed, label, expiresAt, revokedAt, wrong };
 }

@@ -1,17 +1,41 @@
 // @ts-check
 // Agents and their passports, and what the service says of why an agent might act: the forms of
 // these answers, and where they are asked for.
-import { having, integer, jsonOf, list, nullable, oneOf, string, timestamp } from '../lib/form.js';
-import { parse } from '../lib/json.js';
+import {
+  FormError,
+  having,
+  integer,
+  json,
+  jsonOf,
+  list,
+  nullable,
+  oneOf,
+  read,
+  string,
+  timestamp,
+} from '../lib/form.js';
 import { agentSPIFFE } from '../lib/spiffe.js';
 import { decode } from '../lib/token.js';
 import { call } from './api.js';
 import { eachNames, mustFit, mustName } from './asked.js';
 import { signedIn } from './session.js';
 
+/**
+ * JSON in a text.
+ * @type {Form<JSONText>}
+ */
+const jsonInText = (node, source, name) => {
+  const text = string(node, source, name);
+  try {
+    return read(json, text, name);
+  } catch (err) {
+    throw new FormError(`${name} holds no JSON: ${err.message}`);
+  }
+};
+
 export const agent = having(
   { agentId: string, spiffeId: string, registeredAt: timestamp },
-  { disabledAt: timestamp, metadata: jsonOf('object', 'null'), metadataAsSent: string },
+  { disabledAt: timestamp, metadata: jsonOf('object', 'null'), metadataAsSent: jsonInText },
 );
 export const agentPage = having({ agents: list(agent), total: integer }, { next: string });
 export const disabling = having({ agentId: string, disabledAt: timestamp, revokedPassports: integer });
@@ -92,8 +116,7 @@ const isOf = (agentId) => (found) => {
  * @returns {JSONText | null}
  */
 export function metadataOf({ metadata, metadataAsSent }) {
-  if (metadataAsSent !== undefined) return { node: parse(metadataAsSent), source: metadataAsSent };
-  return metadata?.node.type === 'object' ? metadata : null;
+  return metadataAsSent ?? (metadata?.node.type === 'object' ? metadata : null);
 }
 
 /** @param {string} text */

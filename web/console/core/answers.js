@@ -39,6 +39,12 @@ const metadata = (node) => {
 };
 export const company = having({ companyId, spiffeId: string }, { suspended, metadata });
 export const companyCreated = having({ companyId, apiKey: string });
+const rotation = having({ statement: string, oldSignature: signature, newSignature: signature });
+const controlLog = having({
+  log: oneOf('control'),
+  origin: string,
+  keys: list(having({ kid: string, fromIndex: integer }, { rotation })),
+});
 export const publishedKeys = having({
   companyId,
   spiffeId: string,
@@ -46,14 +52,10 @@ export const publishedKeys = having({
   keys: list(
     having(
       { kid: string, fingerprint: string, pem: string, jwk: having({ x: rawKey }), fromIndex: integer },
-      {
-        endedAt: timestamp,
-        compromisedAt: timestamp,
-        rotation: having({ statement: string, oldSignature: signature, newSignature: signature }),
-      },
+      { endedAt: timestamp, compromisedAt: timestamp, rotation },
     ),
   ),
-});
+}, { logs: list(controlLog) });
 export const issuerMetadata = having({ issuer: string });
 export const tokenKeys = having({ keys: list(having({ kid: string, alg: string })) });
 export const discovery = having({

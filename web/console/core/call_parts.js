@@ -1,7 +1,7 @@
 // @ts-check
 // A call in full, for the page of its record: the command or prompt, what it would change in which
 // file, what it gave, and why it was denied or failed.
-import { member } from '../lib/json.js';
+import { member, textIn, textOf } from '../lib/json.js';
 import { askedOf, outputOf, wordsIn } from './call_words.js';
 import { lineDiff, linesOf, marked } from './line_diff.js';
 
@@ -9,10 +9,7 @@ import { lineDiff, linesOf, marked } from './line_diff.js';
  * @param {JSONNode | undefined} node
  * @param {string} name
  */
-const stringIn = (node, name) => {
-  const value = member(node, name);
-  return value?.type === 'string' ? value.value : null;
-};
+const stringIn = (node, name) => textOf(member(node, name));
 
 /**
  * What one edit replaces; nothing where it is none.
@@ -21,7 +18,7 @@ const stringIn = (node, name) => {
  */
 function editOf(edit) {
   const [before, after] = [stringIn(edit, 'old_string'), stringIn(edit, 'new_string')];
-  return before === null || after === null ? [] : [lineDiff(before, after)];
+  return before === undefined || after === undefined ? [] : [lineDiff(before, after)];
 }
 
 /** @type {(line: string) => DiffLine} */
@@ -40,9 +37,9 @@ function changesOf(tool, input) {
   const found = edits?.type === 'array' ? edits.items.flatMap(editOf) : editOf(input);
   if (found.length) return found;
   const text = stringIn(input, 'content') ?? stringIn(input, 'new_source');
-  if (text !== null) return [marked('+', linesOf(text))];
-  const patch = input?.type === 'string' ? input.value : stringIn(input, 'command') ?? stringIn(input, 'input');
-  return tool === 'apply_patch' && patch !== null ? [linesOf(patch).map(patchLine)] : [];
+  if (text !== undefined) return [marked('+', linesOf(text))];
+  const patch = textOf(input) ?? stringIn(input, 'command') ?? stringIn(input, 'input');
+  return tool === 'apply_patch' && patch !== undefined ? [linesOf(patch).map(patchLine)] : [];
 }
 
 /**
@@ -51,7 +48,7 @@ function changesOf(tool, input) {
  * @returns {CallParts}
  */
 export function callParts({ actionType, inner, source }) {
-  const tool = stringIn(inner, 'tool') ?? '';
+  const tool = textIn(inner, 'tool');
   const input = member(inner, actionType === 'run.started' ? 'command' : 'input');
   const { kind, what } = input ? askedOf(actionType === 'run.started' ? 'shell' : tool, input, source)
     : { kind: /** @type {CallWords['kind']} */ ('other'), what: '' };

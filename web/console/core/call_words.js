@@ -2,7 +2,7 @@
 // What a record says of a call, in words: the tool, what was asked of it, what came of it, and why.
 // All of it is the claim of the recorder and text from outside: it is shown through Text, withText
 // or visible alone. What a payload looks like is in packages action, telemetry and run.
-import { member, parse } from '../lib/json.js';
+import { member, parse, textIn, textOf } from '../lib/json.js';
 import { table } from '../lib/table.js';
 
 const LONGEST = 240; // characters of a text that a row has
@@ -10,15 +10,22 @@ const READ = 4096; // characters among which these mostly are
 const ARGUMENTS = 20_000; // characters of JSON in a text that is read
 
 /**
- * The beginning of a text on one line, without half of a surrogate pair at its end.
+ * The beginning of a text that is too long, without half of a surrogate pair at its end.
+ * @param {string} text
+ * @param {number} most characters
+ */
+export const clipped = (text, most) =>
+  (text.length <= most ? text : `${text.slice(0, most).replace(/[\ud800-\udbff]$/, '')}…`);
+
+/**
+ * The beginning of a text on one line.
  * @param {string} text
  */
 export function oneLine(text) {
   /** @param {string} part */
   const line = (part) => part.replace(/\s+/g, ' ').trim();
   const near = line(text.slice(0, READ));
-  const all = near.length > LONGEST || text.length <= READ ? near : line(text);
-  return all.length <= LONGEST ? all : `${all.slice(0, LONGEST).replace(/[\ud800-\udbff]$/, '')}…`;
+  return clipped(near.length > LONGEST || text.length <= READ ? near : line(text), LONGEST);
 }
 
 /**
@@ -30,22 +37,13 @@ export function beginningOf(node, source) {
   return oneLine(source.slice(node.start, Math.min(node.end, node.start + READ)));
 }
 
-/**
- * @param {JSONNode | undefined} node
- * @param {string} name
- */
-const stringIn = (node, name) => {
-  const value = member(node, name);
-  return value?.type === 'string' ? value.value : '';
-};
-
 const PLAIN_ARGUMENT = /^[\w@%+=:,./~-]+$/;
 
 /**
  * The text of a value: a string, or the arguments of a command as a shell would read them.
  * @param {JSONNode | undefined} value
  */
-function textOf(value) {
+function shellText(value) {
   if (value?.type === 'string') return value.value;
   if (value?.type !== 'array') return '';
   const parts = value.items.flatMap((item) => (item.type === 'string' ? [item.value] : []));
@@ -60,9 +58,9 @@ function textOf(value) {
  */
 function shortened(node) {
   const bytes = member(node, 'bytes');
-  if (node?.type !== 'object' || !stringIn(node, 'sha256') || bytes?.type !== 'number') return null;
+  if (node?.type !== 'object' || !textIn(node, 'sha256') || bytes?.type !== 'number') return null;
   if (node.members.some(({ key }) => !/^(sha256|bytes|head)$/.test(key))) return null;
-  return { bytes: bytes.lexeme, head: stringIn(node, 'head') };
+  return { bytes: bytes.lexeme, head: textIn(node, 'head') };
 }
 
 /** @param {string} bytes */
@@ -75,7 +73,7 @@ const hashed = (bytes) => `${bytes} bytes, recorded as a hash`;
  */
 export function wordsIn(node, source) {
   if (!node || node.type === 'null') return '';
-  const text = textOf(node);
+  const text = shellText(node);
   if (text) return text;
   const short = shortened(node);
   if (short) return short.head ? `${short.head}…` : hashed(short.bytes);
@@ -148,7 +146,7 @@ function readAs(way, text) {
 function firstOfHead(head) {
   const [, name = '', escaped = ''] = /^\{"(\w{1,40})":"((?:[^"\\]|\\.)*)/s.exec(head.slice(0, READ)) ?? [];
   const text = parsed(`"${escaped}"`);
-  return { name, text: text?.type === 'string' ? text.value : escaped }; // or it is cut within an escape
+  return { name, text: textOf(text ?? undefined) ?? escaped }; // or it is cut within an escape
 }
 
 /**
@@ -171,7 +169,7 @@ export function askedOf(tool, input, source) {
   const head = short && firstOfHead(short.head);
   for (const way of ways) {
     const found = head ? readAs(way, (name) => (name === head.name ? `${head.text}…` : ''))
-      : readAs(way, (name) => textOf(member(input, name)));
+      : readAs(way, (name) => shellText(member(input, name)));
     if (found) return found;
   }
   return { kind: 'other', what: wordsIn(input, source) };
@@ -193,10 +191,10 @@ const MCP_TOOL = /^mcp__(.+?)__(.+)$/s;
  * @param {JSONNode} inner
  */
 function toolOf(inner) {
-  const tool = stringIn(inner, 'tool');
+  const tool = textIn(inner, 'tool');
   const [, server, name] = MCP_TOOL.exec(tool) ?? [];
   if (server) return `${server} ${name}`;
-  const of = stringIn(inner, 'server');
+  const of = textIn(inner, 'server');
   return of ? `${of} ${tool}`.trim() : tool;
 }
 
@@ -215,11 +213,11 @@ const bareReason = (text) => text.replace(TOOL_ERROR, '$1').replace(REFUSAL_OF_O
  * @param {string} source
  */
 export function outputOf(output, source) {
-  const streams = ['stdout', 'stderr'].map((name) => stringIn(output, name)).filter(Boolean);
+  const streams = ['stdout', 'stderr'].map((name) => textIn(output, name)).filter(Boolean);
   if (streams.length) return streams.join('\n');
   const content = member(output, 'content') ?? output;
-  const texts = content?.type === 'array' ? content.items.map((item) => stringIn(item, 'text')).filter(Boolean) : [];
-  return texts.length ? texts.join('\n') : stringIn(output, 'llmContent') || wordsIn(output, source);
+  const texts = content?.type === 'array' ? content.items.map((item) => textIn(item, 'text')).filter(Boolean) : [];
+  return texts.length ? texts.join('\n') : textIn(output, 'llmContent') || wordsIn(output, source);
 }
 
 /**
@@ -238,13 +236,13 @@ const OUTCOMES = table({
  * @returns {Partial<CallWords>}
  */
 function ofRun({ actionType, inner }) {
-  if (actionType === 'git.commit') return { tool: 'git commit', what: stringIn(inner, 'subject') };
-  const command = textOf(member(inner, 'command'));
+  if (actionType === 'git.commit') return { tool: 'git commit', what: textIn(inner, 'subject') };
+  const command = shellText(member(inner, 'command'));
   if (actionType === 'run.started') return { tool: 'run', what: command, kind: 'command' };
   const status = member(inner, 'exitStatus');
   const exit = status?.type === 'number' && status.lexeme !== '0' ? `exit status ${status.lexeme}` : '';
   const failed = Boolean(member(inner, 'error') ?? member(inner, 'signal')) || exit;
-  const why = stringIn(inner, 'error') || stringIn(inner, 'signal') || exit;
+  const why = textIn(inner, 'error') || textIn(inner, 'signal') || exit;
   return { tool: 'run', outcome: failed ? 'failed' : 'completed', why };
 }
 
@@ -260,7 +258,7 @@ const REFUSED = /^(reject|rejected|deny|denied|abort|cancel)$/i;
 function succeeded(inner, attributes) {
   const success = member(attributes, 'success');
   const said = success?.type === 'string' ? success.value : success?.type;
-  const code = stringIn(member(inner, 'status'), 'code');
+  const code = textIn(member(inner, 'status'), 'code');
   if (said === 'false' || code === 'error') return false;
   return said === 'true' || /^ok$/.test(code) ? true : null;
 }
@@ -272,15 +270,15 @@ function succeeded(inner, attributes) {
  */
 function ofTelemetry({ actionType, inner, source }) {
   const attributes = member(inner, 'attributes');
-  const name = stringIn(inner, 'name');
-  const prompt = stringIn(attributes, 'prompt');
+  const name = textIn(inner, 'name');
+  const prompt = textIn(attributes, 'prompt');
   if (actionType === 'otel.event' && prompt) return { what: prompt, kind: 'prompt' };
   const tool = toolOf(inner);
   const given = ARGUMENT_ATTRIBUTES.map((one) => member(attributes, one)).find(Boolean);
-  const asked = given && !shortened(given) ? askedOf(stringIn(inner, 'tool'), given, source) : { what: name };
+  const asked = given && !shortened(given) ? askedOf(textIn(inner, 'tool'), given, source) : { what: name };
   if (actionType === 'otel.decision') {
-    const refused = REFUSED.test(stringIn(attributes, 'decision'));
-    return { tool, ...asked, ...(refused && { outcome: 'denied', why: stringIn(attributes, 'source') }) };
+    const refused = REFUSED.test(textIn(attributes, 'decision'));
+    return { tool, ...asked, ...(refused && { outcome: 'denied', why: textIn(attributes, 'source') }) };
   }
   const is = succeeded(inner, attributes);
   const why = wordsIn(member(attributes, 'error') ?? member(member(inner, 'status'), 'message'), source);
@@ -300,10 +298,10 @@ function ofTool({ actionType, inner, source }) {
   const why = wordsIn(member(inner, 'reason'), source) || wordsIn(member(inner, 'error'), source);
   const output = outputOf(member(inner, 'output'), source);
   if (actionType === 'session.ended') return { tool: 'session', why };
-  const tool = actionType === 'tool.subagent-ended' ? `subagent ${stringIn(inner, 'agentType')}`.trim()
+  const tool = actionType === 'tool.subagent-ended' ? `subagent ${textIn(inner, 'agentType')}`.trim()
     : actionType === 'tool.permission-requested' ? `permission for ${toolOf(inner)}` : toolOf(inner);
   return {
-    tool, ...askedOf(stringIn(inner, 'tool').replace(MCP_TOOL, ''), member(inner, 'input'), source),
+    tool, ...askedOf(textIn(inner, 'tool').replace(MCP_TOOL, ''), member(inner, 'input'), source),
     why: why && bareReason(why), output,
   };
 }

@@ -1,14 +1,10 @@
 // @ts-check
 // The last day in one sentence: which calls came out badly, and whether the log is intact.
-import { sentenceOf } from './call_words.js';
+import { clipped, sentenceOf } from './call_words.js';
 import { titleOf } from './finding_words.js';
 import { plural, timeText } from './format.js';
 
 const LONGEST = 70; // characters of a call
-
-/** @param {string} text */
-const clipped = (text) =>
-  (text.length <= LONGEST ? text : `${text.slice(0, LONGEST).replace(/[\ud800-\udbff]$/, '')}…`);
 
 /**
  * What became of calls in the last day.
@@ -18,7 +14,7 @@ function callsOf({ disobeyed, denied, failed }) {
   const said = [];
   if (disobeyed.length) said.push(`${plural(disobeyed.length, 'refused call')} ran all the same`);
   if (denied.total === 1 && denied.shown.length === 1) {
-    said.push(`1 call denied: ${clipped(sentenceOf({ ...denied.shown[0].words, outcome: '' }))}`);
+    said.push(`1 call denied: ${clipped(sentenceOf({ ...denied.shown[0].words, outcome: '' }), LONGEST)}`);
   } else if (denied.total) said.push(`${plural(denied.total, 'call')} denied`);
   if (failed.total) said.push(`${plural(failed.total, 'call')} failed`);
   return said.length ? said.join(', ') : 'No call was denied or failed in the last 24 hours';

@@ -1,7 +1,7 @@
 // @ts-check
 // The calls of the last day that were denied or failed, each with what was asked. Their records are
 // checked here; that the server named all of them, only a report shows.
-import { member } from '../lib/json.js';
+import { callOf } from '../lib/calls.js';
 import { newest } from './agent_records.js';
 import { callWords } from './call_words.js';
 import { sessionOf } from './session_calls.js';
@@ -13,17 +13,17 @@ const BEFORE = 3_600_000; // ms in which a call was asked for before it came out
  * What was asked of a call, by the ID that its outcome names; null where no record has it.
  * @param {LogRecord} outcome
  */
-async function requestOf({ agentId, inner, timestamp, index }) {
-  const id = member(inner, 'callId');
-  if (id?.type !== 'string' || !id.value) return null;
+async function requestOf(outcome) {
+  const { agentId, timestamp, index } = outcome;
+  const call = callOf(outcome);
+  if (!call) return null;
   const at = Date.parse(timestamp);
   const { found } = await newest({
-    agent: agentId, action: 'tool.requested', q: id.value,
+    agent: agentId, action: 'tool.requested', q: call.id,
     since: new Date(at - BEFORE).toISOString(), until: new Date(at + 1).toISOString(),
   }, 1);
   const [one] = found;
-  const named = one && member(one.record.inner, 'callId');
-  return named?.type === 'string' && named.value === id.value && one.record.index < index ? one : null;
+  return one && callOf(one.record)?.key === call.key && one.record.index < index ? one : null;
 }
 
 /**

@@ -3,31 +3,15 @@
 // checkpoints that the server gives of them.
 import { equalBytes, hex } from '../lib/bytes.js';
 import { grows } from '../lib/consistency.js';
-import { FormError, having, integer, list, oneOf, signature, string } from '../lib/form.js';
+import { FormError } from '../lib/form.js';
 import { follows } from '../lib/keyring.js';
 import { nodeOfHex, readConsistency } from '../lib/log_tree.js';
 import { must } from '../lib/note.js';
-import { call, callText } from './api.js';
+import { callText } from './api.js';
 import { openCheckpoint } from './checkpoint.js';
 import { readLogs } from './growth.js';
 import { pinHead } from './heads.js';
-import { refreshKey, signedIn } from './session.js';
-
-const logKeys = having({
-  companyId: string,
-  logs: list(
-    having({
-      log: oneOf('control'),
-      origin: string,
-      keys: list(
-        having(
-          { kid: string, fromIndex: integer },
-          { rotation: having({ statement: string, oldSignature: signature, newSignature: signature }) },
-        ),
-      ),
-    }),
-  ),
-});
+import { signedIn } from './session.js';
 
 /**
  * Both logs as the server says they are: {actions, control}, each {log, logId, origin, vkeys, size,
@@ -45,14 +29,14 @@ export async function bothLogs() {
   return { actions, control };
 }
 
-/** @type {WeakMap<CompanyKey, Promise<CompanyKey>>} */
+/** @type {WeakMap<ServiceKey, Promise<CompanyKey>>} */
 const rings = new WeakMap(); // by the key of a session
 
 /**
  * The key that control records are checked with: the company's keys as they follow one another in
  * that log, where each has a first index of its own. key is that of the session, which vouches for
  * each of them; throws where one does not follow from the one before it.
- * @param {CompanyKey} [key]
+ * @param {ServiceKey} [key]
  */
 export async function controlKey(key = signedIn().key) {
   const known = rings.get(key) ?? ringOf(key).catch((err) => { rings.delete(key); throw err; });
@@ -61,19 +45,12 @@ export async function controlKey(key = signedIn().key) {
 }
 
 /**
- * @param {CompanyKey} key
+ * @param {ServiceKey} key
  * @returns {Promise<CompanyKey>}
  */
 async function ringOf(key) {
-  const {
-    logs: [log],
-  } = await call(logKeys, 'GET', `/v1/ca/public-keys?companyId=${encodeURIComponent(key.companyId)}`, {
-    asked: { companyId: key.companyId },
-  });
+  const { controlLog: log, ring = [key] } = key;
   if (!log?.keys.length) throw new FormError('The server does not say which keys sign the control log.');
-  let { ring = [key] } = key;
-  if (!log.keys.every(({ kid }) => ring.some((one) => one.kid === kid)))
-    ({ ring = [key] } = await refreshKey(key.companyId)); // one may have been rotated since
   const keys = log.keys.map(({ kid, fromIndex, rotation }, i) => {
     const known = ring[ring.length - log.keys.length + i];
     if (known?.kid !== kid)

@@ -1,13 +1,13 @@
 // @ts-check
 // What the first page says of the last day: which calls came out badly, who acted when, what was
 // changed, and what else needs a look. What it names is the server's word; the records are checked.
-import { allAgentKeys, keyStatesOf } from './all_agent_keys.js';
+import { keyStateOf } from './agent_keys_said.js';
 import { call } from './api.js';
 import { HOURS, lastHours, needsALook } from './attention.js';
 import { newestChanges, newestOf } from './control_log.js';
 import { readCredentials } from './credentials.js';
-import { knownSince } from './heads.js';
 import { readFederations } from './federations.js';
+import { knownSince } from './heads.js';
 import { incidentsOf, lastActions } from './incidents.js';
 import { countsByAgent, histogramOf, searchOf } from './search.js';
 import { signedIn } from './session.js';
@@ -41,7 +41,7 @@ export async function readOverview(now) {
   /** @param {string} action */
   const countOf = async (action) => (await histogramOf(searchOf({ action, since, until }, now), 1)).total;
   const [
-    activity, denied, failed, deniedCalls, failedCalls, disobeyed, changes, sessions, agentKeys, credentials, webhooks,
+    activity, denied, failed, deniedCalls, failedCalls, disobeyed, changes, sessions, credentials, webhooks,
     federations, service,
   ] = await Promise.all([
     countsByAgent(since, until, HOURS),
@@ -52,28 +52,27 @@ export async function readOverview(now) {
     newestOf('call.disobeyed', since, DISOBEYED),
     newestChanges(CHANGES),
     call(sessionPage, 'GET', `/v1/sessions?limit=${SESSIONS}`, { asked: sessionsAsked({}) }),
-    allAgentKeys(),
     allowed(readCredentials()),
     allowed(readWebhooks()),
     allowed(readFederations()),
     readService(),
   ]);
-  const agents = activity.topAgents.map(({ agentId }) => agentId);
+  const topAgents = activity.topAgents.slice(0, AGENTS);
+  const agents = topAgents.map(({ agentId }) => agentId);
+  const [actions, keyStates] = await Promise.all([
+    lastActions(agents, since),
+    Promise.all(agents.map(async (agentId) => /** @type {const} */ ([agentId, await keyStateOf(agentId, now)]))),
+  ]);
   return {
-    activity: { ...activity, topAgents: activity.topAgents.slice(0, AGENTS) },
+    activity: { ...activity, topAgents },
     denied: { total: denied, ...deniedCalls },
     failed: { total: failed, ...failedCalls },
     disobeyed,
-    lastActions: await lastActions(agents.slice(0, AGENTS), since),
-    keyStates: keyStatesOf(agentKeys, now),
+    lastActions: actions,
+    keyStates: new Map(keyStates),
     changes,
     sessions: sessions.sessions.slice(0, SHOWN),
-    attention: needsALook(
-      {
-        sessions: sessions.sessions, credentials, webhooks, federations, service,
-      },
-      now,
-    ),
+    attention: needsALook({ sessions: sessions.sessions, credentials, webhooks, federations, service }, now),
     limited: !credentials,
     // newestChanges has proven that both logs have grown from what this browser saw of them
     intactSince: knownSince(signedIn().key, 'actions'),

@@ -60,7 +60,7 @@ const companyKeys = new Map();
  * taken, with what is wrong as its flaw.
  * @param {ReturnType<typeof answers.publishedKeys>} published
  */
-async function prepare({ keys, ...company }) {
+async function prepare({ keys, logs, ...company }) {
   const plain = keys.map(({ jwk, ...key }) => ({ ...key, x: jwk.x }));
   try {
     return await prepareRing({ ...company, keys: plain });
@@ -90,6 +90,7 @@ async function askKey(companyId) {
   );
   return {
     ...(await prepare(published)),
+    controlLog: published.logs?.[0],
     audience: discovery.passport_format.audience,
     issuer: discovery.issuer,
     published: true,
@@ -99,7 +100,7 @@ async function askKey(companyId) {
 /**
  * The public key that this server publishes for a company, with all that it had before in its ring,
  * and what its tokens must say: {companyId, spiffeId, kid, fingerprint, pem, x, raw, prepared,
- * origin, ring, audience, issuer, published}.
+ * origin, ring, controlLog, audience, issuer, published}.
  * @param {string} companyId
  * @returns {Promise<ServiceKey>}
  */

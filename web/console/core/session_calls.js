@@ -3,21 +3,12 @@
 // order of the log. What a payload says is the claim of its recorder; whether a record is of the
 // session, and whether all are there, is decided here and not by the server.
 import { CallTracker, completenessOf, disobeyedText } from '../lib/calls.js';
-import { member } from '../lib/json.js';
-import { count, plural } from './format.js';
-import { hasFailed } from './pruned.js';
+import { member, textIn } from '../lib/json.js';
 import { Sequence } from '../lib/sequence.js';
 import { readStatement } from '../lib/statement.js';
 import { callWords } from './call_words.js';
-
-/**
- * @param {JSONNode | undefined} node
- * @param {string} name
- */
-function textIn(node, name) {
-  const value = member(node, name);
-  return value?.type === 'string' ? value.value : '';
-}
+import { count, plural } from './format.js';
+import { hasFailed } from './pruned.js';
 
 /**
  * What the payload of a record says of its session and call.

@@ -1,6 +1,6 @@
 // @ts-check
 // A session as a story: what it was about, where, and the pauses between its calls.
-import { member } from '../lib/json.js';
+import { member, textIn } from '../lib/json.js';
 import { plural } from './format.js';
 import { timesOf } from './session_calls.js';
 
@@ -26,13 +26,7 @@ export function taskOf({ entries, list }) {
  * @param {JSONNode | undefined} node
  * @param {string[]} names
  */
-function firstText(node, names) {
-  for (const name of names) {
-    const value = member(node, name);
-    if (value?.type === 'string' && value.value) return value.value;
-  }
-  return '';
-}
+const firstText = (node, names) => names.map((name) => textIn(node, name)).find(Boolean) ?? '';
 
 const REPOSITORY = ['vcs.repository.url.full', 'vcs.repository.name'];
 

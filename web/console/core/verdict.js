@@ -19,6 +19,7 @@ export const isGreen = (tone) => tone === GREEN;
 export const PART = {};
 
 const PRUNED = 'payload pruned';
+const CHECKED = 'checked';
 const SAYS = table({ rewritten: 'history rewritten', failure: 'the log fails', key: 'key replaced' });
 const ORDER = Object.keys(SAYS);
 
@@ -72,7 +73,7 @@ export function verdict({ ok, keyState, found, about = null }) {
   if (pruned && !against) return { tone: own, own, is: PRUNED, against };
   if (!ok && !pruned && !about?.pruned) return { tone: own, own, is: 'fails', against };
   if (keyState === 'other') return { tone: own, own, is: 'another key', against };
-  if (!against) return { tone: own, own, is: 'checked', against };
+  if (!against) return { tone: own, own, is: CHECKED, against };
   if (about && isRecord(against, about)) return { tone: 'bad', own, is: 'failed before', against };
   return { tone: about ? 'warn' : 'bad', own, is: pruned ? PRUNED : SAYS[against.kind], against };
 }
@@ -90,6 +91,13 @@ export function assessWith(key, trusted = trust.get(), { all } = findings.get())
   const found = all.filter(({ companyId }) => companyId === key.companyId);
   return (ok, about) => verdict({ ok, keyState, found, about });
 }
+
+/**
+ * Whether a verdict needs no mark where the general one stands already: what was checked holds, and
+ * nothing is found against it.
+ * @param {Verdict} verdict
+ */
+export const isPlain = ({ is }) => is === CHECKED;
 
 /**
  * The tone of who signed a record: green is only what a confirmed key of the agent has signed, in a

@@ -6,7 +6,8 @@ import { placeOf } from './findings.js';
 import { toneOfLive } from './live_state.js';
 
 /**
- * {tone, says, page}: page is the one that leads further. signed: of assessWith the company's key.
+ * {tone, says, page}: page is the one that leads further. assess: of assessWith, with the company's
+ * key.
  * @param {LiveState} state
  * @param {Assess} assess
  * @returns {{tone: Tone, says: string, page: string}}

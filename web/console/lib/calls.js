@@ -2,7 +2,7 @@
 // Calls of tools that were refused and ran all the same: package action says what such a call is,
 // and this comes to the same findings.
 import { utf8 } from './bytes.js';
-import { member } from './json.js';
+import { member, textOf } from './json.js';
 import { table } from './table.js';
 
 /** @type {Record<string, 'request' | 'refusal' | 'outcome'>} */
@@ -18,7 +18,8 @@ const MAX_ID = 256; // bytes at which an ID is cut off where records are made
 const MAX_CALLS = 10_000; // that are remembered
 
 /**
- * What a record of actions says of a call; null for a record of none.
+ * What a record of actions says of a call; null for a record of none, and of a call whose ID may
+ * have been cut off or masked. key: the same for all records of one call.
  * @param {{agentId: string, actionType: string, inner: JSONNode}} record
  */
 export function callOf({ agentId, actionType, inner }) {
@@ -27,8 +28,8 @@ export function callOf({ agentId, actionType, inner }) {
   const [source, sessionId, id, tool] = ['source', 'sessionId', 'callId', 'tool'].map((name) => member(inner, name));
   if (source?.type !== 'string' || id?.type !== 'string' || (sessionId && sessionId.type !== 'string')) return null;
   if (!id.value || utf8(id.value).length >= MAX_ID || id.value.includes('[masked]')) return null;
-  const key = JSON.stringify([agentId, source.value, sessionId?.type === 'string' ? sessionId.value : '', id.value]);
-  return { kind, key, tool: tool?.type === 'string' ? tool.value : '' };
+  const key = JSON.stringify([agentId, source.value, textOf(sessionId) ?? '', id.value]);
+  return { kind, key, id: id.value, tool: textOf(tool) ?? '' };
 }
 
 /** Finds the calls that disobeyed a refusal among the records that it is given. */

@@ -4,7 +4,7 @@
 import { bounded } from './evidence/bounds.js';
 import { text as utf8Text } from './bytes.js';
 import { lossless } from './jcs.js';
-import { member, parse } from './json.js';
+import { member, parse, textIn } from './json.js';
 import { table } from './table.js';
 
 /** @type {Record<FileKind, [string, string]>} */
@@ -102,20 +102,17 @@ function kindOfObject(bytes) {
   const carried = member(member(node, 'unmapped'), 'attestd');
   if (member(node, 'class_uid') && kindOfFormat(carried) === 'lines') return 'lines';
   if (member(node, 'format')) return kindOfFormat(node);
-  if (textOf(member(node, 'type')) === 'attestd-evidence') return 'saved';
+  if (textIn(node, 'type') === 'attestd-evidence') return 'saved';
   return BY_MEMBERS.find(([, names]) => names.every((name) => member(node, name)))?.[0] ?? '';
 }
-
-/** @param {JSONNode | undefined} node */
-const textOf = (node) => (node?.type === 'string' ? node.value : '');
 
 /**
  * @param {JSONNode | undefined} node
  * @returns {FileKind | ''}
  */
 function kindOfFormat(node) {
-  const format = textOf(member(node, 'format'));
-  if (format === 'attestd-lines/v1') return BY_TYPE.get(textOf(member(node, 'type'))) ?? '';
+  const format = textIn(node, 'format');
+  if (format === 'attestd-lines/v1') return BY_TYPE.get(textIn(node, 'type')) ?? '';
   return BY_FORMAT.get(format) ?? '';
 }
 

@@ -208,3 +208,16 @@ export function parse(source, maxDepth = 160) {
 export function member(node, key) {
   return node?.type === 'object' ? node.members.find((m) => m.key === key)?.value : undefined;
 }
+
+/**
+ * The text of a string, or undefined.
+ * @param {JSONNode | undefined} node
+ */
+export const textOf = (node) => (node?.type === 'string' ? node.value : undefined);
+
+/**
+ * The text of a member of an object node; '' where it has none.
+ * @param {JSONNode | undefined} node
+ * @param {string} key
+ */
+export const textIn = (node, key) => textOf(member(node, key)) ?? '';

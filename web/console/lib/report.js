@@ -10,7 +10,7 @@ import { companyId, keys, log, notProven, witnesses } from './evidence/file.js';
 import { checkKeys } from './evidence/keys.js';
 import { exactly, list, oneOf, read, string, timestamp } from './form.js';
 import { lossless } from './jcs.js';
-import { member, parse } from './json.js';
+import { member, parse, textOf } from './json.js';
 import { LogTree } from './log_tree.js';
 import { LOG, leafHash, must, noteKey, readCheckpoint, signedBy } from './note.js';
 import { PRUNED, controlRecordForm, preimageBytes, recordForm } from './record.js';
@@ -210,9 +210,6 @@ function sayDisobeyed({ checked, disobeyed, disobeyedCount: count }) {
   else if (count > 1) checked.push(`${count} calls that were refused ran all the same: ${which}.`);
 }
 
-/** @param {JSONNode | undefined} node */
-const textOf = (node) => (node?.type === 'string' ? node.value : null);
-
 /**
  * Which witnesses were asked before a control record and from it on; '' is none, and null that it
  * does not say.
@@ -221,8 +218,8 @@ const textOf = (node) => (node?.type === 'string' ? node.value : null);
 function witnessesOf(inner) {
   const changed = member(member(inner, 'changed'), 'witnesses');
   return {
-    before: textOf(member(changed, 'from')),
-    witnesses: textOf(member(member(inner, 'settings'), 'witnesses') ?? member(changed, 'to')),
+    before: textOf(member(changed, 'from')) ?? null,
+    witnesses: textOf(member(member(inner, 'settings'), 'witnesses') ?? member(changed, 'to')) ?? null,
   };
 }
 

@@ -3,12 +3,13 @@
 // how, which of them the reader has confirmed, and how another machine gets one.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { createEnrolment, enrolLine, readKeys, revokeKey } from '../core/agent_keys.js';
+import { heldAgainst } from '../core/agent_keys_said.js';
 import { agentKeyState, agentTrust, confirmAgentKey, forgetAgentKey } from '../core/agent_trust.js';
 import { timeText } from '../core/format.js';
 import { useStore } from '../core/store.js';
 import { keysOf } from '../core/words.js';
 import { revokedForm } from '../lib/evidence/agent_keys.js';
-import { having, nullable, string, timestamp } from '../lib/form.js';
+import { having, nullable, string } from '../lib/form.js';
 import { readEndorsement } from '../lib/statement.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure, Field, Notice, Value, useTask } from '../parts/basic.js';
@@ -21,10 +22,7 @@ import { table } from '../lib/table.js';
 
 /** @type {[string, string][]} */
 const LIFETIMES = [['600', '10 minutes'], ['3600', '1 hour'], ['86400', '24 hours']];
-const enrolledForm = having(
-  { enrolment: nullable(string), endorsement: nullable(string), expiresAt: nullable(timestamp) },
-  { label: nullable(string) },
-);
+const enrolledForm = having({ enrolment: nullable(string), endorsement: nullable(string) });
 
 /**
  * By what a key was enrolled, as its control record says; key is the one that signed for it.
@@ -43,27 +41,6 @@ function Enrolled({ event }) {
     <div class="small muted">${before !== null ? html`by the key before it, <code><${Text} of=${before} /></code>`
       : enrolment !== null ? html`by the enrolment token <code><${Text} of=${enrolment} /></code>`
         : html`by a credential, <${By} by=${event.by || null} />`}</div>`;
-}
-
-/**
- * A key as its control records say: label, expiresAt and revokedAt, and what of it the server lists
- * otherwise. Where no record says that it was enrolled, it is as it is listed.
- * @param {ListedAgentKey} listed
- * @param {(ControlEvent & {source: string})[]} events
- */
-function heldAgainst(listed, events) {
-  const enrolled = events.find(({ action }) => action === 'agent-key.enrolled');
-  if (!enrolled) return { ...listed, wrong: [] };
-  const { label = null, expiresAt } = enrolledForm(enrolled.inner, enrolled.source, 'it');
-  const revokedAt = events.find(({ action }) => action === 'agent-key.revoked')?.revokedAt || null;
-  const wrong = [
-    { what: 'the label', lists: listed.label, says: label },
-    { what: 'as its expiry', lists: listed.expiresAt, says: expiresAt },
-    { what: 'as its revocation', lists: listed.revokedAt, says: revokedAt },
-  ].filter(({ lists, says }) => lists !== says)
-    .map(({ what, lists, says }) =>
-      `The server lists ${what} ${lists ?? 'none'}; the control log has ${says ?? 'none'}.`);
-  return { ...listed, label, expiresAt, revokedAt, wrong };
 }
 
 /**

@@ -2,14 +2,14 @@
 // The keys of all agents, as the control log says: whose, since when, and which are revoked. Each
 // record is checked here; that the server left none out, a report shows.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
-import { allAgentKeys } from '../core/all_agent_keys.js';
+import { agentKeys } from '../core/agent_keys_said.js';
 import { timeText } from '../core/format.js';
 import { href } from '../core/router.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure, Page, useTask } from '../parts/basic.js';
 import { Text } from '../parts/text.js';
 
-/** @param {{of: Awaited<ReturnType<typeof allAgentKeys>>[number]}} props */
+/** @param {{of: Awaited<ReturnType<typeof agentKeys>>[number]}} props */
 const Row = ({ of: { agentId, thumbprint, label, enrolledAt, expiresAt, revokedAt, reason } }) => html`
   <tr data-key=${visible(thumbprint)}>
     <td data-label="Agent"><a href=${href('agents', agentId)}><${Text} of=${agentId} /></a></td>
@@ -25,9 +25,9 @@ const Row = ({ of: { agentId, thumbprint, label, enrolledAt, expiresAt, revokedA
   </tr>`;
 
 export function AllAgentKeys() {
-  const [keys, setKeys] = useState(/** @type {Awaited<ReturnType<typeof allAgentKeys>> | null} */ (null));
+  const [keys, setKeys] = useState(/** @type {Awaited<ReturnType<typeof agentKeys>> | null} */ (null));
   const [run, , error, retry] = useTask();
-  useEffect(() => { run(async () => setKeys(await allAgentKeys())); }, []);
+  useEffect(() => { run(async () => setKeys(await agentKeys(''))); }, []);
   return html`
     <${Page} title="Agent keys" lead="With a key of its own an agent signs what it does. These are the keys that the
       control log has; enrol and revoke them on the agent’s page.">

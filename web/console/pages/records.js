@@ -2,6 +2,7 @@
 // Records: the log as an explorer. What is searched for is in the URL and is searched by the
 // server; each row that is shown is checked here.
 import { html, useEffect, useMemo, useRef, useState } from '../vendor/preact-htm.js';
+import { sentenceOf } from '../core/call_words.js';
 import { bare, count, plural, short, timeText } from '../core/format.js';
 import { titleOf } from '../core/finding_words.js';
 import { live } from '../core/live_state.js';
@@ -10,8 +11,8 @@ import { go, href, route } from '../core/router.js';
 import { narrows, needsPayload, readsAll, searchOf } from '../core/search.js';
 import { clock, useSignedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { sentenceOf } from '../core/call_words.js';
 import { zoneOf } from '../core/times.js';
+import { isPlain } from '../core/verdict.js';
 import { visible } from '../lib/visible.js';
 import { Icon, Notice, Page } from '../parts/basic.js';
 import { CallLine } from '../parts/call_line.js';
@@ -40,17 +41,18 @@ const NARROW = matchMedia('(max-width: 48rem)');
  */
 function verdictOf(row, assess) {
   if (!row?.check) return { tone: '', says: 'not verified yet', plain: false };
-  const { tone, is, against } = verdictOn(assess, row.index, row.check);
-  const plain = is === 'checked';
-  if (!row.check.ok) return { tone, says: visible(row.check.reason), plain };
-  if (is === 'another key') return { tone, says: 'signed by another key than the confirmed one', plain };
-  return {
-    tone,
-    plain,
-    says: against
-      ? `checked, but ${titleOf(against)}`
-      : `checked${tone === 'warn' ? ', with a key not confirmed' : ''}`,
-  };
+  const verdict = verdictOn(assess, row.index, row.check);
+  return { tone: verdict.tone, plain: isPlain(verdict), says: wordsOf(verdict, row.check) };
+}
+
+/**
+ * @param {Verdict} verdict
+ * @param {{ok: boolean, reason: string}} check
+ */
+function wordsOf({ tone, is, against }, { ok, reason }) {
+  if (!ok) return visible(reason);
+  if (is === 'another key') return 'signed by another key than the confirmed one';
+  return against ? `checked, but ${titleOf(against)}` : `checked${tone === 'warn' ? ', with a key not confirmed' : ''}`;
 }
 
 /**

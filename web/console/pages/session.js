@@ -13,7 +13,7 @@ import { pauseText, storyOf } from '../core/session_story.js';
 import { toneOfSession } from '../core/session_tone.js';
 import { useStore } from '../core/store.js';
 import { zoneOf } from '../core/times.js';
-import { toneOfSet } from '../core/verdict.js';
+import { isPlain, toneOfSet } from '../core/verdict.js';
 import { table } from '../lib/table.js';
 import { visible } from '../lib/visible.js';
 import { Icon, Notice } from '../parts/basic.js';
@@ -86,7 +86,7 @@ function verdictOf(call, assess) {
     : rows.some((row) => !row.check) ? 'not verified yet'
       : tone === 'bad' ? 'signed by another key than the confirmed one, or failed before'
         : `checked${tone === 'warn' ? ', with a key not confirmed or with a finding' : ''}`;
-  return { tone, says, plain: verdicts.every((verdict) => verdict?.is === 'checked') };
+  return { tone, says, plain: verdicts.every((verdict) => verdict && isPlain(verdict)) };
 }
 
 /**

@@ -8,22 +8,13 @@ import { verdictOn } from '../core/pruned.js';
 import { plural, timeText } from '../core/format.js';
 import { href } from '../core/router.js';
 import { toneOfSet } from '../core/verdict.js';
-import { member } from '../lib/json.js';
+import { textIn } from '../lib/json.js';
 import { visible } from '../lib/visible.js';
 import { Badge, Failure, useTask } from './basic.js';
 import { useAssess } from './key_trust.js';
 import { Text } from './text.js';
 
 const MOST = 100; // records, the first of the log
-
-/**
- * @param {LogRecord} record
- * @param {string} name
- */
-function textOf({ inner }, name) {
-  const value = member(inner, name);
-  return value?.type === 'string' ? value.value : '';
-}
 
 /** The records with their verdicts, those that tell something by day in the order of the log. */
 async function readWeek() {
@@ -32,7 +23,7 @@ async function readWeek() {
   /** @type {Map<string, DemoEvent[]>} */
   const days = new Map();
   for (const [i, record] of found.entries()) {
-    const [at, summary] = [textOf(record, 'at'), textOf(record, 'summary')];
+    const [at, summary] = [textIn(record.inner, 'at'), textIn(record.inner, 'summary')];
     const date = new Date(at);
     if (Number.isNaN(date.getTime()) || !summary) continue;
     const day = date.toLocaleDateString('en', { weekday: 'short', day: 'numeric', month: 'short', timeZone: 'UTC' });

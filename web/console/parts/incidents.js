@@ -9,6 +9,7 @@ import { href } from '../core/router.js';
 import { zoneOf } from '../core/times.js';
 import { having, integer, string } from '../lib/form.js';
 import { visible } from '../lib/visible.js';
+import { Asked } from './call_line.js';
 import { RowMark } from './row_mark.js';
 import { sessionHref } from './session_table.js';
 import { Text } from './text.js';
@@ -41,27 +42,29 @@ const Line = ({ kind, word, agentId, at, to, go, children }) => html`
 
 /** @param {{of: Incident, kind: string, assess: Assess}} props */
 function Call({ of, kind, assess }) {
-  const { index, at, agentId, words: { tool, what, kind: form, why }, session } = of;
+  const { index, at, agentId, words, session } = of;
+  const { tool, what, why } = words;
   return html`
     <${Line} kind=${kind} word=${kind} agentId=${agentId} at=${at} go="Show the call"
       to=${session ? sessionHref(session, index) : href('records', index)}>
-      <strong><${Text} of=${tool} /></strong> ${what && html`<span class=${form === 'command' ? 'mono' : ''}>
-        <${Text} of=${what} /></span>`}${why && html` <span class="muted">→ <${Text} of=${why} /></span>`}
+      <strong><${Text} of=${tool} /></strong> ${what && html`<${Asked} words=${words} />`}${why
+        && html` <span class="muted">→ <${Text} of=${why} /></span>`}
       <${RowMark} of=${verdictOn(assess, index, of)} /><//>`;
 }
 
-/** @param {{change: ControlChange}} props */
-function Disobeyed({ change: { record: { inner, source, index, timestamp } } }) {
+/** @param {{change: ControlChange, assess: Assess}} props */
+function Disobeyed({ change: { record: { inner, source, index, timestamp }, ok }, assess }) {
+  const mark = html`<${RowMark} of=${assess(ok, { log: 'control', index })} />`;
   let said;
   try {
     said = disobeyedForm(inner, source, 'it');
   } catch {
     return html`<${Line} kind="disobeyed" word="disobeyed" at=${timestamp} to=${href('control', index)}
-      go="Show the record">a refused call ran<//>`;
+      go="Show the record">a refused call ran ${mark}<//>`;
   }
   return html`
     <${Line} kind="disobeyed" word="disobeyed" agentId=${said.agentId} at=${timestamp} to=${href('records', said.done)}
-      go="Show the call"><strong><${Text} of=${said.tool} /></strong> was refused, and ran all the same<//>`;
+      go="Show the call"><strong><${Text} of=${said.tool} /></strong> was refused, and ran all the same ${mark}<//>`;
 }
 
 const SHOWN = 4; // calls of a kind
@@ -83,7 +86,7 @@ export function Incidents({ of, found, assess }) {
         ${found.map((one) => html`<${Line} key=${one.kind} kind="log" word="log" at=${one.found} to=${href('verify')}
           go="What was found">${visible(titleOf(one))}<//>`)}
         ${disobeyed.slice(0, SHOWN).map((change) => html`
-          <${Disobeyed} key=${change.record.index} change=${change} />`)}
+          <${Disobeyed} key=${change.record.index} change=${change} assess=${assess} />`)}
         ${denied.shown.slice(0, SHOWN).map((one) => html`<${Call} key=${one.index} of=${one} kind="denied"
           assess=${assess} />`)}
         ${failed.shown.slice(0, SHOWN).map((one) => html`<${Call} key=${one.index} of=${one} kind="failed"

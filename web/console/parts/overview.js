@@ -73,15 +73,19 @@ function Agents({ of: { activity, denied, lastActions, keyStates } }) {
           <tbody>${topAgents.map(({ agentId, total: sum, counts }) => html`
             <tr key=${agentId} data-agent=${visible(agentId)}>
               <th scope="row"><a href=${href('agents', agentId)}><${Text} of=${agentId} /></a></th>
-              ${counts.map((n, i) => html`
-                <td class="shade-${shadeOf(n, most)} ${deniedIn(agentId, i) ? 'denied' : ''}"
-                  title="${bare(buckets[i].since, 16)} ${zoneOf(new Date(buckets[i].since))}: ${plural(n, 'record')}${
-                    deniedIn(agentId, i) ? `, ${count(deniedIn(agentId, i))} denied` : ''}">
-                  ${n > 0 && html`<a tabindex="-1"
-                    href=${href('records', '', { agent: agentId, since: buckets[i].since, until: end(i) })}>
-                    <span class="visually-hidden">${count(n)}</span></a>`}</td>`)}
+              ${counts.map((n, i) => {
+                const { since } = buckets[i];
+                const refused = deniedIn(agentId, i);
+                return html`
+                  <td class="shade-${shadeOf(n, most)} ${refused ? 'denied' : ''}"
+                    title="${bare(since, 16)} ${zoneOf(new Date(since))}: ${plural(n, 'record')}${
+                      refused ? `, ${count(refused)} denied` : ''}">
+                    ${n > 0 && html`<a tabindex="-1"
+                      href=${href('records', '', { agent: agentId, since, until: end(i) })}>
+                      <span class="visually-hidden">${count(n)}</span></a>`}</td>`;
+              })}
               <td class="number"><a href=${href('records', '', { agent: agentId, last: '24h' })}>${count(sum)}</a></td>
-              <td class="heat-key">${keyStates.get(agentId) ?? 'no own key'}</td>
+              <td class="heat-key">${keyStates.get(agentId)}</td>
               <td class="heat-last"><${Last} of=${lastActions.get(agentId)} /></td>
             </tr>`)}</tbody>
         </table><//>`}

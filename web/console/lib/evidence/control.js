@@ -4,13 +4,10 @@
 import { pemOf, unbase64url, utf8 } from '../bytes.js';
 import { verify } from '../ed25519.js';
 import { canonical } from '../jcs.js';
-import { member } from '../json.js';
+import { member, textIn } from '../json.js';
 import { must } from '../note.js';
 import { sha256 } from '../sha256.js';
 import { agentSPIFFE } from '../spiffe.js';
-
-/** @param {JSONNode | undefined} node */
-const textOf = (node) => (node?.type === 'string' ? node.value : '');
 
 /**
  * What a control record that was checked says; inner is as in recordForm. Texts that are not there
@@ -31,9 +28,9 @@ export function eventOf({ index, timestamp, actionType, inner }) {
     timestamp,
     action: actionType,
     subject: subject.value,
-    by: textOf(by),
-    agentId: textOf(member(inner, 'agentId')),
-    revokedAt: textOf(member(inner, 'revokedAt')),
+    by: textIn(inner, 'by'),
+    agentId: textIn(inner, 'agentId'),
+    revokedAt: textIn(inner, 'revokedAt'),
     reason: reason ? canonical(reason) : 'null',
     inner,
   };
