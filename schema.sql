@@ -1,4 +1,4 @@
--- The database of attestd, schema 21; store/postgres/schema.sql is the same for PostgreSQL. A file
+-- The database of attestd, schema 22; store/postgres/schema.sql is the same for PostgreSQL. A file
 -- of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
@@ -410,6 +410,41 @@ CREATE TABLE company_policy (
   exchange_audiences TEXT NOT NULL
 ) STRICT;
 
+-- The Cedar policies by which the calls of a company's agents are decided, byte for byte as they
+-- were put.
+CREATE TABLE cedar_policy (
+  company     INTEGER NOT NULL REFERENCES company (id),
+  policy_id   TEXT NOT NULL,
+  cedar       TEXT NOT NULL,
+  description TEXT,
+  put_at      TEXT NOT NULL,
+  made_by     TEXT,
+  PRIMARY KEY (company, policy_id)
+) STRICT, WITHOUT ROWID;
+
+-- The set that the policies of a company make: how often it has changed, and the SHA-256 of the RFC
+-- 8785 form of {policyId: SHA-256 of the text}, both in hex. A record with a decision names both.
+CREATE TABLE cedar_set (
+  company  INTEGER PRIMARY KEY REFERENCES company (id),
+  revision INTEGER NOT NULL,
+  sha256   TEXT NOT NULL
+) STRICT;
+
+-- The groups of an agent, a JSON array in the form of RFC 8785. Without a row there are none.
+CREATE TABLE agent_groups (
+  company  INTEGER NOT NULL REFERENCES company (id),
+  agent_id TEXT NOT NULL,
+  names    TEXT NOT NULL,
+  PRIMARY KEY (company, agent_id)
+) STRICT, WITHOUT ROWID;
+
+-- Which decisions become records where no record of the agent's holds them: those that deny, or
+-- all. Without a row those that deny.
+CREATE TABLE decision_policy (
+  company   INTEGER PRIMARY KEY REFERENCES company (id),
+  decisions TEXT NOT NULL CHECK (decisions IN ('denied', 'all'))
+) STRICT;
+
 -- How far the actions of each company were searched for calls of tools that were refused and ran
 -- all the same: next_record is the first one that was not looked at, as it was about a second ago
 -- at most.
@@ -617,4 +652,4 @@ CREATE TRIGGER federation_no_update BEFORE UPDATE ON federation BEGIN SELECT RAI
 CREATE TRIGGER federated_token_no_update BEFORE UPDATE ON federated_token BEGIN SELECT RAISE(ABORT, 'a token is only deleted'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 21;
+PRAGMA user_version = 22;

@@ -141,6 +141,7 @@ func (w *writer) plan(tx Transaction, batch []*waiter) (groups []group, failed [
 	if failed, err := resolve(tx, batch); err != nil {
 		return nil, failed, err
 	}
+	refuseOutdated(bases, batch)
 	room := tx.Room()
 	if err := tx.Err(); err != nil {
 		return nil, batch, err
@@ -255,7 +256,7 @@ func (w *writer) bases(tx Transaction, batch []*waiter) (bases map[int64]signedH
 			}
 			return nil, failed, fmt.Errorf("chain: head of chain %d: %w", chain, err)
 		}
-		bases[chain] = signedHead{Head: b.Head, epoch: b.Epoch, key: b.Key, limit: b.Limit, keyDigest: tlog.KeyDigest(b.Key.Public().(ed25519.PublicKey)), shared: b.Shared}
+		bases[chain] = signedHead{Head: b.Head, epoch: b.Epoch, key: b.Key, limit: b.Limit, revision: b.Revision, keyDigest: tlog.KeyDigest(b.Key.Public().(ed25519.PublicKey)), shared: b.Shared}
 	}
 	return bases, nil, nil
 }
@@ -324,8 +325,9 @@ type signedHead struct {
 	key       ed25519.PrivateKey
 	keyDigest [sha256.Size]byte // of its public part, for leaves
 	limit     Limit
-	cached    bool // from an earlier batch
-	shared    bool // must not be cached, because other processes write the chain
+	revision  int64 // see Base
+	cached    bool  // from an earlier batch
+	shared    bool  // must not be cached, because other processes write the chain
 }
 
 // heads is the only owner of what a process builds on: the heads of chains as it has committed

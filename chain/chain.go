@@ -69,6 +69,10 @@ type Draft struct {
 	// Series names what the record belongs to together with others. The record gets a further key,
 	// Series.At of its index. The zero Series is none.
 	Series Series
+	// Decided says that the payload holds a decision by the policies of this Revision. A chain
+	// whose Base has another one refuses the draft with ErrRevision.
+	Decided  bool
+	Revision int64
 	// Exempt lets the record be written whatever the Limit of its chain and the Room of the storage
 	// say: it ends a right, or an operator demands it. It counts all the same.
 	Exempt bool
@@ -146,6 +150,9 @@ type Base struct {
 	Shared bool
 	// Limit bounds the chain. A change of it changes Epoch, or the chain is in Rekeyed.
 	Limit Limit
+	// Revision says how often what decides about the chain's drafts has changed. A change of it
+	// changes Epoch, or the chain is in Rekeyed.
+	Revision int64
 	// Err is the error of reading the base. It applies to this chain only, while the transaction's
 	// Err is nil.
 	Err error
@@ -165,9 +172,9 @@ type Transaction interface {
 	// Bases returns the bases of chains, in the order of the argument, as the transaction sees
 	// them. The log calls it before KeyEntries and Record.
 	Bases(chains []int64) []Base
-	// Rekeyed returns the chains whose signing key or Limit the transaction's row functions have
-	// changed. Both are in force for all records of the transaction. all says that the Limit of
-	// every chain has changed since the transaction before.
+	// Rekeyed returns the chains whose signing key, Limit or Revision the transaction's row
+	// functions have changed. All are in force for all records of the transaction. all says that
+	// the Limit of every chain has changed since the transaction before.
 	Rekeyed() (chains []int64, all bool)
 	// Room returns how much may be added to all chains together.
 	Room() Room

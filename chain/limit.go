@@ -11,6 +11,9 @@ var (
 	ErrClosedChain = errors.New("the operator has closed the chain")
 	// ErrQuota reports that the chain, or all chains together, would exceed a bound: *QuotaError.
 	ErrQuota = errors.New("chain: quota exceeded")
+	// ErrRevision reports that a draft was decided by policies that are no longer in force: it MUST
+	// be decided again.
+	ErrRevision = errors.New("chain: the policies of the decision are no longer in force")
 )
 
 // QuotaError says which bound an append would exceed.
@@ -148,4 +151,17 @@ func (l *Limit) check(chain, records, bytes int64) error {
 		return &QuotaError{Of: "bytes", Most: l.Bytes, Chain: chain}
 	}
 	return nil
+}
+
+// refuseOutdated refuses the waiters of a batch that have a draft whose decision has another
+// Revision than its chain.
+func refuseOutdated(bases map[int64]signedHead, batch []*waiter) {
+	for _, s := range batch {
+		for i := range s.drafts {
+			d := &s.drafts[i]
+			if d.Decided && s.err == nil && s.source(i) == (source{}) && bases[d.Chain].revision != d.Revision {
+				s.err = ErrRevision
+			}
+		}
+	}
 }

@@ -57,6 +57,8 @@ const (
 	FederationUsed     ControlAction = "federation.used"
 	AgentPolicy        ControlAction = "agent.policy-changed"
 	CompanyPolicy      ControlAction = "company.policy-changed"
+	PolicyPut          ControlAction = "policy.put"
+	PolicyDeleted      ControlAction = "policy.deleted"
 	CompanySuspended   ControlAction = "company.suspended"
 	CompanyResumed     ControlAction = "company.resumed"
 	CompanyQuota       ControlAction = "company.quota-changed"
@@ -102,7 +104,7 @@ type controlEvent struct {
 func (e controlEvent) takesAway() bool {
 	switch e.action {
 	case APIKeyDeleted, OAuthClientDeleted, AgentDisabled, AgentEnabled, PassportRevoked, SigningKeyRotated, WebhookDeleted, WebhookDisabled, WebhookRotated, AgentKeyRevoked, AgentPolicy, CompanyPolicy,
-		TokenKeyCreated, TokenKeyEnded, FederationCreated, FederationDeleted, CompanySuspended, CompanyResumed:
+		TokenKeyCreated, TokenKeyEnded, FederationCreated, FederationDeleted, CompanySuspended, CompanyResumed, PolicyPut, PolicyDeleted:
 		return true
 	}
 	return false
@@ -114,12 +116,13 @@ func (e controlEvent) takesAway() bool {
 func (e controlEvent) gives() bool {
 	switch e.action {
 	case CompanyRegistered, CompanyListed, APIKeyCreated, OAuthClientCreated, AgentRegistered, AgentEnabled, PassportIssued, WebhookCreated,
-		WebhookEnabled, WebhookRotated, AgentKeyEnrolled, EnrolmentCreated, FederationCreated, FederationUsed:
+		WebhookEnabled, WebhookRotated, AgentKeyEnrolled, EnrolmentCreated, FederationCreated, FederationUsed, PolicyPut:
 		return true
 	case AgentPolicy, CompanyPolicy:
 		_, attest := e.details["attest"].(narrower)
 		_, audiences := e.details["exchangeAudiences"].(narrower)
-		return !attest && !audiences
+		_, decisions := e.details["decisions"]
+		return !attest && !audiences && !decisions
 	}
 	return false
 }

@@ -20,6 +20,7 @@ type groups struct {
 	Federations Federations
 	Sessions    Sessions
 	Policies    Policies
+	Cedar       CedarPolicies
 	Passports   Passports
 	Webhooks    Webhooks
 	Checkpoints Checkpoints
@@ -76,6 +77,12 @@ func newGroups(b *base) (g groups, view View) {
 		db:        b,
 		demands:   db.NewCache[owned, db.Dated[bool]](b.DB),
 		exchanges: db.NewCache[tenantHash, db.Dated[bool]](b.DB),
+		decisions: db.NewCache[int64, db.Dated[string]](b.DB),
+	}
+	g.Cedar = CedarPolicies{
+		db:     b,
+		sets:   db.NewCache[int64, db.Dated[*CedarSet]](b.DB),
+		groups: db.NewCache[owned, db.Dated[[]string]](b.DB),
 	}
 	g.Webhooks = Webhooks{db: b, keys: keys, companies: companies, view: &view}
 	g.Settings = Settings{db: b, keys: keys, companies: g.Companies}

@@ -22,6 +22,7 @@ type Policies struct {
 	demands *db.Cache[owned, db.Dated[bool]]
 	// whether a company has named the audience with a hash for exchanges
 	exchanges *db.Cache[tenantHash, db.Dated[bool]]
+	decisions *db.Cache[int64, db.Dated[string]] // which become records
 }
 
 // What a policy allows to be recorded in an agent's name.
@@ -34,12 +35,15 @@ const (
 type CompanyChange struct {
 	Attest            string   // "" leaves what may be recorded in its agents' names as it is
 	ExchangeAudiences []string // for which its tokens may be exchanged; nil leaves them as they are
+	// which become records: DecisionsDenied or DecisionsAll; "" leaves that as it is
+	Decisions string
 }
 
 // CompanySetting is the policy of a company.
 type CompanySetting struct {
 	Attest            string
 	ExchangeAudiences []string // ascending
+	Decisions         string
 }
 
 // attestPolicy is the policy of an agent, or with "" of the company.
@@ -103,18 +107,24 @@ func (s Policies) Set(ctx context.Context, by Caller, agentID, attest string) er
 func (s Policies) SetCompany(ctx context.Context, by Caller, change CompanyChange) (now CompanySetting, err error) {
 	defer s.demands.Forget() // whatever the outcome
 	defer s.exchanges.Forget()
+	defer s.decisions.Forget(by.Company.Chain)
 	err = s.db.controlled(ctx, by, func(w *db.Conn) (events []controlEvent, err error) {
+		if now.Decisions, err = s.loadDecisions(w, by.Company); err != nil {
+			return nil, err
+		}
+		var set []func() (*controlEvent, error)
 		if change.Attest != "" {
-			event, err := s.setAttest(w, by, "", change.Attest, CompanyPolicy)
-			if err != nil {
-				return nil, err
-			}
-			if event != nil {
-				events = append(events, *event)
-			}
+			set = append(set, func() (*controlEvent, error) { return s.setAttest(w, by, "", change.Attest, CompanyPolicy) })
 		}
 		if change.ExchangeAudiences != nil {
-			event, err := s.setExchanges(w, by, change.ExchangeAudiences)
+			set = append(set, func() (*controlEvent, error) { return s.setExchanges(w, by, change.ExchangeAudiences) })
+		}
+		if change.Decisions != "" && change.Decisions != now.Decisions {
+			now.Decisions = change.Decisions
+			set = append(set, func() (*controlEvent, error) { return setDecisions(w, by, change.Decisions) })
+		}
+		for _, write := range set {
+			event, err := write()
 			if err != nil {
 				return nil, err
 			}
@@ -164,21 +174,13 @@ func (s Policies) setExchanges(w *db.Conn, by Caller, audiences []string) (*cont
 	if err != nil || slices.Equal(before, next) {
 		return nil, err
 	}
-	text := []byte{'['}
-	gives := false
-	for n, audience := range next {
-		if n > 0 {
-			text = append(text, ',')
-		}
-		text = jcs.AppendString(text, audience)
-		gives = gives || !slices.Contains(before, audience)
-	}
-	text = append(text, ']')
-	p := companyPolicy{by.Company.Chain, string(text)}
+	text := canonicalStrings(next)
+	gives := slices.ContainsFunc(next, func(audience string) bool { return !slices.Contains(before, audience) })
+	p := companyPolicy{by.Company.Chain, text}
 	_, err = companyPolicies.insert(w, &p, `ON CONFLICT (company) DO UPDATE SET exchange_audiences = excluded.exchange_audiences`)
 	event := companyPolicies.created(CompanyPolicy, &p, nil)
 	if !gives {
-		event.details["exchangeAudiences"] = narrower{text}
+		event.details["exchangeAudiences"] = narrower{json.RawMessage(text)}
 	}
 	return &event, err
 }
@@ -192,14 +194,26 @@ func storedExchanges(w *db.Conn, by Caller) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return exchangesIn(text)
+	return stringsIn(text)
 }
 
-func exchangesIn(text string) (audiences []string, err error) {
-	if err := json.Unmarshal([]byte(text), &audiences); err != nil {
-		return nil, fmt.Errorf("%w: audiences of exchanges: %w", db.ErrCorrupt, err)
+// canonicalStrings returns a JSON array of strings in the form of RFC 8785; stringsIn reads it.
+func canonicalStrings(list []string) string {
+	text := []byte{'['}
+	for n, one := range list {
+		if n > 0 {
+			text = append(text, ',')
+		}
+		text = jcs.AppendString(text, one)
 	}
-	return audiences, nil
+	return string(append(text, ']'))
+}
+
+func stringsIn(text string) (list []string, err error) {
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, fmt.Errorf("%w: a list in a policy: %w", db.ErrCorrupt, err)
+	}
+	return list, nil
 }
 
 // MayExchange says whether the company has named an audience for exchanges. Answers are cached; a
@@ -238,7 +252,7 @@ func (s Policies) loadExchanges(r *db.Conn, company *Company) ([]string, error) 
 	if err := s.db.checked(company, l.CompanyPolicy(has)); err != nil || !stored.Valid {
 		return nil, err
 	}
-	return exchangesIn(stored.String)
+	return stringsIn(stored.String)
 }
 
 // DemandsKey says whether only what a key of the agent has signed is recorded in its name: as the

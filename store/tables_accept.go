@@ -141,6 +141,10 @@ func (s Tables) rowEvent(
 	switch d.Table {
 	case projection.TableSetting:
 		return s.settingsEvent(w, c)
+	case projection.TableCedarSet:
+		if err := writeCedarSet(w, c); err != nil {
+			return e, err
+		}
 	case projection.TableToken, projection.TableFederatedToken:
 		hash, err := hex.DecodeString(d.Row)
 		if err == nil {
@@ -222,6 +226,10 @@ func (s Tables) Accept(ctx context.Context, c *Company, differences []*projectio
 		if err := s.repairNames(ctx, c); err != nil {
 			return fmt.Errorf("repair the names of company %q: %w", c.ID, err)
 		}
+	}
+	ofPolicy := func(d *projection.Difference) bool { return d.Table == projection.TableCedarPolicy }
+	if slices.ContainsFunc(differences, ofPolicy) { // the accepted policies make another set
+		differences = append(slices.Clone(differences), &projection.Difference{Table: projection.TableCedarSet})
 	}
 	if err := s.enter(ctx, c, RowAccepted, differences,
 		map[string]any{"reason": reason, "rows": len(differences)}); err != nil {

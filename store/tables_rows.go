@@ -15,6 +15,7 @@ import (
 var obeyedTables = []obeyedTable{
 	signingKeys.obeyed(), apiKeys.obeyed(), clients.obeyed(), agents.obeyed(), passports.obeyed(), webhookTable.obeyed(), agentKeys.obeyed(), tokenKeys.obeyed(), enrolments.obeyed(),
 	federations.obeyed(), attestPolicies.obeyed(), companyPolicies.obeyed(), suspensions.obeyed(), quotas.obeyed(),
+	cedarPolicies.obeyed(), cedarSets.obeyed(), groupsOfAgents.obeyed(), decisionPolicies.obeyed(),
 }
 
 // tableOf returns the table with a name, or nil.

@@ -160,6 +160,19 @@ var obeyed = map[string]string{
 	"company_policy.company":            `UPDATE company_policy SET company = 2`,
 	"company_policy.exchange_audiences": `UPDATE company_policy SET exchange_audiences = '["https://mcp.example","sts.amazonaws.com","vault"]'`,
 
+	"cedar_policy.company":      `UPDATE cedar_policy SET company = 2 WHERE policy_id = 'small'`,
+	"cedar_policy.policy_id":    `UPDATE cedar_policy SET policy_id = 'large' WHERE policy_id = 'small'`,
+	"cedar_policy.cedar":        `UPDATE cedar_policy SET cedar = 'permit (principal, action, resource);' WHERE policy_id = 'small'`,
+	"cedar_policy.description":  `UPDATE cedar_policy SET description = 'another' WHERE policy_id = 'small'`,
+	"cedar_set.company":         `UPDATE cedar_set SET company = 2`,
+	"cedar_set.revision":        `UPDATE cedar_set SET revision = revision - 1`,
+	"cedar_set.sha256":          `UPDATE cedar_set SET sha256 = ''`,
+	"agent_groups.company":      `UPDATE agent_groups SET company = 2`,
+	"agent_groups.agent_id":     `UPDATE agent_groups SET agent_id = 'gone'`,
+	"agent_groups.names":        `UPDATE agent_groups SET names = '["admins"]'`,
+	"decision_policy.company":   `UPDATE decision_policy SET company = 2`,
+	"decision_policy.decisions": `UPDATE decision_policy SET decisions = 'denied'`,
+
 	"company_suspension.company":      `UPDATE company_suspension SET company = 2`,
 	"company_suspension.suspended_at": `UPDATE company_suspension SET suspended_at = '2026-03-04T05:06:07.008Z'`,
 	"company_suspension.reason":       `UPDATE company_suspension SET reason = 'another'`,
@@ -247,6 +260,11 @@ var rows = map[string]string{
 	"a policy that is gone":               `DELETE FROM attest_policy WHERE agent_id = ''`,
 	"audiences that are gone":             `DELETE FROM company_policy`,
 	"audiences that nobody named":         `INSERT INTO company_policy (company, exchange_audiences) VALUES (2, '["vault"]')`,
+	"a Cedar policy that is gone":         `DELETE FROM cedar_policy WHERE policy_id = 'small'`,
+	"a Cedar policy that nobody put":      `INSERT INTO cedar_policy (company, policy_id, cedar, put_at) VALUES (1, 'zzz', 'permit (principal, action, resource);', '2026-03-04T05:06:07.008Z')`,
+	"all Cedar policies that are gone":    `DELETE FROM cedar_policy; DELETE FROM cedar_set`,
+	"groups that are gone":                `DELETE FROM agent_groups`,
+	"groups that nobody set":              `INSERT INTO agent_groups (company, agent_id, names) VALUES (1, 'gone', '["admins"]')`,
 	"a suspension that is gone":           `DELETE FROM company_suspension`,
 	"a suspension that nobody made":       `INSERT INTO company_suspension (company, suspended_at) VALUES (2, '2026-03-04T05:06:07.008Z')`,
 	"a quota that is gone":                `DELETE FROM company_quota`,
@@ -259,6 +277,7 @@ var rows = map[string]string{
 var believed = map[string][][2]string{
 	"agent_key":      {{"id, label, created_at", "order of listing and what people are shown; a later time delays the first use of a key, or refuses it"}},
 	"api_key":        {{"id, label, created_at, last_used_at", "order of listing and what people are shown"}},
+	"cedar_policy":   {{"put_at, made_by", "what people are shown; the control log says who put a policy, and when"}},
 	"checkpoint":     {{"log_id, size, note", "signed: its reader checks the signature. One that was changed, put back or deleted hides that the log went back from this file alone"}},
 	"company_key":    {{"created_at", "decides how long ago a key may have ended to be looked at, whose tokens have ended by then"}},
 	"call_watch":     {{"company, next_record", "at worst the service does not say that a refused call ran: reports and the files of sessions do"}},
@@ -568,7 +587,13 @@ func agentKeys(t testing.TB, s *store.Store, who store.Caller, agentID string) {
 		must.OK(t, s.Sessions.Note(ctx, who, names.Session{AgentID: agentID, Key: key.Thumbprint, ID: "run-" + key.Thumbprint}))
 	}
 	must.OK(t, s.Policies.Set(ctx, who, agentID, store.AttestKey))
-	got(s.Policies.SetCompany(ctx, who, store.CompanyChange{Attest: store.AttestKey, ExchangeAudiences: []string{"vault", "https://mcp.example"}}))(t)
+	got(s.Policies.SetCompany(ctx, who, store.CompanyChange{Attest: store.AttestKey, ExchangeAudiences: []string{"vault", "https://mcp.example"}, Decisions: store.DecisionsAll}))(t)
+	anySet := func([]store.CedarPolicy) error { return nil }
+	for _, id := range []string{"small", "deleted"} {
+		got(s.Cedar.Put(ctx, who, store.CedarPolicy{ID: id, Cedar: "forbid (principal, action, resource);"}, anySet))(t)
+	}
+	must.OK(t, s.Cedar.Delete(ctx, who, "deleted"))
+	must.OK(t, s.Cedar.SetGroups(ctx, who, agentID, []string{"staff"}))
 	must.OK(t, s.Credentials.Use(ctx, store.UsedProof{Name: token, Ends: now.Add(time.Minute)}, now))
 	must.OK(t, s.Credentials.RevokeJWT(ctx, who, "a token of "+agentID, now.Add(time.Hour)))
 }
@@ -613,9 +638,18 @@ func TestChangedRowIsNotTrusted(t *testing.T) {
 			_, err := s.Companies.Get(ctx, "acme")
 			return err
 		}},
-		"an audience added": {obeyed["company_policy.exchange_audiences"], mayExchange("acme")},
-		"audiences deleted": {rows["audiences that are gone"], mayExchange("acme")},
-		"audiences forged":  {rows["audiences that nobody named"], mayExchange("zoo")},
+		"an audience added":              {obeyed["company_policy.exchange_audiences"], mayExchange("acme")},
+		"audiences deleted":              {rows["audiences that are gone"], mayExchange("acme")},
+		"audiences forged":               {rows["audiences that nobody named"], mayExchange("zoo")},
+		"a Cedar policy weakened":        {obeyed["cedar_policy.cedar"], decidesBy("acme")},
+		"a Cedar policy deleted":         {rows["a Cedar policy that is gone"], decidesBy("acme")},
+		"a Cedar policy added":           {rows["a Cedar policy that nobody put"], decidesBy("acme")},
+		"all Cedar policies deleted":     {rows["all Cedar policies that are gone"], decidesBy("acme")},
+		"an older set of Cedar policies": {`UPDATE cedar_set SET revision = 1, sha256 = '` + store.NoCedarPolicies + `'; DELETE FROM cedar_policy`, decidesBy("acme")},
+		"another group": {obeyed["agent_groups.names"], func(ctx context.Context, t *testing.T, s *store.Store) error {
+			_, err := s.Cedar.Groups(ctx, by(got(s.Companies.Get(ctx, "acme"))(t), now), "bot")
+			return err
+		}},
 		"another name": {obeyed["company.company_id"], func(ctx context.Context, _ *testing.T, s *store.Store) error {
 			_, err := s.Companies.Get(ctx, "other")
 			return err
@@ -634,6 +668,14 @@ func TestChangedRowIsNotTrusted(t *testing.T) {
 				t.Errorf("%v", s.Tables.Changed())
 			}
 		})
+	}
+}
+
+// decidesBy reads the policies by which the calls of a company's agents are decided.
+func decidesBy(company string) func(context.Context, *testing.T, *store.Store) error {
+	return func(ctx context.Context, t *testing.T, s *store.Store) error {
+		_, err := s.Cedar.Set(ctx, by(got(s.Companies.Get(ctx, company))(t), now))
+		return err
 	}
 }
 

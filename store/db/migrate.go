@@ -12,7 +12,7 @@ import (
 // schema.sql makes.
 const (
 	oldestSchema  = 1
-	SchemaVersion = 21
+	SchemaVersion = 22
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a
@@ -279,6 +279,33 @@ CREATE TRIGGER head_only_grows BEFORE UPDATE ON head WHEN NEW.chain <> OLD.chain
         IS NOT (OLD.root, OLD.frontier, OLD.timestamp, OLD.log_root, OLD.log_frontier))
   BEGIN SELECT RAISE(ABORT, 'a head only grows'); END;
 PRAGMA user_version = 21;`},
+
+	21: {sql: `
+CREATE TABLE cedar_policy (
+  company     INTEGER NOT NULL REFERENCES company (id),
+  policy_id   TEXT NOT NULL,
+  cedar       TEXT NOT NULL,
+  description TEXT,
+  put_at      TEXT NOT NULL,
+  made_by     TEXT,
+  PRIMARY KEY (company, policy_id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE cedar_set (
+  company  INTEGER PRIMARY KEY REFERENCES company (id),
+  revision INTEGER NOT NULL,
+  sha256   TEXT NOT NULL
+) STRICT;
+CREATE TABLE agent_groups (
+  company  INTEGER NOT NULL REFERENCES company (id),
+  agent_id TEXT NOT NULL,
+  names    TEXT NOT NULL,
+  PRIMARY KEY (company, agent_id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE decision_policy (
+  company   INTEGER PRIMARY KEY REFERENCES company (id),
+  decisions TEXT NOT NULL CHECK (decisions IN ('denied', 'all'))
+) STRICT;
+PRAGMA user_version = 22;`},
 }
 
 // Upgrading hears of an upgrade, in records; it may be nil.

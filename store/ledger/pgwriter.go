@@ -161,7 +161,7 @@ func (tx *pgTransaction) Bases(chains []int64) []chain.Base {
 				tx.w.logger.Error("the database has gone back: records that were acknowledged are gone; was a standby promoted that was not synchronous?",
 					"chain", number, "records", h.Length, "were", was)
 			}
-			b.Shared, b.Epoch = h.Shared, h.Epoch
+			b.Shared, b.Epoch, b.Revision = h.Shared, h.Epoch, h.Revision
 			b.Head.Length, b.Head.Timestamp, b.Head.Bytes = h.Length, h.Timestamp, h.Bytes
 			fillHead(&b.Head, h.Root, h.Frontier, h.LogRoot, h.LogFrontier)
 			if b.Key, b.Err = tx.w.secrets.PrivateKey(company, h.Generation, h.Seed, h.Public); b.Err == nil {

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"time"
@@ -29,22 +28,24 @@ func (tx *transaction) Bases(chains []int64) []chain.Base {
 	bases := make([]chain.Base, len(chains))
 	for i, number := range chains {
 		b := &bases[i]
-		b.Head, b.Key, b.Limit, b.Err = tx.head(number)
+		b.Err = tx.base(b, number)
 	}
 	return bases
 }
 
-// head returns the head of a chain, the key that signs its next record, and what bounds it.
-func (tx *transaction) head(number int64) (h chain.Head, key ed25519.PrivateKey, limit chain.Limit, err error) {
+// base reads the head of a chain, the key that signs its next record, and what bounds it.
+func (tx *transaction) base(b *chain.Base, number int64) error {
 	company, _ := db.LogOf(number)
 	var root, frontier, logRoot, logFrontier, seed, public []byte
 	var generation int64
 	var has Limits
-	err = tx.One([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &h.Bytes, &generation, &seed, &public,
-		&has.Suspended, &has.Records, &has.Bytes},
-		`SELECT length, root, frontier, timestamp, log_root, log_frontier, bytes, generation, seed, public_key, suspended_at IS NOT NULL, max_records, max_bytes
-		FROM head JOIN company_key k ON k.company = ?1 AND ended_at IS NULL
-			LEFT JOIN company_suspension s ON s.company = ?1 LEFT JOIN company_quota q ON q.company = ?1 WHERE chain = ?2`, company, number)
+	h := &b.Head
+	err := tx.One([]any{&h.Length, &root, &frontier, &h.Timestamp, &logRoot, &logFrontier, &h.Bytes, &generation, &seed, &public,
+		&has.Suspended, &has.Records, &has.Bytes, &b.Revision},
+		`SELECT length, root, frontier, timestamp, log_root, log_frontier, bytes, generation, seed, public_key, suspended_at IS NOT NULL, max_records, max_bytes,
+			coalesce(revision, 0)
+		FROM head JOIN company_key k ON k.company = ?1 AND ended_at IS NULL LEFT JOIN company_suspension s ON s.company = ?1
+			LEFT JOIN company_quota q ON q.company = ?1 LEFT JOIN cedar_set c ON c.company = ?1 WHERE chain = ?2`, company, number)
 	if errors.Is(err, db.ErrCorrupt) {
 		tx.Fatal = nil // damage found by this read is no reason to refuse other chains
 	}
@@ -52,16 +53,17 @@ func (tx *transaction) head(number int64) (h chain.Head, key ed25519.PrivateKey,
 		err = chain.ErrMissing
 	}
 	if err == nil {
-		key, err = tx.w.secrets.PrivateKey(company, generation, seed, public)
+		b.Key, err = tx.w.secrets.PrivateKey(company, generation, seed, public)
 	}
 	if err == nil {
 		has, err = tx.w.obeyedLimits(tx.Conn, number, has)
 	}
 	if err != nil {
-		return chain.Head{}, nil, limit, err
+		return err
 	}
-	fillHead(&h, root, frontier, logRoot, logFrontier)
-	return h, key, tx.w.quotas.limit(company, has), nil
+	fillHead(h, root, frontier, logRoot, logFrontier)
+	b.Limit = tx.w.quotas.limit(company, has)
+	return nil
 }
 
 // Rekeyed implements chain.Transaction.

@@ -31,6 +31,7 @@ type Head struct {
 	Bytes                                int64
 	Suspended                            bool
 	MaxRecords, MaxBytes                 sql.NullInt64 // of the company; NULL for the server's
+	Revision                             int64         // of the company's policies
 	Shared                               bool          // with other servers, recently
 	// rows exist beyond the head, which only an external write can have added
 	Beyond bool
@@ -40,14 +41,15 @@ type Head struct {
 // statement that waits for a lock sees other rows as they were before.
 const (
 	holdHeads = `SELECT FROM head WHERE chain = ANY ($1) ORDER BY chain FOR UPDATE`
-	readHeads = `SELECT h.chain, h.length, h.root, h.frontier, h.timestamp, h.log_root, h.log_frontier, h.epoch, k.generation, k.seed, k.public_key, h.bytes, s.suspended_at IS NOT NULL, q.max_records, q.max_bytes,
+	readHeads = `SELECT h.chain, h.length, h.root, h.frontier, h.timestamp, h.log_root, h.log_frontier, h.epoch, k.generation, k.seed, k.public_key, h.bytes, s.suspended_at IS NOT NULL, q.max_records, q.max_bytes, coalesce(c.revision, 0),
 	EXISTS (SELECT FROM record WHERE id BETWEEN (h.chain << 40) + h.length AND (h.chain << 40) + 1099511627775)
 	OR EXISTS (SELECT FROM node n WHERE n.chain = h.chain AND n.level = 8 AND n.idx >= h.length >> 8)
 `
 	readNodes = `	OR EXISTS (SELECT FROM unnest(ARRAY[16, 24, 32]) AS l (level), node n WHERE n.chain = h.chain AND n.level = l.level AND n.idx >= h.length >> l.level)
 `
 	fromHeads = `FROM head h JOIN company_key k ON k.company = abs(h.chain) AND k.ended_at IS NULL
-	LEFT JOIN company_suspension s ON s.company = abs(h.chain) LEFT JOIN company_quota q ON q.company = abs(h.chain) WHERE h.chain = ANY ($1)`
+	LEFT JOIN company_suspension s ON s.company = abs(h.chain) LEFT JOIN company_quota q ON q.company = abs(h.chain)
+	LEFT JOIN cedar_set c ON c.company = abs(h.chain) WHERE h.chain = ANY ($1)`
 
 	readHeadsOnly = readHeads + fromHeads
 	// also checks rows that are written only once in 65,536 records
@@ -79,7 +81,7 @@ func (w *Writer) Heads(chains []int64) (map[int64]Head, error) {
 			var c int64
 			var h Head
 			if err := rows.Scan(&c, &h.Length, &h.Root, &h.Frontier, &h.Timestamp, &h.LogRoot, &h.LogFrontier, &h.Epoch,
-				&h.Generation, &h.Seed, &h.Public, &h.Bytes, &h.Suspended, &h.MaxRecords, &h.MaxBytes, &h.Beyond); err != nil {
+				&h.Generation, &h.Seed, &h.Public, &h.Bytes, &h.Suspended, &h.MaxRecords, &h.MaxBytes, &h.Revision, &h.Beyond); err != nil {
 				return err
 			}
 			h.Shared = w.look(c, h.Length)

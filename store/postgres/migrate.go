@@ -413,6 +413,41 @@ END $$;
 CREATE TRIGGER head_bytes_counted AFTER UPDATE ON head FOR EACH ROW WHEN (NEW.length > OLD.length AND NEW.bytes = OLD.bytes)
   EXECUTE FUNCTION head_bytes_counted();
 INSERT INTO setting (name, value) SELECT '` + UncountedSetting + `', 'true' WHERE EXISTS (SELECT FROM head WHERE length > 0)`, 20},
+		{`CREATE TABLE cedar_policy (
+  company     bigint NOT NULL REFERENCES company (id),
+  policy_id   text COLLATE "C" NOT NULL,
+  cedar       text COLLATE "C" NOT NULL,
+  description text COLLATE "C",
+  put_at      text COLLATE "C" NOT NULL,
+  made_by     text COLLATE "C",
+  PRIMARY KEY (company, policy_id)
+);
+CREATE TABLE cedar_set (
+  company  bigint PRIMARY KEY REFERENCES company (id),
+  revision bigint NOT NULL,
+  sha256   text COLLATE "C" NOT NULL
+);
+CREATE TABLE agent_groups (
+  company  bigint NOT NULL REFERENCES company (id),
+  agent_id text COLLATE "C" NOT NULL,
+  names    text COLLATE "C" NOT NULL,
+  PRIMARY KEY (company, agent_id)
+);
+CREATE TABLE decision_policy (
+  company   bigint PRIMARY KEY REFERENCES company (id),
+  decisions text COLLATE "C" NOT NULL CHECK (decisions IN ('denied', 'all'))
+);
+DO $$
+DECLARE server text;
+BEGIN
+  FOR server IN SELECT DISTINCT grantee::regrole FROM pg_class, aclexplode(relacl)
+    WHERE oid = 'node'::regclass AND privilege_type = 'INSERT' AND grantee <> relowner AND grantee <> 0 LOOP
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE (cedar, description, put_at, made_by), DELETE ON cedar_policy TO %s', server);
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE (revision, sha256) ON cedar_set TO %s', server);
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE (names) ON agent_groups TO %s', server);
+    EXECUTE format('GRANT SELECT, INSERT, UPDATE (decisions) ON decision_policy TO %s', server);
+  END LOOP;
+END $$`, 20},
 	}
 }
 

@@ -1,4 +1,4 @@
--- The database of attestd in PostgreSQL, schema 21: the tables of /schema.sql, where their meaning
+-- The database of attestd in PostgreSQL, schema 22: the tables of /schema.sql, where their meaning
 -- stands. Here is what differs.
 --
 -- Everything is made in the first schema of search_path, and no name says which that is. Text is
@@ -416,6 +416,30 @@ CREATE TABLE company_policy (
   company            bigint PRIMARY KEY REFERENCES company (id),
   exchange_audiences text COLLATE "C" NOT NULL
 );
+CREATE TABLE cedar_policy (
+  company     bigint NOT NULL REFERENCES company (id),
+  policy_id   text COLLATE "C" NOT NULL,
+  cedar       text COLLATE "C" NOT NULL,
+  description text COLLATE "C",
+  put_at      text COLLATE "C" NOT NULL,
+  made_by     text COLLATE "C",
+  PRIMARY KEY (company, policy_id)
+);
+CREATE TABLE cedar_set (
+  company  bigint PRIMARY KEY REFERENCES company (id),
+  revision bigint NOT NULL,
+  sha256   text COLLATE "C" NOT NULL
+);
+CREATE TABLE agent_groups (
+  company  bigint NOT NULL REFERENCES company (id),
+  agent_id text COLLATE "C" NOT NULL,
+  names    text COLLATE "C" NOT NULL,
+  PRIMARY KEY (company, agent_id)
+);
+CREATE TABLE decision_policy (
+  company   bigint PRIMARY KEY REFERENCES company (id),
+  decisions text COLLATE "C" NOT NULL CHECK (decisions IN ('denied', 'all'))
+);
 CREATE TABLE call_watch (
   company     bigint PRIMARY KEY REFERENCES company (id),
   next_record bigint NOT NULL
@@ -610,4 +634,4 @@ CREATE TRIGGER token_key_no_truncate BEFORE TRUNCATE ON token_key EXECUTE FUNCTI
 CREATE TRIGGER federation_no_update BEFORE UPDATE ON federation EXECUTE FUNCTION refuse_change('a federation is only deleted');
 CREATE TRIGGER federated_token_no_update BEFORE UPDATE ON federated_token EXECUTE FUNCTION refuse_change('a token is only deleted');
 
-INSERT INTO setting (name, value) VALUES ('schema', '21'), ('schema_compatible', '20');
+INSERT INTO setting (name, value) VALUES ('schema', '22'), ('schema_compatible', '20');

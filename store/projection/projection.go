@@ -20,6 +20,7 @@ package projection
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/go-json-experiment/json"
 )
@@ -50,9 +51,13 @@ type State struct {
 	Policies    Rows[Policy]     // by agentId, "" for the company's
 	Suspensions Rows[Suspension] // the company's alone, by "", as in the next two
 	// in addition to the company's in Policies
-	CompanyPolicies Rows[CompanyPolicy]
-	Quotas          Rows[Quota]
-	Settings        map[string]string // that bear on trust
+	CompanyPolicies  Rows[CompanyPolicy]
+	Quotas           Rows[Quota]
+	CedarPolicies    Rows[CedarPolicy]    // by policyId
+	CedarSets        Rows[CedarSet]       // the company's alone, by ""
+	Groups           Rows[AgentGroups]    // by agentId
+	DecisionPolicies Rows[DecisionPolicy] // the company's alone, by ""
+	Settings         map[string]string    // that bear on trust
 	// time of the record since which the log names the database; "" before
 	IdentifiedAt string
 	// names of statements that two records have, in hex, which an operator has accepted
@@ -78,6 +83,7 @@ func New(companyID string) *State {
 		AgentKeys: Rows[AgentKey]{}, TokenKeys: Rows[TokenKey]{}, Enrolments: Rows[Enrolment]{},
 		Federations: Rows[Federation]{}, Policies: Rows[Policy]{}, Settings: map[string]string{},
 		Suspensions: Rows[Suspension]{}, CompanyPolicies: Rows[CompanyPolicy]{}, Quotas: Rows[Quota]{}, Names: map[string]bool{},
+		CedarPolicies: Rows[CedarPolicy]{}, CedarSets: Rows[CedarSet]{}, Groups: Rows[AgentGroups]{}, DecisionPolicies: Rows[DecisionPolicy]{},
 		disabled: map[string][]disabling{}, texts: map[string]string{},
 	}
 }
@@ -108,6 +114,10 @@ func (s *State) tables() []table {
 		{TableCompanyPolicy, subjectCompanyPolicy, s.CompanyPolicies, true},
 		{TableSuspension, "suspension", s.Suspensions, true},
 		{TableQuota, "quota", s.Quotas, true},
+		{TableCedarPolicy, "cedar-policy:", s.CedarPolicies, false},
+		{TableCedarSet, subjectCedarSet, s.CedarSets, true},
+		{TableAgentGroups, subjectAgentGroups, s.Groups, false},
+		{TableDecisionPolicy, subjectDecisions, s.DecisionPolicies, true},
 	}
 }
 
@@ -208,11 +218,18 @@ func (s *State) change(index int64, timestamp, action string, d *details) (err e
 	case "federation.deleted":
 		delete(s.Federations, d.Federation)
 	case "agent.policy-changed", "company.policy-changed":
-		if d.Subject == subjectCompanyPolicy {
+		switch {
+		case d.Subject == subjectCompanyPolicy:
 			s.CompanyPolicies[""] = Entry[CompanyPolicy]{d.companyPolicy(), index}
-			return nil
+		case d.Subject == subjectDecisions:
+			s.DecisionPolicies[""] = Entry[DecisionPolicy]{d.decisionPolicy(), index}
+		case strings.HasPrefix(d.Subject, subjectAgentGroups):
+			s.Groups[d.AgentID] = Entry[AgentGroups]{d.agentGroups(), index}
+		default:
+			s.Policies[d.AgentID] = Entry[Policy]{Policy{d.Attest}, index}
 		}
-		s.Policies[d.AgentID] = Entry[Policy]{Policy{d.Attest}, index}
+	case "policy.put", "policy.deleted":
+		return s.putCedar(index, action, d)
 	case "company.suspended", "company.resumed":
 		s.Suspensions[""] = Entry[Suspension]{d.suspension(), index}
 	case "company.quota-changed":

@@ -59,6 +59,14 @@ type details struct {
 	Attest     string         `json:"attest"`
 
 	ExchangeAudiences jsontext.Value `json:"exchangeAudiences"`
+	Groups            jsontext.Value `json:"groups"`
+	Decisions         string         `json:"decisions"`
+
+	PolicyID    string  `json:"policyId"`
+	SHA256      string  `json:"sha256"`
+	Description *string `json:"description"`
+	Revision    int64   `json:"revision"`
+	Set         string  `json:"set"`
 
 	SuspendedAt string `json:"suspendedAt"`
 	MaxRecords  *int64 `json:"maxRecords"`

@@ -1,6 +1,7 @@
 package projection
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -28,7 +29,7 @@ func (rows Rows[R]) set(index int64, d *details, ofCompany bool) error {
 	var row R
 	err := json.Unmarshal(d.Row, &row)
 	if err == nil && d.Name == "" && !ofCompany {
-		err = fmt.Errorf("names no row")
+		err = errNoRow
 	}
 	if err == nil {
 		rows[d.Name] = Entry[R]{row, index}
@@ -103,11 +104,13 @@ func (s *State) set(index int64, d *details) error {
 	return fmt.Errorf("is about a table %q, which is unknown", d.Table)
 }
 
+var errNoRow = errors.New("names no row")
+
 // put enters a new row.
 func put[R comparable](rows Rows[R], name string, index int64, read func() (R, error)) error {
 	row, err := read()
 	if err == nil && name == "" {
-		err = fmt.Errorf("names no row")
+		err = errNoRow
 	}
 	if err == nil {
 		rows[name] = Entry[R]{row, index}

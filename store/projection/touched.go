@@ -40,6 +40,8 @@ func (t *Touched) explains(d *Difference) bool {
 		return t.subjects["database"]
 	case TableSigningKey:
 		return t.keys
+	case TableCedarPolicy:
+		return t.subjects[subjectCedarSet]
 	}
 	switch has := d.Has.(type) {
 	case Passport:
