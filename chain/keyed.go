@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 
+	"attestd/chain/decision"
 	"attestd/crypto/jcs"
 	"attestd/crypto/strictjson"
 )
@@ -22,23 +23,39 @@ func (k *Key) reused() error {
 // Matches reports whether r is the record of the request that d makes: of the same payload and
 // delegation. It computes the hash of r again from the payload of d, so it can tell of a record
 // whose payload was pruned too. Where it is not pruned, its stored bytes are compared as well.
+//
+// A record with a decision is that of a request that is decided otherwise by now. A pruned one
+// cannot be told from another of its delegation.
 func (d *Draft) Matches(r *Record) bool {
-	if !d.isDelegated(r.Delegation) || r.ComputeHash(d.Canonical) != r.Hash {
+	switch {
+	case !d.isDelegated(r.Delegation):
 		return false
-	}
-	if r.IsPruned() || bytes.Equal(r.Payload, d.Payload) {
-		return true
+	case r.ComputeHash(d.Canonical) == r.Hash:
+		if r.IsPruned() || bytes.Equal(r.Payload, d.Payload) {
+			return true
+		}
+		canonical, err := jcs.Append(nil, r.Payload, payloadDepth)
+		return err == nil && bytes.Equal(canonical, d.Canonical)
+	case r.IsPruned():
+		return d.Decided
 	}
 	canonical, err := jcs.Append(nil, r.Payload, payloadDepth)
-	return err == nil && bytes.Equal(canonical, d.Canonical)
+	if err != nil || r.ComputeHash(canonical) != r.Hash {
+		return false
+	}
+	has, was := decision.Cut(canonical)
+	wants, is := decision.Cut(d.Canonical)
+	return (was != nil || is != nil) && bytes.Equal(has, wants)
 }
 
 // matchesUnsigned is Matches for the same claims of a statement under another signature, which is
 // no other statement: ECDSA has many signatures of one text.
 func (d *Draft) matchesUnsigned(r *Record) bool {
 	canonical, err := jcs.Append(nil, r.Payload, payloadDepth)
-	has, isSigned := withoutSignature(canonical)
-	wants, wantsSigned := withoutSignature(d.Canonical)
+	undecided, _ := decision.Cut(canonical)
+	wanted, _ := decision.Cut(d.Canonical)
+	has, isSigned := withoutSignature(undecided)
+	wants, wantsSigned := withoutSignature(wanted)
 	return err == nil && isSigned && wantsSigned && bytes.Equal(has, wants) && d.isDelegated(r.Delegation) &&
 		r.ComputeHash(canonical) == r.Hash
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"attestd/chain/decision"
 	"attestd/chain/tlog"
 	"attestd/crypto/jcs"
 )
@@ -114,7 +115,8 @@ type Owner struct {
 }
 
 // wrong returns what is wrong with a canonical payload, or "". Canonical members are sorted, so the
-// checked ones come first: actionType, agentId, companyId, log, payload.
+// checked ones come first: actionType, agentId, companyId, decision, log, payload. Only an action
+// may have a decision.
 func (o Owner) wrong(canonical []byte) string {
 	if o == (Owner{}) {
 		return ""
@@ -124,7 +126,13 @@ func (o Owner) wrong(canonical []byte) string {
 		rest, found = bytes.CutPrefix(skipString(rest), []byte(`,"agentId":`))
 	}
 	if found {
-		found = bytes.HasPrefix(skipString(rest), o.appendMembers(make([]byte, 0, 64)))
+		rest, found = bytes.CutPrefix(skipString(rest), jcs.AppendString([]byte(`,"companyId":`), o.CompanyID))
+	}
+	if found && o.Log == "" && bytes.HasPrefix(rest, []byte(`,"decision":`)) {
+		rest, _ = decision.Skip(rest[1:])
+		found = bytes.HasPrefix(rest, []byte(`"payload":`))
+	} else if found {
+		found = bytes.HasPrefix(rest, o.appendLog(make([]byte, 0, 64)))
 	}
 	if !found {
 		return fmt.Sprintf("the payload is not one of company %q in this log", o.CompanyID)
@@ -132,8 +140,7 @@ func (o Owner) wrong(canonical []byte) string {
 	return ""
 }
 
-func (o Owner) appendMembers(dst []byte) []byte {
-	dst = jcs.AppendString(append(dst, `,"companyId":`...), o.CompanyID)
+func (o Owner) appendLog(dst []byte) []byte {
 	if o.Log != "" {
 		dst = jcs.AppendString(append(dst, `,"log":`...), o.Log)
 	}

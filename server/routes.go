@@ -65,6 +65,7 @@ type resources struct {
 	logs         api.Logs
 	telemetry    api.Telemetry
 	passports    api.Passports
+	policies     api.Policies
 	searches     api.Searches
 	status       *status
 	streams      api.Streams
@@ -96,6 +97,12 @@ func routes(r *resources) []httpapi.Route {
 		put("/v1/company/policy", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.agentKeys.SetCompanyPolicy)),
 		post("/v1/agents/{agentId}/token", adminOrAgent, limit.Standard, httpapi.Strict, httpapi.Endpoint(201, r.issuers.AgentToken)),
 		get("/v1/agents/{agentId}/svid", adminIssues, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.issuers.AgentSVID)),
+
+		get("/v1/policies", reader, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.policies.List)),
+		post("/v1/policies/test", reader, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(200, r.policies.Try)),
+		get("/v1/policies/{policyId}", reader, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.policies.Get)),
+		put("/v1/policies/{policyId}", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.policies.Put)),
+		del("/v1/policies/{policyId}", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.policies.Delete)),
 
 		post("/v1/keys", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(201, r.credentials.CreateKey)),
 		get("/v1/keys", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.credentials.ListKeys)),

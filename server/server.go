@@ -72,7 +72,8 @@ func New(cfg Config) *Server {
 	tokens := &service.Tokens{Store: db, Keys: agentKeys, Nonces: nonces, Issuers: issuers, Sets: s.keySets, CheckURL: fetcher.CheckURL}
 	passports := &service.Passports{Store: db, Agents: agents, Keys: agentKeys, Verifier: program}
 	delegations := &service.Delegations{Store: db, Agents: agents, Tokens: tokens}
-	attestations := &service.Attestations{Store: db, Agents: agents, Delegations: delegations, Keys: agentKeys}
+	decisions := &service.Decisions{Store: db}
+	attestations := &service.Attestations{Store: db, Agents: agents, Delegations: delegations, Keys: agentKeys, Decisions: decisions}
 	checkpoints := service.NewCheckpoints(db)
 	proofs := &service.Evidence{Store: db, Checkpoints: checkpoints}
 	s.federations = service.NewFederations(db, agents, nonces, s.keySets, fetcher.CheckURL)
@@ -112,7 +113,8 @@ func New(cfg Config) *Server {
 		verifications: verifications, searches: search, began: time.Now()}
 	s.resources = resources{
 		agents:       api.Agents{Agents: agents},
-		agentKeys:    api.AgentKeys{Keys: agentKeys},
+		agentKeys:    api.AgentKeys{Keys: agentKeys, Decisions: decisions},
+		policies:     api.Policies{Decisions: decisions},
 		attestations: api.Attestations{Attestations: attestations},
 		chains:       api.Chains{Store: db, Verifications: verifications},
 		clients:      api.Clients{Tokens: tokens, Hub: s.hub, Most: func() int { return bounds().Clients }},

@@ -5,11 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
 	"attestd/chain"
+	"attestd/chain/decision"
 	"attestd/crypto/jcs"
 	"attestd/crypto/statement"
 	"attestd/crypto/strictjson"
@@ -29,6 +31,8 @@ type Attestation struct {
 	Statement string `json:"statement" must:"statement"`
 	// "": it is appended whatever was before
 	Key string `json:"idempotencyKey" must:"key"`
+	// whether the record is to hold a decision
+	Decide bool `json:"decide" must:"flag"`
 }
 
 // Attestations become records of the actions of their companies.
@@ -37,6 +41,7 @@ type Attestations struct {
 	Agents      *Agents
 	Delegations *Delegations
 	Keys        *AgentKeys
+	Decisions   *Decisions
 }
 
 // Append appends records to the caller's chain, all or none. All that can be the caller's fault is
@@ -46,7 +51,24 @@ type Attestations struct {
 // An item whose key has a record is answered with that record, whatever has changed since: the
 // token of a delegation has expired, or an agent is disabled. The log looks each key up once more,
 // in the transaction that would append.
+//
+// A request is decided by the policies that are in force at its place in the log: if these change
+// meanwhile, it is decided again.
 func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Attestation) ([]chain.Appended, error) {
+	for range maxDecided {
+		all, err := a.append(ctx, by, items)
+		if !errors.Is(err, chain.ErrRevision) {
+			return all, err
+		}
+		a.Store.Cedar.Forget(by)
+	}
+	return nil, fmt.Errorf("%w: the policies of the company change too often", store.ErrUnavailable)
+}
+
+// maxDecided bounds how often a request is decided, because the policies have changed meanwhile.
+const maxDecided = 100
+
+func (a *Attestations) append(ctx context.Context, by store.Caller, items []Attestation) ([]chain.Appended, error) {
 	all := make([]chain.Appended, len(items))
 	drafts := make([]chain.Draft, 0, len(items))
 	places := make([]int, 0, len(items)) // of the drafts among the items
@@ -129,9 +151,40 @@ func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attesta
 		return d, stmt, at(err, "/statement")
 	}
 	if stmt != nil && stmt.Session != "" {
-		err = a.Keys.recordSession(ctx, by, item.AgentID, stmt)
+		if err := a.Keys.recordSession(ctx, by, item.AgentID, stmt); err != nil {
+			return d, stmt, err
+		}
 	}
-	return d, stmt, err
+	return d, stmt, a.decide(ctx, by, item, stmt != nil, &d)
+}
+
+// decide puts a decision into a draft, where it is to have one.
+func (a *Attestations) decide(ctx context.Context, by store.Caller, item *Attestation, signed bool, d *chain.Draft) error {
+	is := item.Decide
+	if !is {
+		var err error
+		if is, err = a.Decisions.decidesCalls(ctx, by, item.ActionType); err != nil || !is {
+			return err
+		}
+	}
+	c, err := decided(by, d.Delegation, signed)
+	if err != nil {
+		return err
+	}
+	made, err := a.Decisions.Decide(ctx, by, item.AgentID, item.ActionType, item.Payload, c)
+	if err != nil {
+		return err
+	}
+	text, err := made.Append(nil)
+	if err != nil {
+		return err
+	}
+	if d.Canonical, err = decision.Insert(d.Canonical, text); err != nil {
+		return err
+	}
+	d.Payload = append(append(append(d.Payload[:len(d.Payload)-1], `,"decision":`...), text...), '}')
+	d.Decided, d.Revision = true, made.Revision
+	return nil
 }
 
 // recordPayload builds the payload object of a record: as it is stored, with the caller's value

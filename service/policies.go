@@ -17,9 +17,11 @@ import (
 // Policy says what may be recorded in an agent's name, or with an AgentID of "" in that of any.
 type Policy struct {
 	AgentID string `json:"agentId,omitempty"`
-	Attest  string `json:"attest"`
+	Attest  string `json:"attest,omitempty"`
 	// of a company, for which tokens may be exchanged
 	ExchangeAudiences *[]string `json:"exchangeAudiences,omitempty"`
+	Decisions         string    `json:"decisions,omitempty"` // of a company, which become records
+	Groups            *[]string `json:"groups,omitempty"`    // of an agent, where the request names them
 	DryRun            *DryRun   `json:"dryRun,omitempty"`
 }
 
@@ -70,7 +72,7 @@ func (a *AgentKeys) SetCompanyPolicy(ctx context.Context, by store.Caller, chang
 	if named == nil {
 		named = []string{}
 	}
-	return Policy{Attest: now.Attest, ExchangeAudiences: &named}, nil
+	return Policy{Attest: now.Attest, ExchangeAudiences: &named, Decisions: now.Decisions}, nil
 }
 
 // checkExchangeAudiences requires https URLs as of a resource, and names of another form. What

@@ -36,6 +36,8 @@ type Error struct {
 	Message string
 	Code    string // machine-readable; mostly ""
 	Pointer string // the place in the request that is at fault (RFC 6901); "" for the whole
+	// of a text that is at fault, from 1; 0 where nothing of it is
+	Line, Column int
 }
 
 func (e *Error) Error() string { return e.Message }

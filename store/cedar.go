@@ -2,16 +2,13 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"attestd/chain"
-	"attestd/crypto/jcs"
+	"attestd/chain/decision"
 	"attestd/store/db"
 	"attestd/store/projection"
 )
@@ -35,7 +32,7 @@ type CedarPolicy struct {
 }
 
 // SHA256 returns the SHA-256 of the text, in hex.
-func (p *CedarPolicy) SHA256() string { return hashOf([]byte(p.Cedar)) }
+func (p *CedarPolicy) SHA256() string { return decision.HashText(p.Cedar) }
 
 // CedarSet is the policies of a company at one time. It MUST NOT be changed.
 type CedarSet struct {
@@ -77,28 +74,15 @@ var cedarSets = right[CedarSet, projection.CedarSet]{
 	},
 }
 
-// HashCedarSet returns the hash of a set, of which sums has the SHA-256 of each text by its ID.
-func HashCedarSet(sums map[string]string) string {
-	text, err := json.Marshal(sums)
-	if err == nil {
-		text, err = jcs.Append(nil, text, 2)
-	}
-	if err != nil { // maps of valid IDs have a canonical form
-		panic(err)
-	}
-	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:])
-}
-
 // NoCedarPolicies is the hash of a set without policies.
-var NoCedarPolicies = HashCedarSet(map[string]string{})
+var NoCedarPolicies = decision.HashSet(nil)
 
 func hashOfPolicies(all []CedarPolicy) string {
 	sums := make(map[string]string, len(all))
 	for i := range all {
 		sums[all[i].ID] = all[i].SHA256()
 	}
-	return HashCedarSet(sums)
+	return decision.HashSet(sums)
 }
 
 // Put puts a policy in the place of one with its ID. It calls admit with the set that results, and

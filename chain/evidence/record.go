@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"attestd/chain"
+	"attestd/chain/decision"
 	"attestd/crypto/jcs"
 	"attestd/crypto/statement"
 	"attestd/crypto/strictjson"
@@ -34,6 +35,8 @@ type content struct {
 	statement  string // of the agent, where stated
 	stated     bool
 	actionHash string // what statement must name, where stated
+
+	decision *decision.Decision // nil without one
 }
 
 // signed checks the format, hash and signature of a record. The code of its error is PRUNED where
@@ -55,7 +58,7 @@ func (c *checker) hashed(l *Log, r *chain.Record) (content, error) {
 	f := new(form)
 	company := c.file.CompanyID // nothing says of which one a record without its payload is
 	if !r.IsPruned() {
-		names, optional := []string{"agentId", "companyId", "actionType", "payload"}, []string{"statement"}
+		names, optional := []string{"agentId", "companyId", "actionType", "payload"}, []string{"statement", "decision"}
 		if l.Name == Control {
 			// Both logs have the same keys, so this member keeps an action from passing as a
 			// control record.
@@ -67,6 +70,13 @@ func (c *checker) hashed(l *Log, r *chain.Record) (content, error) {
 		}
 		in.agentID, in.actionType, in.payload = m["agentId"].text(), m["actionType"].text(), m["payload"].src
 		company = m["companyId"].text()
+		if text := m["decision"].src; text != nil {
+			d, err := decision.Parse(text)
+			if err != nil {
+				f.refuse("payload.%v", err)
+			}
+			in.decision = &d
+		}
 		if in.stated = m["statement"].src != nil; in.stated {
 			in.statement = m["statement"].text()
 		}
@@ -107,7 +117,8 @@ func (c *checker) hashed(l *Log, r *chain.Record) (content, error) {
 	if in.stated {
 		// In the canonical form the statement is last.
 		rest := len(c.form) - len(jcs.AppendString([]byte(`,"statement":`), in.statement)) - 1
-		in.actionHash = statement.HashCanonical(append(c.form[:rest], '}'))
+		stated, _ := decision.Cut(append(c.form[:rest], '}'))
+		in.actionHash = statement.HashCanonical(stated)
 	}
 	return in, nil
 }

@@ -14,7 +14,10 @@ import (
 )
 
 // AgentKeys are the keys of agents, the enrolment tokens for them, and what must be signed.
-type AgentKeys struct{ Keys *service.AgentKeys }
+type AgentKeys struct {
+	Keys      *service.AgentKeys
+	Decisions *service.Decisions
+}
 
 // Enrolling is the route that enrols a key.
 func (s *AgentKeys) Enrolling() httpapi.Handler {
@@ -107,33 +110,54 @@ func (s *AgentKeys) CreateEnrolment(ctx context.Context, by store.Caller, r enro
 }
 
 type agentPolicyRequest struct {
-	AgentID string `path:"agentId"`
-	Attest  string `json:"attest" must:"policy"`
-	DryRun  bool   `json:"dryRun" must:"flag"`
+	AgentID string   `path:"agentId"`
+	Attest  string   `json:"attest" must:"newpolicy"`
+	Groups  []string `json:"groups" must:"texts"`
+	DryRun  bool     `json:"dryRun" must:"flag"`
 }
 
 func (s *AgentKeys) SetAgentPolicy(ctx context.Context, by store.Caller, r agentPolicyRequest) (service.Policy, error) {
-	if r.DryRun {
+	switch {
+	case r.Attest == "" && r.Groups == nil:
+		return service.Policy{}, httpapi.Fail(http.StatusBadRequest, "Missing field: attest or groups is required")
+	case r.DryRun && (r.Attest == "" || r.Groups != nil):
+		return service.Policy{}, httpapi.Invalid("dryRun", "goes with attest alone")
+	case r.DryRun:
 		return s.Keys.TryPolicy(ctx, by, r.AgentID, r.Attest)
 	}
-	return s.Keys.SetPolicy(ctx, by, r.AgentID, r.Attest)
+	now := service.Policy{AgentID: r.AgentID}
+	if r.Groups != nil {
+		groups, err := s.Decisions.SetGroups(ctx, by, r.AgentID, r.Groups)
+		if err != nil {
+			return now, err
+		}
+		now.Groups = &groups
+	}
+	if r.Attest != "" {
+		if _, err := s.Keys.SetPolicy(ctx, by, r.AgentID, r.Attest); err != nil {
+			return now, err
+		}
+		now.Attest = r.Attest
+	}
+	return now, nil
 }
 
 type companyPolicyRequest struct {
 	Attest            string   `json:"attest" must:"newpolicy"`
 	ExchangeAudiences []string `json:"exchangeAudiences" must:"texts"`
+	Decisions         string   `json:"decisions" must:"recorded"`
 	DryRun            bool     `json:"dryRun" must:"flag"`
 }
 
 // SetCompanyPolicy changes the members that the request names.
 func (s *AgentKeys) SetCompanyPolicy(ctx context.Context, by store.Caller, r companyPolicyRequest) (service.Policy, error) {
 	switch {
-	case r.Attest == "" && r.ExchangeAudiences == nil:
-		return service.Policy{}, httpapi.Fail(http.StatusBadRequest, "Missing field: attest or exchangeAudiences is required")
-	case r.DryRun && (r.Attest == "" || r.ExchangeAudiences != nil):
+	case r.Attest == "" && r.ExchangeAudiences == nil && r.Decisions == "":
+		return service.Policy{}, httpapi.Fail(http.StatusBadRequest, "Missing field: attest, exchangeAudiences or decisions is required")
+	case r.DryRun && (r.Attest == "" || r.ExchangeAudiences != nil || r.Decisions != ""):
 		return service.Policy{}, httpapi.Invalid("dryRun", "goes with attest alone")
 	case r.DryRun:
 		return s.Keys.TryPolicy(ctx, by, "", r.Attest)
 	}
-	return s.Keys.SetCompanyPolicy(ctx, by, store.CompanyChange{Attest: r.Attest, ExchangeAudiences: r.ExchangeAudiences})
+	return s.Keys.SetCompanyPolicy(ctx, by, store.CompanyChange{Attest: r.Attest, ExchangeAudiences: r.ExchangeAudiences, Decisions: r.Decisions})
 }

@@ -23,7 +23,9 @@ type Error struct {
 	Body        any    // replaces the body made of the fields above
 	At          string // location of the error in the body (RFC 6901), or ""
 	Pointer     string // "pointer": the same, if the response contains it
-	cause       error  // for the log
+	// "line" and "column" in a text that does not parse, from 1; 0 for neither
+	Line, Column int
+	cause        error // for the log
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -79,6 +81,8 @@ type errorBody struct {
 	Code        string `json:"code,omitempty"`
 	Description string `json:"error_description,omitempty"`
 	Pointer     string `json:"pointer,omitempty"`
+	Line        int    `json:"line,omitempty"`
+	Column      int    `json:"column,omitempty"`
 	RequestID   string `json:"requestId,omitempty"` // for 5xx, to be found in the log
 }
 
@@ -110,7 +114,7 @@ func Classify(err error) *Error {
 		return known
 	case errors.As(err, &refused):
 		return &Error{Status: statuses[refused.Kind], Message: refused.Message, Code: refused.Code,
-			At: refused.Pointer}
+			At: refused.Pointer, Line: refused.Line, Column: refused.Column}
 	case errors.As(err, &notStreamed):
 		answer := &Error{Status: notStreamed.Status, Message: notStreamed.Message, Header: notStreamed.Header}
 		if answer.Status == http.StatusServiceUnavailable {

@@ -156,7 +156,7 @@ func (c *Call) refuse(e *Error) error {
 	if e.Body != nil {
 		return c.JSON(e.Status, e.Body)
 	}
-	body := errorBody{Error: e.Message, Code: e.Code, Description: e.Description, Pointer: e.Pointer}
+	body := errorBody{Error: e.Message, Code: e.Code, Description: e.Description, Pointer: e.Pointer, Line: e.Line, Column: e.Column}
 	if e.Status >= 500 {
 		body.RequestID = c.ID
 	}

@@ -65,9 +65,10 @@ var rules = map[string]rule{
 	"policy": policy, // any or key
 	// the same, or absent
 	"newpolicy": newPolicy,
-	"key":       key,    // absent or an idempotency key
-	"number":    number, // absent or a whole number between the two that follow
-	"oneof":     oneOf,  // absent or one of the words that follow
+	"recorded":  recorded, // absent, denied or all
+	"key":       key,      // absent or an idempotency key
+	"number":    number,   // absent or a whole number between the two that follow
+	"oneof":     oneOf,    // absent or one of the words that follow
 }
 
 func Invalid(name, what string) error {
@@ -282,6 +283,18 @@ func newPolicy(v value, into reflect.Value) error {
 		return nil
 	}
 	return policy(v, into)
+}
+
+func recorded(v value, into reflect.Value) error {
+	if IsAbsent(v.json) {
+		return nil
+	}
+	s, _ := AsText(v.json)
+	if s != store.DecisionsDenied && s != store.DecisionsAll {
+		return Invalid(v.Name, "must be denied or all")
+	}
+	into.SetString(s)
+	return nil
 }
 
 func thumbprint(v value, into reflect.Value) error {

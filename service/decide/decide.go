@@ -14,8 +14,6 @@
 package decide
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +27,7 @@ import (
 	"github.com/cedar-policy/cedar-go/types"
 	"github.com/cedar-policy/cedar-go/x/exp/ast"
 
-	"attestd/crypto/jcs"
+	"attestd/chain/decision"
 )
 
 // ErrLimit reports that a set has more policies, or more text, than a company may have.
@@ -90,23 +88,12 @@ func Compile(policies []Policy) (*Set, error) {
 			s.policies = append(s.policies, policy{one, id, one.Effect() == cedar.Permit, asks, cost, ask})
 		}
 	}
-	s.hash = hash(sorted)
-	return &s, nil
-}
-
-// hash is that of a set: SHA-256 of the RFC 8785 form of {policyId: SHA-256 of the text}.
-func hash(sorted []Policy) string {
-	form := []byte{'{'}
-	for i, p := range sorted {
-		if i > 0 {
-			form = append(form, ',')
-		}
-		text := sha256.Sum256([]byte(p.Text))
-		form = append(jcs.AppendString(form, p.ID), ':')
-		form = jcs.AppendString(form, hex.EncodeToString(text[:]))
+	sums := make(map[string]string, len(sorted))
+	for _, p := range sorted {
+		sums[p.ID] = decision.HashText(p.Text)
 	}
-	sum := sha256.Sum256(append(form, '}'))
-	return hex.EncodeToString(sum[:])
+	s.hash = decision.HashSet(sums)
+	return &s, nil
 }
 
 // Hash names the set: SHA-256, in hex, of the RFC 8785 form of {policyId: SHA-256 of the text in
@@ -176,7 +163,7 @@ type Decision struct {
 	Verdict string
 	By      []string // the policies that made the verdict, sorted: ID, or ID#0 and so on
 	Errors  []string // the policies that erred, sorted
-	Folder    string          // where paths are relative to; "" where it is unknown
+	Folder  string   // where paths are relative to; "" where it is unknown
 	// evaluated; "" where Verdict is not Deny
 	Code string
 	Ask  *Ask // where Verdict is AskFor

@@ -1,0 +1,265 @@
+package server_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"attestd/chain"
+	"attestd/chain/decision"
+	"attestd/internal/must"
+	"attestd/service/decide"
+	"attestd/store"
+)
+
+// policyBody is the body of a request that puts a policy.
+func policyBody(t testing.TB, cedar string) string {
+	t.Helper()
+	text, err := json.Marshal(map[string]string{"cedar": cedar})
+	must.OK(t, err)
+	return string(text)
+}
+
+// verdictOf is the decision of a record: its verdict and the policies that made it.
+func verdictOf(t testing.TB, r *reply) string {
+	t.Helper()
+	d, err := decision.Of(recordOf(t, r).Payload)
+	must.OK(t, err)
+	if d == nil {
+		return "none"
+	}
+	return strings.TrimSpace(d.Verdict + " " + strings.Join(d.By, ","))
+}
+
+func recordOf(t testing.TB, r *reply) (record struct {
+	Index   int64
+	Payload json.RawMessage
+}) {
+	t.Helper()
+	must.OK(t, json.Unmarshal(r.raw, &record))
+	return record
+}
+
+// A company without policies decides nothing unless it is asked; with them each request of a tool
+// call is decided, by the arguments of the call, and its record says by which policy.
+func TestRequestsAreDecided(t *testing.T) {
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	call := func(command string) string {
+		return `{"agentId":"bot","actionType":"tool.requested","payload":{"source":"claude-code","tool":"Bash","callId":"c","input":{"command":"` + command + `"}}}`
+	}
+	if is := verdictOf(t, acme.do(t, "POST /v1/attest", call("git push --force")).status(201)); is != "none" {
+		t.Errorf("without policies: %s", is)
+	}
+	asked := strings.Replace(call("ls"), "{", `{"decide":true,`, 1)
+	if is := verdictOf(t, acme.do(t, "POST /v1/attest", asked).status(201)); is != "allow" {
+		t.Errorf("without policies, asked: %s", is)
+	}
+	acme.do(t, "PUT /v1/policies/all", policyBody(t, `permit (principal, action, resource);`)).status(200)
+	acme.do(t, "PUT /v1/policies/git", policyBody(t, `forbid (principal, action == Action::"call", resource == Tool::"Bash") when { context.words.containsAll(["git push", "git --force"]) };
+forbid (principal, action, resource == Tool::"Bash") when { context.words.contains("git --force") } unless { context.approved };`)).status(200)
+	for command, want := range map[string]string{
+		"git push --force": "deny git#0", "ls": "allow all", "git fetch --force": "ask all",
+		"cd x; g\\\\it p\\\\ush --force origin": "deny git#0",
+	} {
+		if is := verdictOf(t, acme.do(t, "POST /v1/attest", call(command)).status(201)); is != want {
+			t.Errorf("%s: %s, want %s", command, is, want)
+		}
+	}
+	// what is no request is decided only where it is asked for
+	if is := verdictOf(t, acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"deploy","payload":1}`).status(201)); is != "none" {
+		t.Errorf("a deploy: %s", is)
+	}
+	if is := verdictOf(t, acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"deploy","payload":1,"decide":true}`).status(201)); is != "allow all" {
+		t.Errorf("a deploy, asked: %s", is)
+	}
+	// items of a batch are decided each
+	batch := acme.do(t, "POST /v1/attest/batch", `{"records":[`+call("ls")+`,`+call("git push --force")+`]}`).status(201)
+	var records struct{ Records []json.RawMessage }
+	must.OK(t, json.Unmarshal(batch.raw, &records))
+	for i, want := range []string{"allow all", "deny git#0"} {
+		if is := verdictOf(t, &reply{raw: records.Records[i]}); is != want {
+			t.Errorf("item %d: %s, want %s", i, is, want)
+		}
+	}
+	// a retry is answered with the record of then, whatever is decided now
+	first := acme.do(t, "POST /v1/attest", call("make"), "Idempotency-Key: k").status(201)
+	acme.do(t, "DELETE /v1/policies/all", "").gets(200, `{"deleted":true}`)
+	retry := acme.do(t, "POST /v1/attest", call("make"), "Idempotency-Key: k").status(201)
+	if string(first.raw) != string(retry.raw) || retry.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("a retry: %s", retry.raw)
+	}
+	if is := verdictOf(t, acme.do(t, "POST /v1/attest", call("make")).status(201)); is != "deny" {
+		t.Errorf("what no policy permits: %s", is)
+	}
+	acme.do(t, "GET /v1/verify", "").has(`{"valid":true}`)
+}
+
+// An engineer finds the mistake in a policy by its line and column, and nothing is changed.
+func TestWrongPolicies(t *testing.T) {
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	const fine = `permit (principal, action, resource);`
+	acme.do(t, "PUT /v1/policies/all", policyBody(t, fine)).status(200)
+	before := string(acme.do(t, "GET /v1/policies", "").status(200).raw)
+	acme.do(t, "PUT /v1/policies/x", policyBody(t, "permit (principal,\n action resource);")).gets(400, `{"error":"…","code":"POLICY_INVALID","line":2,"column":9}`)
+	acme.do(t, "PUT /v1/policies/x", policyBody(t, `permit (principal, action, resource) when { context.porgrams.contains("rm") };`)).gets(400, `{"error":"…","code":"POLICY_UNKNOWN_NAME","line":1,"column":53}`)
+	acme.do(t, "PUT /v1/policies/x", policyBody(t, strings.Repeat("[", 400_000))).status(400).is(t, "POLICY_INVALID")
+	acme.do(t, "PUT /v1/policies/x", policyBody(t, "permit (principal, action, resource) when { "+strings.Repeat("(", 65)+"true"+strings.Repeat(")", 65)+" };")).status(400).is(t, "POLICY_INVALID")
+	acme.do(t, "PUT /v1/policies/"+strings.Repeat("x", 65), policyBody(t, fine)).status(400)
+	acme.do(t, "PUT /v1/policies/x?force=yes", policyBody(t, fine)).status(400)
+	acme.do(t, "PUT /v1/policies/x?forse=true", policyBody(t, fine)).status(400)
+	acme.do(t, "PUT /v1/policies/x", `{"cedar":"`+fine+`","descripton":"x"}`).status(400)
+	acme.do(t, "PUT /v1/policies/x", `{}`).status(400)
+	acme.do(t, "DELETE /v1/policies/x", "").gets(404, `{"error":"Policy not found: x"}`)
+	acme.do(t, "GET /v1/policies/x", "").gets(404, `{"error":"Policy not found: x"}`)
+	acme.do(t, "POST /v1/policies/test", `{"draft":{"policyId":"x","cedar":"permit"}}`).status(400)
+	acme.do(t, "POST /v1/policies/test", `{"draft":{"policyId":"x","ceder":"permit"}}`).status(400)
+	acme.do(t, "POST /v1/policies/test", `{"remove":["x"]}`).status(404)
+	if after := string(acme.do(t, "GET /v1/policies", "").raw); after != before {
+		t.Errorf("a refused policy has changed something: %s", after)
+	}
+	reader := acme.create(t, "reader", "")
+	reader.do(t, "GET /v1/policies", "").status(200)
+	reader.do(t, "PUT /v1/policies/x", policyBody(t, fine)).status(403)
+	reader.do(t, "DELETE /v1/policies/all", "").status(403)
+	acme.do(t, "PUT /v1/policies/x?force=true", policyBody(t, `permit (principal, action, resource) when { context.later };`)).status(200)
+	for n := range 15 {
+		acme.do(t, fmt.Sprintf("PUT /v1/policies/many-%d", n), policyBody(t, strings.Repeat(fine+"\n", 70))).limitReached(t, n)
+	}
+}
+
+func (r *reply) is(t *testing.T, code string) {
+	t.Helper()
+	if is := r.str("code"); is != code {
+		t.Errorf("%s: code %s, want %s", r.call, is, code)
+	}
+}
+
+func (r *reply) limitReached(t *testing.T, n int) {
+	t.Helper()
+	if n < 14 { // 14 × 70 and two more are not yet 1,000
+		r.status(200)
+		return
+	}
+	r.status(409).is(t, "POLICY_LIMIT")
+}
+
+// A draft is tried on what is on record before it counts.
+func TestPoliciesAreTried(t *testing.T) {
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	call := func(agent, tool string) {
+		acme.do(t, "POST /v1/attest", `{"agentId":"`+agent+`","actionType":"tool.requested","payload":{"source":"mcp","tool":"`+tool+`","callId":"c","input":{}}}`).status(201)
+	}
+	call("bot", "read")  // 0, before there was a policy
+	call("bot", "write") // 1
+	acme.do(t, "PUT /v1/policies/all", policyBody(t, `permit (principal, action, resource);`)).status(200)
+	call("bot", "write") // 2
+	call("cat", "write") // 3
+	draft := `{"draft":{"policyId":"no","cedar":"forbid (principal, action, resource == Tool::\"write\");"}`
+	acme.do(t, "POST /v1/policies/test", draft+`}`).gets(200, `{"decided":4,"different":[
+		{"index":1,"was":null,"becomes":"deny","by":["no"]},{"index":2,"was":"allow","becomes":"deny","by":["no"]},{"index":3,"was":"allow","becomes":"deny","by":["no"]}],"next":null}`)
+	acme.do(t, "POST /v1/policies/test", draft+`,"agentId":"cat"}`).gets(200, `{"decided":1,"different":[{"index":3,"was":"allow","becomes":"deny","by":["no"]}],"next":null}`)
+	acme.do(t, "POST /v1/policies/test", draft+`,"from":1,"limit":1}`).gets(200, `{"decided":1,"different":[{"index":1,"was":null,"becomes":"deny","by":["no"]}],"next":2}`)
+	acme.do(t, "POST /v1/policies/test", `{"policies":[{"policyId":"none","cedar":"permit (principal == Agent::\"cat\", action, resource);"}],"from":2}`).
+		gets(200, `{"decided":2,"different":[{"index":2,"was":"allow","becomes":"deny","by":[]}],"next":null}`)
+	acme.do(t, "GET /v1/policies", "").has(`{"revision":1}`)
+}
+
+// Groups of an agent are in force at once, and a decision names those that it was made with.
+func TestGroupsDecide(t *testing.T) {
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	acme.do(t, "POST /v1/agents/register", `{"agentId":"bot"}`).status(201)
+	acme.do(t, "PUT /v1/policies/finance", policyBody(t, `permit (principal in Group::"finance", action, resource);`)).status(200)
+	pay := func() string {
+		return verdictOf(t, acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"pay","payload":{"amount":1},"decide":true}`).status(201))
+	}
+	if is := pay(); is != "deny" {
+		t.Errorf("outside the group: %s", is)
+	}
+	acme.do(t, "PUT /v1/agents/bot/policy", `{"groups":["staff","finance","staff"]}`).gets(200, `{"agentId":"bot","groups":["finance","staff"]}`)
+	if is := pay(); is != "allow finance" {
+		t.Errorf("in the group: %s", is)
+	}
+	acme.do(t, "PUT /v1/agents/bot/policy", `{"groups":[]}`).status(200)
+	if is := pay(); is != "deny" {
+		t.Errorf("out of the group again: %s", is)
+	}
+	acme.do(t, "PUT /v1/agents/bot/policy", `{"groups":["a b"]}`).status(400)
+	acme.do(t, "PUT /v1/agents/nobody/policy", `{"groups":["a"]}`).status(404)
+	acme.do(t, "PUT /v1/agents/bot/policy", `{}`).status(400)
+	acme.do(t, "PUT /v1/company/policy", `{"decisions":"all"}`).has(`{"attest":"any","decisions":"all"}`)
+	acme.do(t, "PUT /v1/company/policy", `{"decisions":"some"}`).status(400)
+}
+
+// Under load, while the policies change, each record names the set that was in force at its place:
+// revisions never fall, and each decision is the one that its set makes.
+func TestDecisionsFollowTheSetInForce(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	const changes, clients, each = 50, 16, 25
+	texts := map[int64]string{0: ""}
+	for n := range changes {
+		texts[int64(n+1)] = fmt.Sprintf(`permit (principal, action, resource) when { context.arguments.n %% 7 == 0 || context.arguments.n > %d };`, n)
+		texts[int64(n+1)] = strings.Replace(texts[int64(n+1)], "context.arguments.n % 7 == 0 || ", "", 1)
+	}
+	var changing atomic.Bool
+	changing.Store(true)
+	var all sync.WaitGroup
+	all.Go(func() {
+		defer changing.Store(false)
+		for n := range changes {
+			acme.do(t, "PUT /v1/policies/p", policyBody(t, texts[int64(n+1)])).status(200)
+		}
+	})
+	for client := range clients {
+		all.Go(func() {
+			for n := 0; n < each || changing.Load(); n++ {
+				acme.do(t, "POST /v1/attest", fmt.Sprintf(`{"agentId":"bot-%d","actionType":"a","payload":{"n":%d},"decide":true}`, client, n%changes)).status(201)
+			}
+		})
+	}
+	all.Wait()
+	revision, decided := int64(0), 0
+	company, err := s.store.Companies.Get(t.Context(), "acme")
+	must.OK(t, err)
+	must.OK(t, s.store.Records(t.Context(), company.Actions.Chain, 0, 1<<30, func(r *chain.Record) error {
+		d, err := decision.Of(r.Payload)
+		must.OK(t, err)
+		if d.Revision < revision {
+			t.Errorf("record %d: revision %d after %d", r.Index, d.Revision, revision)
+		}
+		revision = d.Revision
+		set := new(decide.Set)
+		if text := texts[d.Revision]; text != "" {
+			set, err = decide.Compile([]decide.Policy{{ID: "p", Text: text}})
+			must.OK(t, err)
+			if set.Hash() != d.Policies {
+				t.Errorf("record %d: revision %d is not the set %s", r.Index, d.Revision, d.Policies)
+			}
+		}
+		var body struct {
+			AgentID, ActionType string
+			Payload             json.RawMessage
+		}
+		must.OK(t, json.Unmarshal(r.Payload, &body))
+		if again := set.Decide(decide.Recorded("acme", body.AgentID, body.ActionType, body.Payload, d.Context)); again.Verdict != d.Verdict {
+			t.Errorf("record %d: %s, and again %s", r.Index, d.Verdict, again.Verdict)
+		}
+		decided++
+		return nil
+	}))
+	if revision != changes || decided < clients*each {
+		t.Errorf("%d records, up to revision %d", decided, revision)
+	}
+	if err := s.store.VerifyAll(t.Context(), "", 1, nil, nil); err != nil && !errors.Is(err, store.ErrUnavailable) {
+		t.Error(err)
+	}
+}
