@@ -132,7 +132,7 @@ func (d *derivation) member(m member, base string, all []member) {
 	at := "/" + escapePointer(m.name)
 	writes := slices.ContainsFunc(all, func(other member) bool { return writers.MatchString(other.name) })
 	if commands[m.name] {
-		d.command(m.value, base, at, all)
+		d.command(m, base, at, all)
 	}
 	switch v := m.value.(type) {
 	case types.String:
