@@ -346,6 +346,9 @@ var (
 // isKeyFile reports whether a path, or what a pattern of the shell matches, is a key file by name.
 func isKeyFile(p string) bool {
 	p = strings.ToLower(p)
+	if !strings.ContainsAny(p, ".*?[") && !strings.Contains(p, "id_") && !strings.Contains(p, "shadow") && !strings.Contains(p, "environ") {
+		return false // most paths, and the expressions are slow
+	}
 	if keyName.MatchString(p) {
 		return !publicName.MatchString(p)
 	}

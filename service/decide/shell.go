@@ -99,7 +99,7 @@ type limited struct {
 }
 
 func (l *limited) Read(p []byte) (int, error) {
-	const part = 64
+	const part = 256
 	if runtime.Callers(l.frames, make([]uintptr, 1)) > 0 {
 		return 0, errTooDeep
 	}
@@ -114,7 +114,7 @@ func (l *limited) Read(p []byte) (int, error) {
 var parsers = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash)) }}
 
 func parseShell(text string) (*syntax.File, error) {
-	here := runtime.Callers(0, make([]uintptr, 4*maxFrames))
+	here := runtime.Callers(0, make([]uintptr, maxFrames))
 	p := parsers.Get().(*syntax.Parser)
 	defer parsers.Put(p)
 	return p.Parse(&limited{text, here + maxFrames}, "")
@@ -528,11 +528,13 @@ func (s *shell) argument(f field, writes bool) {
 	if len(text) > MaxArguments || strings.ContainsRune(text, '\n') {
 		return // a text, and no path
 	}
-	for _, found := range urlWithin.FindAllString(text, maxValues) {
-		s.d.url(found, s.at)
-	}
-	if urlForm.MatchString(text) && !strings.HasPrefix(text, "file://") {
-		return
+	if strings.Contains(text, "://") {
+		for _, found := range urlWithin.FindAllString(text, maxValues) {
+			s.d.url(found, s.at)
+		}
+		if urlForm.MatchString(text) && !strings.HasPrefix(text, "file://") {
+			return
+		}
 	}
 	// --option=/path, -I/path, user@host:path, @file, key=path
 	parts := []string{text}
@@ -548,7 +550,7 @@ func (s *shell) argument(f field, writes bool) {
 		part = strings.TrimPrefix(part, "file://")
 		switch {
 		case part == "" || strings.HasPrefix(part, "-") && part != text:
-		case pathForm.MatchString(part) || strings.Contains(part, "/") && !strings.HasPrefix(part, "-"):
+		case strings.Contains(part, "/") && !strings.HasPrefix(part, "-") || strings.IndexByte(`~.\`, part[0]) >= 0 || drive.MatchString(part):
 			s.d.path(s.base, part, writes)
 		case !strings.HasPrefix(part, "-"):
 			s.d.keyFile = s.d.keyFile || isKeyFile(part)
