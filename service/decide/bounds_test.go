@@ -94,6 +94,7 @@ func TestExpensivePolicies(t *testing.T) {
 func FuzzCheck(f *testing.F) {
 	f.Add(starter)
 	f.Add(`@quorum("2") permit (principal is Agent in Group::"a", action in [Action::"call"], resource == Tool::"b") when { if true then [1].contains(-1) else {a: 1}.a > 2 };`)
+	f.Add("\x00")
 	f.Add("/*/ \"*/ \"\\\"(\" // \n[")
 	f.Fuzz(func(t *testing.T, text string) {
 		p := decide.Policy{ID: "p", Text: text}
