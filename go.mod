@@ -49,6 +49,7 @@ require (
 	golang.org/x/term v0.47.0
 	google.golang.org/protobuf v1.36.12
 	modernc.org/sqlite v1.61.1
+	mvdan.cc/sh/v3 v3.13.0
 	pgregory.net/rapid v1.3.0
 )
 

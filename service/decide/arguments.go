@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/cedar-policy/cedar-go/types"
 
@@ -16,7 +17,7 @@ import (
 const (
 	MaxArguments   = 64 << 10 // bytes
 	maxDepth       = 64       // open brackets
-	maxElements    = 500      // of an array
+	maxElements    = 200      // of an array
 	maxDropped     = 500      // JSON Pointers
 	maxDroppedSize = 64 << 10 // bytes of all of them
 )
@@ -28,7 +29,7 @@ const (
 //	a number                   Long if it is whole and within 64 bits, however it is spelt (1.0, 1e2,
 //	                           -0); decimal if it has at most four decimals and Cedar's decimal
 //	                           carries it; others are left out
-//	an array                   a set: order and count are lost; of more than 500 elements left out
+//	an array                   a set: order and count are lost; of more than 200 elements left out
 //	an object                  a record
 //	null                       no member; as an element of an array it is left out
 //	a member whose name begins with __ is left out
@@ -49,6 +50,7 @@ func Arguments(text []byte) (types.Record, []string) {
 type member struct {
 	name  string
 	value types.Value
+	list  []string // an array of strings as it is, since value has no order
 }
 
 // mapArguments returns the top-level members also by themselves, sorted by name.
@@ -59,8 +61,12 @@ func mapArguments(text []byte) (record types.Record, members []member, dropped [
 	if len(text) > MaxArguments {
 		return record, nil, []string{""}
 	}
-	m := mapper{r: strictjson.NewReader()}
+	m := mapper{r: readers.Get().(*strictjson.Reader)}
 	m.r.Open(text)
+	defer func() {
+		m.r.Close()
+		readers.Put(m.r)
+	}()
 	kind := m.r.Kind()
 	value, ok, err := m.value(0)
 	if err == nil {
@@ -74,12 +80,14 @@ func mapArguments(text []byte) (record types.Record, members []member, dropped [
 	}
 	record = value.(types.Record)
 	for name, value := range record.All() {
-		members = append(members, member{string(name), value})
+		members = append(members, member{string(name), value, m.lists[string(name)]})
 	}
 	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
 	slices.Sort(m.dropped)
 	return record, members, m.dropped
 }
+
+var readers = sync.Pool{New: func() any { return strictjson.NewReader() }}
 
 // errWhole leaves out the arguments as a whole.
 var errWhole = errors.New("the arguments cannot be carried")
@@ -90,6 +98,7 @@ type mapper struct {
 	dropped []string
 	size    int // of dropped
 	muted   int // open values that are left out already
+	lists   map[string][]string
 }
 
 // drop names the value that was read last.
@@ -207,10 +216,33 @@ func (m *mapper) array(depth int) (types.Value, bool, error) {
 		}
 		return nil, false, m.r.Bracket()
 	}
+	if depth == 2 {
+		m.list(elements)
+	}
 	return types.NewSet(elements...), true, m.r.Bracket()
 }
 
+// list notes the strings of a top-level member in their order.
+func (m *mapper) list(elements []types.Value) {
+	list := make([]string, len(elements))
+	for i, element := range elements {
+		text, is := element.(types.String)
+		if !is {
+			return
+		}
+		list[i] = string(text)
+	}
+	if m.lists == nil {
+		m.lists = map[string][]string{}
+	}
+	m.lists[unescapePointer(m.path[0])] = list
+}
+
 var pointerEscapes = strings.NewReplacer("~", "~0", "/", "~1")
+
+var pointerNames = strings.NewReplacer("~1", "/", "~0", "~")
+
+func unescapePointer(name string) string { return pointerNames.Replace(name) }
 
 func escapePointer(name string) string { return pointerEscapes.Replace(name) }
 

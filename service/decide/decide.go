@@ -18,7 +18,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -44,14 +43,8 @@ type policy struct {
 	*cedar.Policy
 	id     string
 	permit bool
-	asks   bool // its result may depend on context.approved
-	cost   int  // see costOf
-	ask    Ask  // of a permit
-}
-
-// All makes a policy a set of itself, for Cedar.
-func (p *policy) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
-	return func(yield func(cedar.PolicyID, *cedar.Policy) bool) { yield(cedar.PolicyID(p.id), p.Policy) }
+	ask    Ask // of a permit
+	reads
 }
 
 // Compile makes a set of policies. Names that do not exist are no error, so that what was put with
@@ -84,8 +77,7 @@ func Compile(policies []Policy) (*Set, error) {
 			if err != nil {
 				return nil, err
 			}
-			asks, cost := costOf((*ast.Policy)(one.AST()))
-			s.policies = append(s.policies, policy{one, id, one.Effect() == cedar.Permit, asks, cost, ask})
+			s.policies = append(s.policies, policy{one, id, one.Effect() == cedar.Permit, ask, readsOf((*ast.Policy)(one.AST()))})
 		}
 	}
 	sums := make(map[string]string, len(sorted))
@@ -131,7 +123,7 @@ type Request struct {
 	Audience     string // of token
 
 	Arguments json.RawMessage // a JSON object; nothing and null for none
-	Folder    string          // the session's folder, where paths are relative to; "" where it is unknown
+	Folder    string          // where paths are relative to; "" where it is unknown
 
 	Context Context
 }
@@ -163,7 +155,7 @@ type Decision struct {
 	Verdict string
 	By      []string // the policies that made the verdict, sorted: ID, or ID#0 and so on
 	Errors  []string // the policies that erred, sorted
-	Folder  string   // where paths are relative to; "" where it is unknown
+	// Denied, or Failure where it is denied only because a forbid erred, or nothing could be
 	// evaluated; "" where Verdict is not Deny
 	Code string
 	Ask  *Ask // where Verdict is AskFor
@@ -221,18 +213,19 @@ type evaluation struct {
 	context  types.RecordMap
 	entities entities
 	policies []*policy // those whose scope covers the request
-	results  []result  // of the policies
 	asks     bool      // a policy may depend on context.approved
 }
 
-type result int8
-
-const (
-	untried result = iota
-	holds
-	fails
-	errs
-)
+// All yields the policies that Cedar evaluates.
+func (e *evaluation) All() iter.Seq2[cedar.PolicyID, *cedar.Policy] {
+	return func(yield func(cedar.PolicyID, *cedar.Policy) bool) {
+		for _, p := range e.policies {
+			if !yield(cedar.PolicyID(p.id), p.Policy) {
+				return
+			}
+		}
+	}
+}
 
 // maxWork bounds the characters that are compared for one decision.
 const maxWork = 100 << 20
@@ -248,12 +241,13 @@ func newEvaluation(s *Set, req *Request) (*evaluation, error) {
 	e.request.Principal = e.entities.principal.UID
 	e.request.Action = e.entities.action.UID
 	e.request.Resource = e.entities.resource.UID
-	work := 0
+	work, derives := 0, false
 	for i := range s.policies {
 		p := &s.policies[i]
 		if e.covers(p) {
 			e.policies = append(e.policies, p)
 			e.asks = e.asks || p.asks
+			derives = derives || p.derives
 			work += p.cost
 		}
 	}
@@ -261,8 +255,7 @@ func newEvaluation(s *Set, req *Request) (*evaluation, error) {
 	if work*min(len(req.Arguments), MaxArguments) > maxWork {
 		return nil, errors.New("the policies are too expensive for these arguments")
 	}
-	e.results = make([]result, len(e.policies))
-	e.context = contextOf(req)
+	e.context = contextOf(req, derives)
 	return e, nil
 }
 
@@ -290,51 +283,36 @@ func within(scope ast.IsScopeNode, e *types.Entity) bool {
 	return true
 }
 
-// evaluate evaluates the policies whose results are not known yet.
 func (e *evaluation) evaluate(approved bool) Decision {
 	e.context["approved"] = types.Boolean(approved)
 	e.request.Context = types.NewRecord(e.context)
-	var permits, forbids, erring []string
-	denied := false
-	for i, p := range e.policies {
-		if e.results[i] == untried || p.asks {
-			e.results[i] = e.result(p)
-		}
-		switch e.results[i] {
-		case holds:
-			if p.permit {
-				permits = append(permits, p.id)
-			} else {
-				forbids = append(forbids, p.id)
-			}
-		case errs:
-			erring = append(erring, p.id)
-			denied = denied || !p.permit
-		}
+	verdict, found := cedar.Authorize(e, &e.entities, e.request)
+	d := Decision{Verdict: Deny, Code: Denied}
+	for _, reason := range found.Reasons { // forbids if one holds, else permits
+		d.By = append(d.By, string(reason.PolicyID))
 	}
-	d := Decision{Verdict: Deny, By: forbids, Errors: erring, Code: Denied}
-	switch {
-	case len(forbids) > 0:
-	case denied:
-		d.Code = Failure
-	case len(permits) > 0:
-		d = Decision{Verdict: Allow, By: permits, Errors: erring}
+	for _, failed := range found.Errors {
+		d.Errors = append(d.Errors, string(failed.PolicyID))
 	}
-	// the policies are sorted by their texts' IDs, and so not always by ID#10
 	slices.Sort(d.By)
 	slices.Sort(d.Errors)
+	switch {
+	case e.aForbidErred(d.Errors):
+		if verdict == cedar.Allow || len(d.By) == 0 {
+			d.By, d.Code = nil, Failure
+		}
+	case verdict == cedar.Allow:
+		d.Verdict, d.Code = Allow, ""
+	}
 	return d
 }
 
-func (e *evaluation) result(p *policy) result {
-	_, found := cedar.Authorize(p, &e.entities, e.request)
-	switch {
-	case len(found.Errors) > 0:
-		return errs
-	case len(found.Reasons) > 0:
-		return holds
-	}
-	return fails
+// aForbidErred reports whether one of the policies that erred, which are sorted, is a forbid.
+func (e *evaluation) aForbidErred(erring []string) bool {
+	return len(erring) > 0 && slices.ContainsFunc(e.policies, func(p *policy) bool {
+		_, erred := slices.BinarySearch(erring, p.id)
+		return erred && !p.permit
+	})
 }
 
 // entities are those of one request.
@@ -382,8 +360,8 @@ func (e *entities) of(req *Request) error {
 	return nil
 }
 
-// contextOf returns the context without approved.
-func contextOf(req *Request) types.RecordMap {
+// contextOf returns the context without approved, and what is derived where a policy reads it.
+func contextOf(req *Request, derives bool) types.RecordMap {
 	c := &req.Context
 	record, members, dropped := mapArguments(req.Arguments)
 	context := types.RecordMap{
@@ -394,7 +372,9 @@ func contextOf(req *Request) types.RecordMap {
 	if c.Person != "" {
 		context["person"] = types.String(c.Person)
 	}
-	derive(members, dropped, req.Folder).into(context)
+	if derives {
+		derive(members, dropped, req.Folder).into(context)
+	}
 	return context
 }
 
@@ -406,39 +386,62 @@ func setOf(texts []string) types.Set {
 	return types.NewSet(values...)
 }
 
-// costOf returns whether a policy may depend on context.approved, and how often its evaluation may
-// go over a whole value of the request: for like, each character of the pattern once in the worst
-// case.
-func costOf(p *ast.Policy) (asks bool, cost int) {
+// reads is what a policy reads of a request.
+type reads struct {
+	asks    bool // context.approved
+	derives bool // what is derived of the arguments
+	// how often its evaluation may go over a whole value of the request: for like, once for each
+	// character of the pattern in the worst case
+	cost int
+}
+
+func readsOf(p *ast.Policy) (r reads) {
 	var visit func(node ast.IsNode) bool
 	visit = func(node ast.IsNode) bool {
 		switch v := node.(type) {
 		case ast.NodeTypeVariable:
-			asks = asks || v.Name == "context" // as a whole
+			r.context("approved", v.Name)
+			r.context("derived", v.Name)
 		case ast.NodeTypeAccess:
-			if variable, is := v.Arg.(ast.NodeTypeVariable); is && variable.Name == "context" {
-				asks = asks || v.Value == "approved"
+			if variable, is := v.Arg.(ast.NodeTypeVariable); is {
+				r.context(v.Value, variable.Name)
 				return false
 			}
 		case ast.NodeTypeHas:
-			_, isVariable := v.Arg.(ast.NodeTypeVariable)
-			return !isVariable
+			if variable, is := v.Arg.(ast.NodeTypeVariable); is {
+				r.context(v.Value, variable.Name)
+				return false
+			}
 		case ast.NodeTypeLike:
-			cost += len(v.Value.MarshalCedar())
+			r.cost += len(v.Value.MarshalCedar())
 		case ast.NodeTypeEquals:
-			cost += compared(v.BinaryNode)
+			r.cost += compared(v.BinaryNode)
 		case ast.NodeTypeNotEquals:
-			cost += compared(v.BinaryNode)
+			r.cost += compared(v.BinaryNode)
 		case ast.NodeTypeContains, ast.NodeTypeContainsAll, ast.NodeTypeContainsAny, ast.NodeTypeSet, ast.NodeTypeRecord:
-			cost++
+			r.cost++
 		}
 		return true
 	}
 	for _, c := range p.Conditions {
 		ast.Inspect(ast.NewNode(c.Body), visit)
 	}
-	return asks, min(cost, math.MaxInt32)
+	return r
 }
+
+// context notes a member of a variable that is read.
+func (r *reads) context(name, of types.String) {
+	switch {
+	case of != "context":
+	case name == "approved":
+		r.asks = true
+	case !given[string(name)]: // a policy may name a member that does not exist
+		r.derives = true
+	}
+}
+
+// given are the members of the context that are not derived.
+var given = set("arguments", "door", "source", "session", "delegation", "person", "scopes", "signed", "time")
 
 // compared is 0 for a comparison with a literal, which is as short as its policy.
 func compared(n ast.BinaryNode) int {

@@ -132,7 +132,7 @@ func (d *derivation) member(m member, base string, all []member) {
 	at := "/" + escapePointer(m.name)
 	writes := slices.ContainsFunc(all, func(other member) bool { return writers.MatchString(other.name) })
 	if commands[m.name] {
-		d.command(m.value, base, at, all)
+		d.command(m, base, at, all)
 	}
 	switch v := m.value.(type) {
 	case types.String:
@@ -346,6 +346,9 @@ var (
 // isKeyFile reports whether a path, or what a pattern of the shell matches, is a key file by name.
 func isKeyFile(p string) bool {
 	p = strings.ToLower(p)
+	if !strings.ContainsAny(p, ".*?[") && !strings.Contains(p, "id_") && !strings.Contains(p, "shadow") && !strings.Contains(p, "environ") {
+		return false // most paths, and the expressions are slow
+	}
 	if keyName.MatchString(p) {
 		return !publicName.MatchString(p)
 	}

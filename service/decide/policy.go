@@ -222,6 +222,9 @@ func (p Policy) syntaxError(err error) error {
 		e.Line, _ = strconv.Atoi(m[1])
 		e.Column, _ = strconv.Atoi(m[2])
 		e.Message = m[4]
+		if e.Line == 0 { // the scanner was in no token yet
+			e.Line, e.Column = 1, 1
+		}
 		ofParser, atEnd := m[3] != "", m[3] == `""`
 		if ofParser && !atEnd && !strings.HasPrefix(e.Message, "got ") || e.Message == "literal not terminated" {
 			p.correct(e, ofParser)
