@@ -63,8 +63,8 @@ func TestRequestsAreDecided(t *testing.T) {
 	acme.do(t, "PUT /v1/policies/git", policyBody(t, `forbid (principal, action == Action::"call", resource == Tool::"Bash") when { context.words.containsAll(["git push", "git --force"]) };
 forbid (principal, action, resource == Tool::"Bash") when { context.words.contains("git --force") } unless { context.approved };`)).status(200)
 	for command, want := range map[string]string{
-		"git push --force": "deny git#0", "ls": "allow all", "git fetch --force": "ask all",
-		"cd x; g\\\\it p\\\\ush --force origin": "deny git#0",
+		"git push --force": "deny git#0,git#1", "ls": "allow all", "git fetch --force": "ask all",
+		"cd x; g\\\\it p\\\\ush --force origin": "deny git#0,git#1",
 	} {
 		if is := verdictOf(t, acme.do(t, "POST /v1/attest", call(command)).status(201)); is != want {
 			t.Errorf("%s: %s, want %s", command, is, want)
@@ -81,7 +81,7 @@ forbid (principal, action, resource == Tool::"Bash") when { context.words.contai
 	batch := acme.do(t, "POST /v1/attest/batch", `{"records":[`+call("ls")+`,`+call("git push --force")+`]}`).status(201)
 	var records struct{ Records []json.RawMessage }
 	must.OK(t, json.Unmarshal(batch.raw, &records))
-	for i, want := range []string{"allow all", "deny git#0"} {
+	for i, want := range []string{"allow all", "deny git#0,git#1"} {
 		if is := verdictOf(t, &reply{raw: records.Records[i]}); is != want {
 			t.Errorf("item %d: %s, want %s", i, is, want)
 		}

@@ -147,9 +147,17 @@ func (s CedarPolicies) Delete(ctx context.Context, by Caller, id string) error {
 // change changes the set in one transaction with its control record, which says what the set is
 // then. The records of all servers' actions are decided by the new set from then on.
 func (s CedarPolicies) change(ctx context.Context, by Caller, change func(*db.Conn, *CedarSet) (*controlEvent, error)) error {
+	// A set that was altered past the log is not made right by a change of it. In the transaction
+	// the rows may be newer than the log: those of the same batch.
+	if _, err := s.Set(ctx, by); err != nil {
+		return err
+	}
 	defer s.sets.Forget(by.Company.Chain) // whatever the outcome
 	return s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
-		set, err := s.load(w, by.Company)
+		set, _, err := s.read(w, by.Company)
+		if err == nil {
+			err = s.whole(by.Company, set)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -175,25 +183,14 @@ func (set *CedarSet) write(w *db.Conn, details map[string]any) error {
 	return err
 }
 
-// writeCedarSet makes the row of a company's set that of its policies, which an operator has
+// writeSet makes the row of a company's set that of its policies, which an operator has
 // accepted as they are.
-func writeCedarSet(w *db.Conn, company *Company) error {
-	set := &CedarSet{company: company.Chain}
-	err := w.One([]any{&set.Revision}, `SELECT coalesce((SELECT revision FROM cedar_set WHERE company = ?), 0)`, company.Chain)
-	if err == nil {
-		err = set.read(w)
-	}
+func (s CedarPolicies) writeSet(w *db.Conn, company *Company) error {
+	set, _, err := s.read(w, company)
 	if err != nil {
 		return err
 	}
 	return set.write(w, map[string]any{})
-}
-
-// read reads the policies of the set.
-func (set *CedarSet) read(r *db.Conn) (err error) {
-	set.Policies, err = db.All(r, cedarPolicies.scan,
-		"SELECT "+cedarPolicies.list("cedar_policy")+" FROM cedar_policy WHERE company = ? ORDER BY policy_id", set.company)
-	return err
 }
 
 // redecide makes the writers of all servers read the revision of a company's policies again before
@@ -225,33 +222,63 @@ func (s CedarPolicies) Forget(by Caller) { s.sets.Forget(by.Company.Chain) }
 
 // load reads the policies and compares them, as a whole, with the newest control record about them.
 func (s CedarPolicies) load(r *db.Conn, company *Company) (*CedarSet, error) {
-	set := &CedarSet{company: company.Chain}
+	for {
+		set, latest, err := s.read(r, company)
+		if err != nil {
+			return nil, err
+		}
+		wrong := s.whole(company, set)
+		if wrong != nil { // it may have changed between the statements
+			again, _, err := s.read(r, company)
+			if err != nil {
+				return nil, err
+			}
+			if again.Revision != set.Revision {
+				continue
+			}
+		}
+		l, err := controlRecord(r, company, latest)
+		if err != nil {
+			return nil, s.db.noted(company, err)
+		}
+		if err := s.db.checked(company, l.CedarSet(cedarSets.row(set))); err != nil {
+			return nil, err
+		}
+		if wrong != nil {
+			return nil, s.db.noted(company, wrong)
+		}
+		if set.SHA256 == "" {
+			set.SHA256 = NoCedarPolicies
+		}
+		return set, nil
+	}
+}
+
+// read reads the set as the tables have it, and the ID of the newest control record about it. The
+// policies may be newer than the rest.
+func (s CedarPolicies) read(r *db.Conn, company *Company) (set *CedarSet, latest sql.NullInt64, err error) {
+	set = &CedarSet{company: company.Chain}
 	var sum sql.NullString
-	var revision, latest sql.NullInt64
-	err := r.One([]any{&revision, &sum, &latest}, `SELECT revision, sha256, `+latestOf("CAST(?1 AS BIGINT)", "?2")+`
+	var revision sql.NullInt64
+	err = r.One([]any{&revision, &sum, &latest}, `SELECT revision, sha256, `+latestOf("CAST(?1 AS BIGINT)", "?2")+`
 		FROM (SELECT 1) AS one LEFT JOIN cedar_set ON company = ?1`, company.Chain, cedarSets.subject)
 	if err != nil {
-		return nil, err
+		return nil, latest, err
 	}
 	set.Revision, set.SHA256 = revision.Int64, sum.String
-	l, err := controlRecord(r, company, latest)
-	if err != nil {
-		return nil, s.db.noted(company, err)
+	set.Policies, err = db.All(r, cedarPolicies.scan,
+		"SELECT "+cedarPolicies.list("cedar_policy")+" FROM cedar_policy WHERE company = ? ORDER BY policy_id", company.Chain)
+	return set, latest, err
+}
+
+// whole returns an error where the policies do not make the set.
+func (s CedarPolicies) whole(company *Company, set *CedarSet) error {
+	is := hashOfPolicies(set.Policies)
+	if is == set.SHA256 || set.SHA256 == "" && len(set.Policies) == 0 {
+		return nil
 	}
-	if err := s.db.checked(company, l.CedarSet(cedarSets.row(set))); err != nil {
-		return nil, err
-	}
-	if err := set.read(r); err != nil {
-		return nil, err
-	}
-	if !sum.Valid {
-		set.SHA256 = NoCedarPolicies
-	}
-	if is := hashOfPolicies(set.Policies); is != set.SHA256 {
-		return nil, s.db.checked(company, &projection.Difference{Table: projection.TableCedarPolicy, Row: "*", Index: latest.Int64 & db.IndexMask,
-			What: fmt.Sprintf("make the set %s, and the control log says %s", is, set.SHA256)})
-	}
-	return set, nil
+	return changedTables(company, &projection.Difference{Table: projection.TableCedarPolicy, Index: -1,
+		What: fmt.Sprintf("its rows make the set %s, and %s is in force", is, set.SHA256)})
 }
 
 // agentGroups is the groups of an agent.

@@ -87,7 +87,7 @@ func newGroups(b *base) (g groups, view View) {
 	g.Webhooks = Webhooks{db: b, keys: keys, companies: companies, view: &view}
 	g.Settings = Settings{db: b, keys: keys, companies: g.Companies}
 	g.Tables = Tables{
-		db: b, keys: keys, view: &view, companies: g.Companies, sessions: g.Sessions, settings: g.Settings, webhooks: g.Webhooks,
+		db: b, keys: keys, view: &view, companies: g.Companies, sessions: g.Sessions, settings: g.Settings, webhooks: g.Webhooks, cedar: g.Cedar,
 		limits: db.NewCache[int64, db.Dated[comparedLimits]](b.DB),
 	}
 	g.Checkpoints = Checkpoints{db: b, view: &view, head: head}

@@ -23,6 +23,7 @@ type Tables struct {
 	sessions  Sessions
 	settings  Settings
 	webhooks  Webhooks
+	cedar     CedarPolicies
 
 	limits *db.Cache[int64, db.Dated[comparedLimits]]
 }

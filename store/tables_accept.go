@@ -142,7 +142,7 @@ func (s Tables) rowEvent(
 	case projection.TableSetting:
 		return s.settingsEvent(w, c)
 	case projection.TableCedarSet:
-		if err := writeCedarSet(w, c); err != nil {
+		if err := s.cedar.writeSet(w, c); err != nil {
 			return e, err
 		}
 	case projection.TableToken, projection.TableFederatedToken:
