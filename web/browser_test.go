@@ -32,7 +32,7 @@ import (
 
 // browser is one tab, and all that went wrong in it.
 type browser struct {
-	t       *testing.T
+	t       testing.TB
 	ctx     context.Context
 	firefox *firefox // nil where it is Chromium, which most tests use
 	mu      sync.Mutex
@@ -48,7 +48,7 @@ const watch = `window.violations = [];
 addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sample));`
 
 // openBrowser shows the console of base.
-func openBrowser(t *testing.T, base string, extra ...chromedp.ExecAllocatorOption) *browser {
+func openBrowser(t testing.TB, base string, extra ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
 	return openPage(t, base+"/", extra...)
 }
@@ -69,7 +69,7 @@ func endBrowser() {
 	}
 }
 
-func allocate(t *testing.T, profile string, extra ...chromedp.ExecAllocatorOption) (context.Context, func()) {
+func allocate(t testing.TB, profile string, extra ...chromedp.ExecAllocatorOption) (context.Context, func()) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(testenv.Chromium(t)),
 		chromedp.NoSandbox, // containers have none; only our own pages are shown
@@ -88,7 +88,7 @@ func allocate(t *testing.T, profile string, extra ...chromedp.ExecAllocatorOptio
 
 // browserContext returns a tab with a profile of its own, in the shared browser where there are no
 // extra options. Its requests go through proxy.
-func browserContext(t *testing.T, proxy string, extra []chromedp.ExecAllocatorOption) context.Context {
+func browserContext(t testing.TB, proxy string, extra []chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	if len(extra) > 0 {
 		allocator, cancel := allocate(t, t.TempDir(), append(extra, chromedp.Flag("proxy-server", proxy))...)
@@ -120,7 +120,7 @@ func browserContext(t *testing.T, proxy string, extra []chromedp.ExecAllocatorOp
 }
 
 // openPage shows a page. At the end of the test everything that must not have happened is reported.
-func openPage(t *testing.T, address string, extra ...chromedp.ExecAllocatorOption) *browser {
+func openPage(t testing.TB, address string, extra ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
 	parallelBrowsers(t)
 	shown, err := url.Parse(address)

@@ -58,7 +58,7 @@ user_pref("toolkit.telemetry.enabled", false);
 
 // openFirefox shows the console of base in a Firefox of its own, in a colour scheme. Exceptions,
 // violations of the policy and requests to other hosts fail the test at its end.
-func openFirefox(t *testing.T, base, scheme string) *browser {
+func openFirefox(t testing.TB, base, scheme string) *browser {
 	t.Helper()
 	f := &firefox{scheme: scheme, ended: make(chan struct{})}
 	b := &browser{t: t, firefox: f}
@@ -86,7 +86,7 @@ func openFirefox(t *testing.T, base, scheme string) *browser {
 }
 
 // startFirefox returns the address at which a new Firefox without a window is driven.
-func startFirefox(t *testing.T, scheme string) string {
+func startFirefox(t testing.TB, scheme string) string {
 	t.Helper()
 	profile := t.TempDir()
 	dark := map[string]int{"dark": 0, "light": 1}[scheme]
