@@ -32,11 +32,18 @@ import (
 
 // browser is one tab, and all that went wrong in it.
 type browser struct {
-	t       testing.TB
-	ctx     context.Context
-	firefox *firefox // nil where it is Chromium, which most tests use
-	mu      sync.Mutex
-	evil    []string // policy violations, exceptions, requests to other hosts
+	t     testing.TB
+	ctx   context.Context
+	other engine // nil where it is Chromium, which most tests use
+	mu    sync.Mutex
+	evil  []string // policy violations, exceptions, requests to other hosts
+}
+
+// engine is a browser other than Chromium.
+type engine interface {
+	name() string
+	evaluate(ctx context.Context, expression string, v any) error
+	resize(b *browser, l look)
 }
 
 // chromiumsOwn are hosts that the browser itself asks, whatever is shown. A request of a page to
@@ -197,8 +204,8 @@ func eval[T any](b *browser, expression string) T {
 	b.t.Helper()
 	var v T
 	var err error
-	if b.firefox != nil {
-		err = b.firefox.evaluate(b.ctx, expression, &v)
+	if b.other != nil {
+		err = b.other.evaluate(b.ctx, expression, &v)
 	} else {
 		v, err = chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	}
@@ -280,7 +287,7 @@ func (b *browser) fill(selector, text string) {
 	b.t.Helper()
 	b.shows(selector)
 	eval[bool](b, fmt.Sprintf(`((field) => (field.focus(), field.select(), true))(document.querySelector(%q))`, selector))
-	if b.firefox != nil {
+	if b.other != nil {
 		eval[bool](b, fmt.Sprintf(`document.execCommand('insertText', false, %s)`, jsString(text)))
 		return
 	}
@@ -304,8 +311,8 @@ func (b *browser) drop(name, content string) {
 // look makes the window this wide, in a colour scheme, without motion.
 func (b *browser) look(l look) {
 	b.t.Helper()
-	if b.firefox != nil {
-		b.firefox.resize(b, l)
+	if b.other != nil {
+		b.other.resize(b, l)
 		return
 	}
 	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: l.width, Height: 800, DeviceScaleFactor: 1})

@@ -61,7 +61,7 @@ user_pref("toolkit.telemetry.enabled", false);
 func openFirefox(t testing.TB, base, scheme string) *browser {
 	t.Helper()
 	f := &firefox{scheme: scheme, ended: make(chan struct{})}
-	b := &browser{t: t, firefox: f}
+	b := &browser{t: t, other: f}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	b.ctx = ctx
@@ -138,6 +138,8 @@ func (f *firefox) read(hears func(method string, params json.RawMessage)) {
 	}
 }
 
+func (f *firefox) name() string { return "firefox" }
+
 func (f *firefox) command(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	answer := make(chan bidiMessage, 1)
 	f.writing.Lock()
@@ -164,7 +166,7 @@ func (f *firefox) command(ctx context.Context, method string, params any) (json.
 // bidi sends a command and returns its result.
 func bidi[T any](b *browser, method string, params map[string]any) (result T) {
 	b.t.Helper()
-	raw, err := b.firefox.command(b.ctx, method, params)
+	raw, err := b.other.(*firefox).command(b.ctx, method, params)
 	if err == nil {
 		err = json.Unmarshal(raw, &result)
 	}

@@ -139,8 +139,8 @@ export function Overview({ companyKey, children }) {
     <div class="overview" data-overview=${found ? 'ready' : 'loading'}>
       ${found && html`
         ${found.activity.total === 0 && found.sessions.length === 0 && children}
-        ${signedIn().company.metadata?.demo && html`<${DemoWeek} companyKey=${companyKey} />`}
         <div class="stack"><${Incidents} of=${found} found=${wrong} assess=${assess} /><${Agents} of=${found} /></div>
-        <div class="stack"><${Newest} of=${found} companyKey=${companyKey} /></div>`}
+        <div class="stack"><${Newest} of=${found} companyKey=${companyKey} /></div>
+        ${signedIn().company.metadata?.demo && html`<${DemoWeek} companyKey=${companyKey} />`}`}
     </div>`;
 }
