@@ -46,7 +46,7 @@ func savedOf(s *service, key, companyID string, index int) map[string]any {
 	return file
 }
 
-func jsonOf(t *testing.T, v any) string {
+func jsonOf(t testing.TB, v any) string {
 	t.Helper()
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

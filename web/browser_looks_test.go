@@ -20,7 +20,7 @@ var demoPages = []struct {
 	sheets            int // of A4, at most, for which it needs no empty one
 }{
 	{"overview", "#/start", `[data-overview="ready"] .heat td`, 3},
-	{"sessions", "#/sessions", `[data-sessions] tr[data-session]`, 1},
+	{"sessions", "#/sessions", `[data-sessions] tr[data-session]`, 2},
 	{"session", "#/sessions/shop-142?agent=coder&kind=statement", `[data-call="0"][data-check]`, 2},
 	{"session-call", "#/sessions/shop-142?agent=coder&kind=statement&record=2", `[data-open-call] [data-check]`, 2},
 	{"webhooks", "#/webhooks", `[data-webhook]`, 1},
@@ -102,10 +102,11 @@ func (b *browser) inAllLooks(name string, schemes []string, sheets int) {
 		b.fits(name + " on paper")
 		b.picture("demo-"+b.engine()+name+"-print", "")
 	})
-	if b.firefox == nil {
+	firefox, ok := b.other.(*firefox)
+	if !ok {
 		return
 	}
-	pdf := b.firefox.pdf(b)
+	pdf := firefox.pdf(b)
 	b.save("demo-"+name+".pdf", pdf)
 	if n := sheetsOf(pdf); n < 1 || n > sheets {
 		b.t.Errorf("%s is printed on %d sheets, more than %d", name, n, sheets)
@@ -131,8 +132,8 @@ func sheetsOf(pdf []byte) int {
 }
 
 func (b *browser) engine() string {
-	if b.firefox != nil {
-		return "firefox-"
+	if b.other != nil {
+		return b.other.name() + "-"
 	}
 	return ""
 }
@@ -140,7 +141,7 @@ func (b *browser) engine() string {
 // onPaper shows the page as it is printed while check runs.
 func (b *browser) onPaper(check func()) {
 	b.t.Helper()
-	if b.firefox != nil {
+	if b.other != nil {
 		if !eval[bool](b, fmt.Sprintf(printed, true)) {
 			b.t.Error("no style of the page is for paper")
 		}
@@ -150,7 +151,7 @@ func (b *browser) onPaper(check func()) {
 	}
 	b.settle()
 	check()
-	if b.firefox != nil {
+	if b.other != nil {
 		eval[bool](b, fmt.Sprintf(printed, false))
 	} else {
 		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{})

@@ -254,8 +254,8 @@ func (b *browser) save(name string, content []byte) {
 
 func (b *browser) screenshot() []byte {
 	b.t.Helper()
-	if b.firefox != nil {
-		return b.firefox.screenshot(b)
+	if firefox, ok := b.other.(*firefox); ok {
+		return firefox.screenshot(b)
 	}
 	shot := call(b, page.CaptureScreenshot, page.CaptureScreenshotParams{})
 	png, err := base64.StdEncoding.DecodeString(string(shot.Data))

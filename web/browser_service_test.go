@@ -24,7 +24,7 @@ import (
 
 // service is a running attestd on a database of its own.
 type service struct {
-	t    *testing.T
+	t    testing.TB
 	base string // http://127.0.0.1:port
 	db   string
 	cmd  *exec.Cmd
@@ -38,16 +38,17 @@ func (s *service) now() time.Time { return time.Now().Add(-s.ago) }
 var atOnce sync.Map // tests that run with others
 
 // parallelBrowsers lets a test that begins with a service or a page run with others. It may be
-// called more than once.
-func parallelBrowsers(t *testing.T) {
-	if _, known := atOnce.LoadOrStore(t, true); !known {
+// called more than once. A benchmark runs alone.
+func parallelBrowsers(tb testing.TB) {
+	t, ok := tb.(*testing.T)
+	if _, known := atOnce.LoadOrStore(tb, true); ok && !known {
 		t.Parallel()
 	}
 }
 
 // startService starts attestd with limits switched off and with more flags; db "" is a new
 // database, listen "" any free port.
-func startService(t *testing.T, db, listen string, flags ...string) *service {
+func startService(t testing.TB, db, listen string, flags ...string) *service {
 	t.Helper()
 	parallelBrowsers(t)
 	path, err := binary()
@@ -56,7 +57,7 @@ func startService(t *testing.T, db, listen string, flags ...string) *service {
 }
 
 // startServiceAgo starts attestd with a clock that is behind, on a new database.
-func startServiceAgo(t *testing.T, ago time.Duration) *service {
+func startServiceAgo(t testing.TB, ago time.Duration) *service {
 	t.Helper()
 	parallelBrowsers(t)
 	path, err := binaryWithWall()
@@ -234,7 +235,7 @@ func TestMain(m *testing.M) {
 }
 
 // freePort returns an address that nothing listens on, for what listens there again after a pause.
-func freePort(t *testing.T) string {
+func freePort(t testing.TB) string {
 	t.Helper()
 	parallelBrowsers(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -32,11 +32,18 @@ import (
 
 // browser is one tab, and all that went wrong in it.
 type browser struct {
-	t       *testing.T
-	ctx     context.Context
-	firefox *firefox // nil where it is Chromium, which most tests use
-	mu      sync.Mutex
-	evil    []string // policy violations, exceptions, requests to other hosts
+	t     testing.TB
+	ctx   context.Context
+	other engine // nil where it is Chromium, which most tests use
+	mu    sync.Mutex
+	evil  []string // policy violations, exceptions, requests to other hosts
+}
+
+// engine is a browser other than Chromium.
+type engine interface {
+	name() string
+	evaluate(ctx context.Context, expression string, v any) error
+	resize(b *browser, l look)
 }
 
 // chromiumsOwn are hosts that the browser itself asks, whatever is shown. A request of a page to
@@ -48,7 +55,7 @@ const watch = `window.violations = [];
 addEventListener('securitypolicyviolation', (e) => violations.push(e.violatedDirective + ' ' + e.blockedURI + ' ' + e.sample));`
 
 // openBrowser shows the console of base.
-func openBrowser(t *testing.T, base string, extra ...chromedp.ExecAllocatorOption) *browser {
+func openBrowser(t testing.TB, base string, extra ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
 	return openPage(t, base+"/", extra...)
 }
@@ -69,7 +76,7 @@ func endBrowser() {
 	}
 }
 
-func allocate(t *testing.T, profile string, extra ...chromedp.ExecAllocatorOption) (context.Context, func()) {
+func allocate(t testing.TB, profile string, extra ...chromedp.ExecAllocatorOption) (context.Context, func()) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(testenv.Chromium(t)),
 		chromedp.NoSandbox, // containers have none; only our own pages are shown
@@ -88,7 +95,7 @@ func allocate(t *testing.T, profile string, extra ...chromedp.ExecAllocatorOptio
 
 // browserContext returns a tab with a profile of its own, in the shared browser where there are no
 // extra options. Its requests go through proxy.
-func browserContext(t *testing.T, proxy string, extra []chromedp.ExecAllocatorOption) context.Context {
+func browserContext(t testing.TB, proxy string, extra []chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	if len(extra) > 0 {
 		allocator, cancel := allocate(t, t.TempDir(), append(extra, chromedp.Flag("proxy-server", proxy))...)
@@ -120,7 +127,7 @@ func browserContext(t *testing.T, proxy string, extra []chromedp.ExecAllocatorOp
 }
 
 // openPage shows a page. At the end of the test everything that must not have happened is reported.
-func openPage(t *testing.T, address string, extra ...chromedp.ExecAllocatorOption) *browser {
+func openPage(t testing.TB, address string, extra ...chromedp.ExecAllocatorOption) *browser {
 	t.Helper()
 	parallelBrowsers(t)
 	shown, err := url.Parse(address)
@@ -197,8 +204,8 @@ func eval[T any](b *browser, expression string) T {
 	b.t.Helper()
 	var v T
 	var err error
-	if b.firefox != nil {
-		err = b.firefox.evaluate(b.ctx, expression, &v)
+	if b.other != nil {
+		err = b.other.evaluate(b.ctx, expression, &v)
 	} else {
 		v, err = chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	}
@@ -280,7 +287,7 @@ func (b *browser) fill(selector, text string) {
 	b.t.Helper()
 	b.shows(selector)
 	eval[bool](b, fmt.Sprintf(`((field) => (field.focus(), field.select(), true))(document.querySelector(%q))`, selector))
-	if b.firefox != nil {
+	if b.other != nil {
 		eval[bool](b, fmt.Sprintf(`document.execCommand('insertText', false, %s)`, jsString(text)))
 		return
 	}
@@ -304,8 +311,8 @@ func (b *browser) drop(name, content string) {
 // look makes the window this wide, in a colour scheme, without motion.
 func (b *browser) look(l look) {
 	b.t.Helper()
-	if b.firefox != nil {
-		b.firefox.resize(b, l)
+	if b.other != nil {
+		b.other.resize(b, l)
 		return
 	}
 	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: l.width, Height: 800, DeviceScaleFactor: 1})

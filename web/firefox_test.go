@@ -58,10 +58,10 @@ user_pref("toolkit.telemetry.enabled", false);
 
 // openFirefox shows the console of base in a Firefox of its own, in a colour scheme. Exceptions,
 // violations of the policy and requests to other hosts fail the test at its end.
-func openFirefox(t *testing.T, base, scheme string) *browser {
+func openFirefox(t testing.TB, base, scheme string) *browser {
 	t.Helper()
 	f := &firefox{scheme: scheme, ended: make(chan struct{})}
-	b := &browser{t: t, firefox: f}
+	b := &browser{t: t, other: f}
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	b.ctx = ctx
@@ -86,7 +86,7 @@ func openFirefox(t *testing.T, base, scheme string) *browser {
 }
 
 // startFirefox returns the address at which a new Firefox without a window is driven.
-func startFirefox(t *testing.T, scheme string) string {
+func startFirefox(t testing.TB, scheme string) string {
 	t.Helper()
 	profile := t.TempDir()
 	dark := map[string]int{"dark": 0, "light": 1}[scheme]
@@ -138,6 +138,8 @@ func (f *firefox) read(hears func(method string, params json.RawMessage)) {
 	}
 }
 
+func (f *firefox) name() string { return "firefox" }
+
 func (f *firefox) command(ctx context.Context, method string, params any) (json.RawMessage, error) {
 	answer := make(chan bidiMessage, 1)
 	f.writing.Lock()
@@ -164,7 +166,7 @@ func (f *firefox) command(ctx context.Context, method string, params any) (json.
 // bidi sends a command and returns its result.
 func bidi[T any](b *browser, method string, params map[string]any) (result T) {
 	b.t.Helper()
-	raw, err := b.firefox.command(b.ctx, method, params)
+	raw, err := b.other.(*firefox).command(b.ctx, method, params)
 	if err == nil {
 		err = json.Unmarshal(raw, &result)
 	}

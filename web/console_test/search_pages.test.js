@@ -25,7 +25,7 @@ test('records that are left out at either end, or between two pages, are missed'
     [page(2, 100), null, { order: 'oldest', proven: 7 }], [page(0, 97), null, { order: 'oldest', proven: 7 }],
     [page(0, 90, '', 90), null, newest], // shorter than what was signed
     [page(0, 101), null, newest], [page(5, 4), null, newest],
-  ]) assert.throws(() => mustGoOn(given, before, search), /not to what was asked/,
+  ]) assert.throws(() => mustGoOn(given, before, search), /not answer what was asked/,
     JSON.stringify([given, before, search]));
 });
 
@@ -41,5 +41,5 @@ test('an answer names what was asked', () => {
   mustName({ agentId: 'a', index: 3 }, { agentId: 'a', index: 3, more: 1 });
   for (const answer of [{ agentId: 'b', index: 3 }, { agentId: 'a' },
     { agentId: 'a', index: 4 }]) assert.throws(() => mustName({ agentId: 'a', index: 3 }, answer),
-      /not to what was asked/);
+      /not answer what was asked/);
 });

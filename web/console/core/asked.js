@@ -18,7 +18,7 @@ export function mustName(asked, given, what = 'The server’s answer') {
   for (const [name, wanted] of Object.entries(asked)) {
     if (answer.get(name) !== wanted)
       throw new FormError(
-        `${what} is not to what was asked: it names ${spelled(answer.get(name))} as its ${name}, and not ` +
+        `${what} does not answer what was asked: it names ${spelled(answer.get(name))} as its ${name}, and not ` +
           `${spelled(wanted)}.`,
       );
   }
@@ -44,7 +44,7 @@ export const eachNames = (list, asked) => (answer) => {
  * @returns {asserts holds}
  */
 export const mustFit = (holds, why) => {
-  if (!holds) throw new FormError(`The server’s answer is not to what was asked: ${why}.`);
+  if (!holds) throw new FormError(`The server’s answer does not answer what was asked: ${why}.`);
 };
 
 /** What no answer names: only the credential says whose it is. */

@@ -42,7 +42,7 @@ export async function change(index, options) {
   if (!found) return undefined;
   const record = recordOf(found, `Control record ${index}`);
   if (record.index !== index)
-    throw new FormError(`Control record ${index} is none: record ${record.index} is in its place`);
+    throw new FormError(`Control record ${index} is missing: record ${record.index} is in its place`);
   return record;
 }
 

@@ -196,7 +196,7 @@ export const histogramOf = (search, buckets, options) =>
       );
       mustFit(
         given.length <= buckets && total === given.reduce((sum, { count }) => sum + count, 0),
-        'its parts are not of the total that it names',
+        'its parts do not add up to its total',
       );
     },
   });
@@ -226,7 +226,7 @@ export const countsByAgent = (since, until, buckets) =>
       let total = said.total - room.reduce((sum, n) => sum + n, 0);
       for (const { counts } of said.topAgents) counts.forEach((n, i) => { room[i] -= n; });
       if (said.topAgents.some(({ total: sum, counts }) => counts.reduce((a, b) => a + b, 0) !== sum)) total = NaN;
-      mustFit(total === 0 && room.every((n) => n >= 0), 'its parts are not of the totals that it names');
+      mustFit(total === 0 && room.every((n) => n >= 0), 'its parts do not add up to its totals');
     },
   });
 

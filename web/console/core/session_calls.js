@@ -65,20 +65,20 @@ export function sessionOf(record) {
  * @param {SessionName} session
  */
 export function strangerTo(record, { agentId, sid, kind, kid }) {
-  if (record.agentId !== agentId) return `it is of the agent ${record.agentId}`;
+  if (record.agentId !== agentId) return `it belongs to the agent ${record.agentId}`;
   let signed;
   try {
     signed = record.statement === undefined ? null : readStatement(record.statement);
   } catch (err) {
-    return kind === 'statement' ? `its statement has not the form of one: ${err.message}` : '';
+    return kind === 'statement' ? `its statement is malformed: ${err.message}` : '';
   }
   if (kind === 'statement')
     return signed?.claims.sid === sid && signed.kid === kid ? '' : 'it has no statement of this session and key';
-  if (signed?.claims.sid !== undefined) return `it is of the signed session ${signed.claims.sid}`;
+  if (signed?.claims.sid !== undefined) return `it belongs to the signed session ${signed.claims.sid}`;
   const { actionType } = record;
   const said = saidOf(record);
-  if (kindOf(actionType, said.source) !== kind) return `its action ${actionType} is none of such a session`;
-  return said.sid === sid ? '' : `it is of the session ${said.sid || 'without a name'}`;
+  if (kindOf(actionType, said.source) !== kind) return `a session of this kind has no ${actionType}`;
+  return said.sid === sid ? '' : `it belongs to the session ${said.sid || 'without a name'}`;
 }
 
 const ASKS = /^(tool\.requested|run\.started)$/;

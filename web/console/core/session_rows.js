@@ -98,7 +98,7 @@ export class SessionRows extends Rows {
     const records = new Map();
     const { rows } = this.rowsOf(given, ({ node, source }, i) => {
       const record = recordForm(node, source, 'it');
-      if (record.index < this.from) throw new FormError(`record ${record.index} does not come in its order`);
+      if (record.index < this.from) throw new FormError(`record ${record.index} is out of order`);
       const strange = record.pruned ? '' : strangerTo(record, listed);
       if (strange) throw new FormError(`record ${record.index} is not of this session: ${strange}`);
       this.from = record.index + 1;

@@ -111,7 +111,7 @@ export async function findSession({ agentId, sid, kind, kid }, options) {
     asked: sessionsAsked(query),
   });
   const found = sessions.filter((one) => !kid || one.kid === kid);
-  if (!found.length) throw new Error('The server knows no such session.');
+  if (!found.length) throw new Error('The server has no such session.');
   return found.find((one) => one.kind === 'statement') ?? found[0];
 }
 

@@ -58,7 +58,7 @@ function revocationOf(events) {
 function Revoked({ revokedAt, events }) {
   const { since, reason } = revocationOf(events);
   return html`<div class="small muted" title=${revokedAt}>revoked ${timeText(revokedAt)}${reason && html`:
-      <${Text} of=${reason} />`}</div>
+      ${' '}<${Text} of=${reason} />`}</div>
     ${since && html`<div class="small warn-text" data-since=${since}>in other hands since
       <span title=${since}>${timeText(since)}</span></div>`}`;
 }
@@ -171,12 +171,12 @@ function Revoke({ agentId, thumbprint, revokedAt, onDone, onClose }) {
         await revokeKey(agentId, thumbprint, { reason, since });
         onDone();
       }}>
-      <p>${revokedAt ? 'The key' : 'Nothing that key'} <code><${Text} of=${thumbprint} /></code> ${revokedAt
-        ? 'is revoked. What is recorded stays in the log.' : `signs is accepted any more, nor what it has signed and not
-        sent yet. What is recorded stays good. This can’t be undone.`}</p>
+      <p>${revokedAt ? 'The key' : 'Statements of the key'} <code><${Text} of=${thumbprint} /></code> ${revokedAt
+        ? 'is revoked. What is recorded stays in the log.' : `are refused from now on, also those that it has signed
+        and not sent yet. Existing records stay valid. This can’t be undone.`}</p>
       <${TimeField} label="In other hands since" name="since" value=${since} set=${setSince} seconds
         needed=${revokedAt !== null}
-        hint="If the key was stolen: every verdict on what it signed and was recorded since then will say so. This can
+        hint="If the key was stolen, every verdict on what it signed and was recorded since then says so. This can
           be moved to an earlier time later, and never taken back." />
     <//>`;
 }
@@ -217,7 +217,7 @@ export function AgentKeys({ agent, version, onChange }) {
         <button type="button" class="button quiet small" disabled=${busy} onClick=${() => onChange()}>
           Refresh</button></div>
       <p class="small muted">With a key of its own an agent signs what it does. The holder of only a company key
-        cannot say it in the agent’s name.</p>
+        cannot make that signature.</p>
       <${Failure} error=${error} retry=${load} />
       ${state && !keys.length && html`<p class="empty">No keys yet.</p>`}
       ${unlisted.length > 0 && html`<${Notice} kind="bad">The control log names keys of this agent that the server does

@@ -6,5 +6,6 @@ import { Page } from '../parts/basic.js';
 
 export const Approvals = () => html`
   <${Page} title="Approvals" lead="What waits for a person to allow or refuse it.">
-    <p class="empty">Nothing waits: this service asks no person before an agent acts. What agents may do is decided by
-      their <a href=${href('passports')}>passports</a> and by <a href=${href('policy')}>policies</a>.</p><//>`;
+    <p class="empty">Nothing waits for approval: this service asks no one before an agent acts. What agents may do
+      is decided by their <a href=${href('passports')}>passports</a> and by
+      ${' '}<a href=${href('policy')}>policies</a>.</p><//>`;

@@ -23,7 +23,7 @@ export function SigningKey() {
   const at = confirmedAt(key, useStore(trust));
   return html`
     <${Page} title="Signing key" lead=${html`Everything here is checked with the key that this server publishes for
-      <${Text} of=${company.companyId} />. Only the company can confirm that it is theirs.`}>
+      ${' '}<${Text} of=${company.companyId} />. Only the company can confirm that it is theirs.`}>
       <section class="card narrow" data-company-key=${is}>
         <div class="card-head"><h2>${TITLES[is]}</h2>
           ${is !== 'confirmed' && html`<${KeyBadge} keyOf=${key} />`}</div>
@@ -31,7 +31,7 @@ export function SigningKey() {
         ${is === 'confirmed' && at && html`<p class="small muted" title=${at}>Confirmed in this browser at
           ${' '}${timeText(at)}.</p>`}
         ${is !== 'confirmed' && html`<p class="small muted">Typed on the server’s own machine, this prints it:
-          <code>curl -s "${location.origin}/v1/ca/public-key?companyId=${visible(company.companyId)}"</code></p>`}
+          ${' '}<code>curl -s "${location.origin}/v1/ca/public-key?companyId=${visible(company.companyId)}"</code></p>`}
         <${ConfirmKey} keyOf=${key} action="Confirm key" />
         <p class="small muted">Stored in this browser. Green: verified by this browser with a key that you confirmed.
           Amber: verified, key unconfirmed. Claims of the server are never green.</p>

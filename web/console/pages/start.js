@@ -121,7 +121,7 @@ export function Start() {
       <section class="card">
         <h2>Your first API key</h2>
         <p class="muted">Anyone who has it can act for the company. It is also under
-          <a href=${href('keys')}>API keys</a>, for those who are signed in as an admin.</p>
+          ${' '}<a href=${href('keys')}>API keys</a>, for those who are signed in as an admin.</p>
         <${Value} value=${newKey} what="API key" />
         <div><button type="button" class="button" onClick=${() => setNewKey('')}>I’ve saved it</button></div>
       </section>`}

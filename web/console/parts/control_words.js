@@ -156,7 +156,7 @@ const KINDS = table({
     having({ agentId: string, tool: string, refused: integer, done: integer }),
     ({ agentId, tool, refused, done }) =>
       html`A call of <${Name} of=${tool || 'a tool'} /> by <${Agent} id=${agentId} /> ran although it was refused:
-      refused at <a href=${href('records', refused)}>record ${refused}</a>, done at
+      refused at <a href=${href('records', refused)}>record ${refused}</a>, done at${' '}
       <a href=${href('records', done)}>record ${done}</a>`,
   ),
   'agent.registered': kind(
@@ -222,7 +222,7 @@ const KINDS = table({
     having({ federation: string, issuer: string, tokenSubject: string, agentId: string }),
     ({ federation, issuer, tokenSubject, agentId }) => html`
     <${Name} of=${tokenSubject} /> of <${Name} of=${issuer} /> acted as <${Agent} id=${agentId} />, by the federation
-    <${Name} of=${federation} />`,
+    ${' '}<${Name} of=${federation} />`,
   ),
   'agent.policy-changed': kind(
     'Agent policy changed',

@@ -81,7 +81,7 @@ export function Incidents({ of, found, assess }) {
     <section class="card" aria-label="Incidents" data-attention=${attention.length + disobeyed.length}>
       <div class="card-head"><h2>Incidents of the last 24 hours</h2>
         <span class="small muted">times in ${zoneOf()}</span></div>
-      ${none && html`<p class="muted">None, by what this server says.</p>`}
+      ${none && html`<p class="muted">None, according to this server.</p>`}
       <ul class="incidents">
         ${found.map((one) => html`<${Line} key=${one.kind} kind="log" word="log" at=${one.found} to=${href('verify')}
           go="What was found">${visible(titleOf(one))}<//>`)}

@@ -25,8 +25,11 @@ import { Text, withText } from './text.js';
 
 const DemoWeek = lazy('', () => import('./demo_week.js').then((m) => m.DemoWeek));
 
-/** @param {{of: CallWords | undefined}} props */
-const Last = ({ of }) => of && html`<${Text} of=${sentenceOf(of)} />`;
+/**
+ * The payload of what is no call is JSON, which is for the record's own page.
+ * @param {{of: CallWords | undefined}} props
+ */
+const Last = ({ of }) => of && html`<${Text} of=${of.what.startsWith('{') ? of.tool : sentenceOf(of)} />`;
 
 /**
  * The hour that begins at a time, in the shown zone: 05, or 05:30 where that is no full hour.
@@ -98,7 +101,7 @@ function Newest({ of: { changes, sessions }, companyKey }) {
   const assess = useAssess(companyKey);
   return html`
     <section class="card" aria-label="Newest changes">
-      <div class="card-head"><h2>Newest permission changes</h2><a href=${href('control')}>All</a></div>
+      <div class="card-head"><h2>Permission changes</h2><a href=${href('control')}>All</a></div>
       <ul class="change-list">${changes.map((change) => html`
         <${Change} key=${change.record.index} change=${change} assess=${assess} />`)}</ul>
     </section>
@@ -139,8 +142,8 @@ export function Overview({ companyKey, children }) {
     <div class="overview" data-overview=${found ? 'ready' : 'loading'}>
       ${found && html`
         ${found.activity.total === 0 && found.sessions.length === 0 && children}
-        ${signedIn().company.metadata?.demo && html`<${DemoWeek} companyKey=${companyKey} />`}
         <div class="stack"><${Incidents} of=${found} found=${wrong} assess=${assess} /><${Agents} of=${found} /></div>
-        <div class="stack"><${Newest} of=${found} companyKey=${companyKey} /></div>`}
+        <div class="stack"><${Newest} of=${found} companyKey=${companyKey} /></div>
+        ${signedIn().company.metadata?.demo && html`<${DemoWeek} companyKey=${companyKey} />`}`}
     </div>`;
 }

@@ -100,7 +100,7 @@ export function SaveSession({ session, companyKey, records = [] }) {
         aria-label=${visible(`Save file of session ${session.sid}`)}
         onClick=${() => run(async () => setFound(await saved(session, companyKey, records)))}>Save file</button></div>
     ${checked?.reason && html`<p class="small bad-text" role="alert">The file fails:
-      <${Text} of=${checked.reason} /></p>`}
+      ${' '}<${Text} of=${checked.reason} /></p>`}
     ${found && !checked && html`<p class="small muted">Saved without a check: it is too long for this page. Use
       attestd check.</p>`}
     <${Failure} error=${error} />`;
