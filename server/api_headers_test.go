@@ -101,7 +101,7 @@ func TestAmbiguousHookBodyIsRefused(t *testing.T) {
 			acme.do(t, address, body).gets(400, `{"error":"Malformed hook event: …"}`)
 		}
 	}
-	acme.do(t, hook, `{"hook_event_name":"PreToolUse","cwd":"a","cwd":"b","Cwd":"c",`+asks+`}`).gets(200, `{}`)
+	acme.do(t, hook, `{"hook_event_name":"PreToolUse","effort":"a","effort":"b","Effort":"c",`+asks+`}`).gets(200, `{}`)
 	if got := acme.hooked(t); len(got) != 1 {
 		t.Errorf("%q", got)
 	}

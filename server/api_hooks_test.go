@@ -376,7 +376,7 @@ func TestHookRefusals(t *testing.T) {
 		{does: "not well-formed", as: acme, call: hook, body: event, status: 200, gets: `{}`},
 		{does: "an agent with blanks", as: acme, call: hook + "?agent=my%20bot", body: event, status: 200, gets: `{}`},
 		{does: "an agent of 257 characters", as: acme, call: hook + "?agent=" + strings.Repeat("x", 257), body: event, status: 400, gets: `{"error":"Invalid query parameter: agent must have 1 to 256 characters"}`},
-		{does: "another requirement", as: acme, call: hook + "?require=svid", body: event, status: 400, gets: `{"error":"Invalid query parameter: require must be passport"}`},
+		{does: "another requirement", as: acme, call: hook + "?require=svid", body: event, status: 400, gets: `{"error":"Invalid query parameter: require must be passport, policy or passport,policy"}`},
 		{does: "another redaction", as: acme, call: hook + "?redact=all", body: event, status: 400, gets: `{"error":"Invalid query parameter: redact must be input, output or input,output"}`},
 		{does: "no JSON", as: acme, call: hook, body: "x", status: 400, gets: `{"error":"Malformed hook event: …"}`},
 		{does: "an array", as: acme, call: hook, body: "[]", status: 400, gets: `{"error":"Malformed hook event: no JSON object"}`},

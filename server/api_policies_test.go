@@ -263,3 +263,52 @@ func TestDecisionsFollowTheSetInForce(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A hook obeys the decision about a call: the agent is told which policy forbids it, and the refusal
+// is on record behind the request. With require=policy it refuses what nothing decides.
+func TestHookObeysDecisions(t *testing.T) {
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	event := func(id, command string) string {
+		return `{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/srv/app","tool_name":"Bash","tool_use_id":"` + id + `","tool_input":{"command":"` + command + `"}}`
+	}
+	refused := func(r *reply) string {
+		var answer struct {
+			HookSpecificOutput struct{ PermissionDecision, PermissionDecisionReason string }
+		}
+		must.OK(t, json.Unmarshal(r.status(200).raw, &answer))
+		if answer.HookSpecificOutput.PermissionDecision != "deny" {
+			return ""
+		}
+		return answer.HookSpecificOutput.PermissionDecisionReason
+	}
+	const hook = "POST /v1/hooks/claude-code?agent=bot"
+	if why := refused(acme.do(t, hook, event("c1", "rm -rf /"))); why != "" {
+		t.Errorf("without policies: %s", why)
+	}
+	if why := refused(acme.do(t, hook+"&require=policy", event("c2", "ls"))); why != "" {
+		t.Errorf("without policies, required: %s", why) // the empty set allows
+	}
+	acme.do(t, "PUT /v1/policies/all", policyBody(t, `permit (principal, action, resource);`)).status(200)
+	acme.do(t, "PUT /v1/policies/rm", policyBody(t, `forbid (principal, action, resource == Tool::"Bash") when { context.words.contains("rm -r") && context has outside && context.outside };`)).status(200)
+	if why := refused(acme.do(t, hook, event("c3", "rm -r build"))); why != "" {
+		t.Errorf("inside: %s", why)
+	}
+	for n, how := range []string{"", "&require=policy", "&fail=closed"} {
+		why := refused(acme.do(t, hook+how, event(fmt.Sprintf("c4-%d", n), "cd .. && rm -r app2")))
+		if !strings.Contains(why, "the policy rm forbids it") {
+			t.Errorf("outside%s: %q", how, why)
+		}
+	}
+	// a hook that is asked again answers the same
+	if why := refused(acme.do(t, hook, event("c4-0", "cd .. && rm -r app2"))); !strings.Contains(why, "the policy rm forbids it") {
+		t.Errorf("again: %q", why)
+	}
+	acme.do(t, hook+"&require=polcy", event("c5", "ls")).status(400)
+	denied := acme.do(t, "GET /v1/records?action=tool.denied", "").status(200)
+	var page struct{ Records []json.RawMessage }
+	must.OK(t, json.Unmarshal(denied.raw, &page))
+	if len(page.Records) != 3 {
+		t.Errorf("%d refusals on record: %s", len(page.Records), denied.raw)
+	}
+}

@@ -31,8 +31,10 @@ type Attestation struct {
 	Statement string `json:"statement" must:"statement"`
 	// "": it is appended whatever was before
 	Key string `json:"idempotencyKey" must:"key"`
-	// whether the record is to hold a decision
-	Decide bool `json:"decide" must:"flag"`
+	// whether the record is to hold a decision, and the folder in which the agent works, for that;
+	// "" where it is unknown
+	Decide bool    `json:"decide" must:"flag"`
+	Folder *string `json:"folder" must:"text"`
 }
 
 // Attestations become records of the actions of their companies.
@@ -170,6 +172,9 @@ func (a *Attestations) decide(ctx context.Context, by store.Caller, item *Attest
 	c, err := decided(by, d.Delegation, signed)
 	if err != nil {
 		return err
+	}
+	if item.Folder != nil {
+		c.Folder = *item.Folder
 	}
 	made, err := a.Decisions.Decide(ctx, by, item.AgentID, item.ActionType, item.Payload, c)
 	if err != nil {
@@ -351,17 +356,18 @@ const maxKeyRounds = 4
 
 // appendDerived appends the items that are not recorded yet, in one transaction. It calls refuse
 // for each item that may not be recorded, with the reason: an item of which refuse returns nil is
-// left out, and any other error is returned.
-func (a *Attestations) appendDerived(ctx context.Context, by store.Caller, items []derived, refuse func(item *derived, refused error) error) error {
+// left out, and any other error is returned. It returns the records of the others, but for those
+// that were recorded before under another key.
+func (a *Attestations) appendDerived(ctx context.Context, by store.Caller, items []derived, refuse func(item *derived, refused error) error) ([]chain.Appended, error) {
 	for rounds := 0; len(items) > 0; {
 		attestations := make([]Attestation, len(items))
 		for i := range items {
 			attestations[i] = items[i].Attestation
 		}
-		_, err := a.Append(ctx, by, attestations...)
+		appended, err := a.Append(ctx, by, attestations...)
 		var item *chain.DraftError
 		if !errors.As(err, &item) {
-			return err
+			return appended, err
 		}
 		var refused *Error
 		at := &items[item.Draft]
@@ -371,11 +377,11 @@ func (a *Attestations) appendDerived(ctx context.Context, by store.Caller, items
 			rounds++
 			items, err = a.withFreeKeys(ctx, by, items)
 		case !isRefused:
-			return err
+			return nil, err
 		case refused.Kind == Forbidden: // it is about the agent, and perhaps about others too
 			forbidden := map[string]error{at.AgentID: item.Err}
 			if err := a.findForbidden(ctx, by, items, forbidden); err != nil {
-				return err
+				return nil, err
 			}
 			items, err = a.without(ctx, by, items, func(d *derived) error { return forbidden[d.AgentID] }, refuse)
 		default:
@@ -387,10 +393,10 @@ func (a *Attestations) appendDerived(ctx context.Context, by store.Caller, items
 			}, refuse)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // withFreeKeys returns the items that are not recorded yet. Those whose keys name something

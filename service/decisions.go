@@ -93,6 +93,11 @@ func (d *Decisions) decidesCalls(ctx context.Context, by store.Caller, actionTyp
 	if actionType != string(action.ToolRequested) {
 		return false, nil
 	}
+	return d.Any(ctx, by)
+}
+
+// Any reports whether a company has a policy.
+func (d *Decisions) Any(ctx context.Context, by store.Caller) (bool, error) {
 	set, err := d.Store.Cedar.Set(ctx, by)
 	return err == nil && len(set.Policies) > 0, err
 }

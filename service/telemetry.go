@@ -16,7 +16,7 @@ func (a *Attestations) AppendTelemetry(ctx context.Context, by store.Caller, ite
 	recorder := telemetry.NewRecorder(o)
 	part := make([]derived, 0, min(len(items), MaxItems))
 	send := func() error {
-		err := a.appendDerived(ctx, by, part, func(d *derived, refused error) error {
+		_, err := a.appendDerived(ctx, by, part, func(d *derived, refused error) error {
 			var reason *Error
 			if !errors.As(refused, &reason) {
 				return refused

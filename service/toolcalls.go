@@ -10,6 +10,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/action"
+	"attestd/chain/decision"
 	"attestd/store"
 	"attestd/store/names"
 )
@@ -172,32 +173,52 @@ func (a *Attestations) placeOfEnd(ctx context.Context, by store.Caller, of names
 	return int(last) + 1, nil
 }
 
-// AppendCalls appends the records of tool calls, all or none of each MaxItems. Where a key exists
-// for something else already, late ones are left out; others become records of their own: a call ID
-// that comes twice must hide nothing.
-func (a *Attestations) AppendCalls(ctx context.Context, by store.Caller, agent string, records []action.Record, late bool) error {
-	for part := range slices.Chunk(records, MaxItems) {
-		if err := a.appendCalls(ctx, by, agent, part, late); err != nil {
-			return err
-		}
-	}
-	return nil
+// Calling says how records of tool calls are appended.
+type Calling struct {
+	// The calls are reported late: where a key exists for something else already, they are left
+	// out. Others become records of their own: a call ID that comes twice must hide nothing.
+	Late bool
+	// The record of a request holds a decision, whether the company has policies or not.
+	Decide bool
+	Folder string // in which the agent works, for decisions; "" where it is unknown
 }
 
-func (a *Attestations) appendCalls(ctx context.Context, by store.Caller, agent string, records []action.Record, late bool) error {
+// AppendCalls appends the records of tool calls, all or none of each MaxItems. It returns the
+// decision that the last record of a request holds; nil without.
+func (a *Attestations) AppendCalls(ctx context.Context, by store.Caller, agent string, records []action.Record, how Calling) (made *decision.Decision, err error) {
+	for part := range slices.Chunk(records, MaxItems) {
+		appended, err := a.appendCalls(ctx, by, agent, part, how)
+		if err != nil {
+			return nil, err
+		}
+		for i := range appended {
+			d, err := decision.Of(appended[i].Payload)
+			if err != nil {
+				return nil, err
+			}
+			if d != nil {
+				made = d
+			}
+		}
+	}
+	return made, nil
+}
+
+func (a *Attestations) appendCalls(ctx context.Context, by store.Caller, agent string, records []action.Record, how Calling) ([]chain.Appended, error) {
 	items := make([]derived, 0, len(records))
 	for _, r := range records {
 		item := Attestation{AgentID: agent, ActionType: r.ActionType, Payload: r.Payload, Key: r.Key}
+		item.Decide, item.Folder = how.Decide && r.ActionType == string(action.ToolRequested), &how.Folder
 		exists, err := a.isRecordedInClear(ctx, by, &item)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if exists {
 			continue
 		}
 		item.Key = derivedKey(by, r.Key)
 		d := derived{Attestation: item}
-		if !late {
+		if !how.Late {
 			d.other = func() string { return derivedKey(by, r.OtherKey()) }
 		}
 		items = append(items, d)

@@ -14,6 +14,7 @@ import (
 
 	"attestd/chain/action"
 	"attestd/chain/action/hookevent"
+	"attestd/chain/decision"
 	"attestd/crypto/cred"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"
@@ -26,6 +27,7 @@ type Hook struct {
 	Policy     action.Policy
 	Passport   bool // allow a call only if a valid passport of the agent covers the tool
 	FailClosed bool // allow a call only after attestd has recorded the request
+	Decided    bool // allow a call only after attestd has decided that it is allowed
 	Client     *attestd.Client
 	Spool      *spool.Spool      // of what cannot be sent now; nil where no folder can be used
 	Identity   *attestd.Identity // signs the events; nil for none
@@ -100,7 +102,8 @@ func (a answering) report(ctx context.Context, report hookevent.Report) (_ Answe
 		err = a.complete(ctx, report.Events)
 	default:
 		for _, e := range a.followSubagent(report.Events[0]) {
-			err = errors.Join(err, a.record(ctx, a.attestation(e)))
+			_, unrecorded := a.record(ctx, a.attestation(e))
+			err = errors.Join(err, unrecorded)
 		}
 	}
 	// Now the agent does not wait for permission, so there is time to send spooled events.
@@ -140,7 +143,7 @@ func (h *Hook) Oversized(ctx context.Context, sha256 []byte, bytes int64, isAll 
 			h.WithoutSpool(err)
 		}
 	}
-	err = a.record(ctx, a.attestation(e))
+	_, err = a.record(ctx, a.attestation(e))
 	if h.refuses() {
 		reason := fmt.Sprintf("attestd: this call must be recorded and is too large for that, so it is refused: its event has %d bytes or more", bytes)
 		return Answer{h.Source.Deny(reason), reason}, err
@@ -160,7 +163,7 @@ func (h *Hook) Unrecorded(body []byte, why error) (Answer, error) {
 }
 
 // refuses reports whether a call that cannot be recorded is refused.
-func (h *Hook) refuses() bool { return h.FailClosed || h.Passport }
+func (h *Hook) refuses() bool { return h.FailClosed || h.Passport || h.Decided }
 
 func (h *Hook) proceed() Answer {
 	if len(h.Alarms) == 0 {
@@ -179,17 +182,35 @@ func (h answering) ask(ctx context.Context, e action.Event) (Answer, error) {
 				"attestd: this call needs a passport, and the check for one failed, so it is refused: "+err.Error())
 		}
 		if !covered {
-			return h.deny(ctx, h.record, asked, e, hookevent.NoPassport(h.Agent, e.Tool))
+			return h.deny(ctx, h.recordOnly, asked, e, hookevent.NoPassport(h.Agent, e.Tool))
 		}
 	}
-	if !h.FailClosed {
-		err := h.record(ctx, asked)
+	asked.Decide, asked.Folder = h.Decided, e.Folder
+	if !h.FailClosed && !h.Decided {
+		made, err := h.record(ctx, asked)
+		if refused := hookevent.Refused(made); refused != "" {
+			return h.refuse(ctx, e, refused)
+		}
 		return h.proceed(), err
 	}
-	if err := h.attest(ctx, asked); err != nil {
+	made, err := h.attest(ctx, asked)
+	if err != nil {
 		return h.deny(ctx, h.enqueueAfter(err), asked, e, "attestd: this call could not be recorded, so it is refused: "+err.Error())
 	}
+	refused := hookevent.Refused(made)
+	if made == nil && h.Decided {
+		refused = "attestd: the server has not decided this call, so it is refused"
+	}
+	if refused != "" {
+		return h.refuse(ctx, e, refused)
+	}
 	return h.proceed(), nil
+}
+
+// refuse refuses a call whose request is on record with the decision.
+func (h answering) refuse(ctx context.Context, e action.Event, reason string) (Answer, error) {
+	_, err := h.record(ctx, h.attestation(hookevent.Denied(e, reason)))
+	return Answer{h.Source.Deny(reason), reason}, err
 }
 
 // deny refuses a call. It gives the request and the refusal to record.
@@ -220,19 +241,25 @@ func (h answering) covered(ctx context.Context, tool string) (bool, error) {
 	return false, nil
 }
 
-// record attests an event, or spools it if attestd is unreachable.
-func (h answering) record(ctx context.Context, a attestd.Attestation) error {
-	err := h.attest(ctx, a)
+// record attests an event, or spools it if attestd is unreachable. It returns the decision that the
+// record holds; nil for none.
+func (h answering) record(ctx context.Context, a attestd.Attestation) (*decision.Decision, error) {
+	made, err := h.attest(ctx, a)
 	if err == nil || isApart(err) {
-		return err
+		return made, err
 	}
 	if spoolErr := h.enqueue(ctx, a); spoolErr != nil {
-		return errors.Join(err, spoolErr)
+		return nil, errors.Join(err, spoolErr)
 	}
 	if isRefusal(err) { // it may need another credential, so report the error
-		return err
+		return nil, err
 	}
-	return nil
+	return nil, nil
+}
+
+func (h answering) recordOnly(ctx context.Context, a attestd.Attestation) error {
+	_, err := h.record(ctx, a)
+	return err
 }
 
 // enqueue spools an event. It ignores the end of ctx, which may be why there was no response.
@@ -240,7 +267,7 @@ func (h answering) enqueue(ctx context.Context, a attestd.Attestation) error {
 	err := h.add(context.WithoutCancel(ctx), a)
 	if errors.As(err, new(*spool.FolderError)) {
 		h.WithoutSpool(err)
-		if sent := h.alone(ctx, a); sent != nil {
+		if _, sent := h.alone(ctx, a); sent != nil {
 			return errors.Join(err, sent)
 		}
 		return nil
@@ -270,15 +297,15 @@ func (h answering) add(ctx context.Context, a attestd.Attestation) error {
 
 // alone sends an event past the spool. Of an agent that signs it is a statement of no session,
 // because no place is used that is not on disk.
-func (h *Hook) alone(ctx context.Context, a attestd.Attestation) (err error) {
+func (h *Hook) alone(ctx context.Context, a attestd.Attestation) (made *decision.Decision, err error) {
 	if h.Identity != nil {
 		h.Client.LearnLog(ctx)
 		if a, err = h.Identity.Sign(ctx, a, attestd.Place{}); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	_, err = h.Client.Attest(ctx, a)
-	return err
+	r, err := h.Client.Attest(ctx, a)
+	return r.Payload.Decision, err
 }
 
 // isApart reports whether an event was refused and is set apart in the spool, at its place in the
@@ -321,17 +348,17 @@ func (h answering) complete(ctx context.Context, events []action.Event) (err err
 	for i := 0; i+1 < len(events); i += 2 {
 		// The call's own event is usually recorded or in the spool, so an error does not matter.
 		if k := events[i+1].Type; k == action.ToolEnded || k == action.ToolPending {
-			_ = h.once(ctx, h.attestation(events[i+1]))
+			_, _ = h.once(ctx, h.attestation(events[i+1]))
 			continue
 		}
 		for _, e := range events[i : i+2] {
 			a := h.attestation(e)
-			switch answer := h.once(ctx, a); {
+			switch _, answer := h.once(ctx, a); {
 			case answer == nil || reused(answer):
 			case isApart(answer):
 				err = errors.Join(err, answer)
 			default:
-				err = errors.Join(err, h.record(ctx, a))
+				err = errors.Join(err, h.recordOnly(ctx, a))
 			}
 		}
 	}
@@ -339,19 +366,19 @@ func (h answering) complete(ctx context.Context, events []action.Event) (err err
 }
 
 // once sends an event, unless its key was used.
-func (h answering) once(ctx context.Context, a attestd.Attestation) (err error) {
+func (h answering) once(ctx context.Context, a attestd.Attestation) (made *decision.Decision, err error) {
 	if h.session == nil {
 		return h.alone(ctx, a)
 	}
-	_, err = h.session.AttestNow(ctx, a)
+	r, err := h.session.AttestNow(ctx, a)
 	switch {
 	case errors.Is(err, spool.ErrSigned) && h.Spool.Pending() == 0:
-		return nil
+		return nil, nil
 	case errors.As(err, new(*spool.FolderError)): // and it was not sent
 		h.WithoutSpool(err)
 		return h.alone(ctx, a)
 	}
-	return err
+	return r.Payload.Decision, err
 }
 
 // reused reports whether the key of an event was used for another one.
@@ -362,19 +389,21 @@ func reused(err error) bool {
 
 // attest sends an event. An event with a reused call ID gets its own record, so that reuse hides
 // nothing.
-func (h answering) attest(ctx context.Context, a attestd.Attestation) error {
-	err := h.once(ctx, a)
+func (h answering) attest(ctx context.Context, a attestd.Attestation) (*decision.Decision, error) {
+	made, err := h.once(ctx, a)
 	if reused(err) {
 		if a = otherKey(a); h.Identity == nil {
-			_, err = h.Client.AttestDerived(ctx, a)
+			var r attestd.Record
+			r, err = h.Client.AttestDerived(ctx, a)
+			made = r.Payload.Decision
 		} else {
-			err = h.once(ctx, a)
+			made, err = h.once(ctx, a)
 		}
 	}
 	if errors.Is(err, spool.ErrSigned) { // by a process that has had no answer
 		err = h.Spool.Flush(ctx)
 	}
-	return err
+	return made, err
 }
 
 // otherKey returns an event whose key was used for another one, with the key that also depends on

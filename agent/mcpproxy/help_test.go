@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"attestd/chain/decision"
 	"attestd/sdk/attestd"
 )
 
@@ -22,6 +23,7 @@ type recorder struct {
 
 	persist func(attestd.Attestation) error // may return an error; nil accepts all
 	attest  func(context.Context, attestd.Attestation) error
+	made    *decision.Decision // of each record
 }
 
 func (r *recorder) Persist(_ context.Context, a attestd.Attestation) error {
@@ -42,13 +44,13 @@ func (r *recorder) Persist(_ context.Context, a attestd.Attestation) error {
 	return nil
 }
 
-func (r *recorder) Attest(ctx context.Context, a attestd.Attestation) error {
+func (r *recorder) Attest(ctx context.Context, a attestd.Attestation) (*decision.Decision, error) {
 	if r.attest != nil {
 		if err := r.attest(ctx, a); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return r.Persist(ctx, a)
+	return r.made, r.Persist(ctx, a)
 }
 
 // recorded has the members of a record that the tests check.

@@ -53,12 +53,14 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/semaphore"
 
 	"attestd/chain/action"
+	"attestd/chain/decision"
 	"attestd/sdk/attestd"
 )
 
@@ -67,8 +69,9 @@ type Recorder interface {
 	// Persist returns when the record is durable: it will reach the service even if this process is
 	// killed.
 	Persist(ctx context.Context, a attestd.Attestation) error
-	// Attest returns when the service has acknowledged the record.
-	Attest(ctx context.Context, a attestd.Attestation) error
+	// Attest returns when the service has acknowledged the record, and the decision that the record
+	// holds; nil for none.
+	Attest(ctx context.Context, a attestd.Attestation) (*decision.Decision, error)
 }
 
 // Gate decides which tools may be called.
@@ -86,6 +89,7 @@ type Config struct {
 	Recorder   Recorder
 	Policy     action.Policy
 	FailClosed bool // forward a call only after the service has acknowledged its record
+	Decided    bool // forward a call only after the service has decided that it is allowed
 	Gate       Gate // nil allows all tools
 	CallsOnly  bool // record calls of tools alone, and no other messages
 	MaxLine    int  // bytes; 0 is DefaultMaxLine
@@ -104,6 +108,13 @@ const (
 // ackTimeout bounds the wait for the service to acknowledge the record of a call.
 const ackTimeout = 10 * time.Second
 
+// A call waits for so long for a decision that is not demanded, and after a record without one, of
+// a company without policies, so long for none.
+const (
+	decisionTimeout = 2 * time.Second
+	undecidedFor    = 10 * time.Second
+)
+
 // Proxy is one session of a client with a server.
 type Proxy struct {
 	Config
@@ -115,6 +126,9 @@ type Proxy struct {
 	// messages are the messages other than calls
 	messages messages
 	quiet    bool // a session without a call or a message leaves no record
+
+	// when the service last acknowledged a request without a decision, in Unix nanoseconds
+	undecided atomic.Int64
 
 	queued   *semaphore.Weighted // bytes
 	outcomes *semaphore.Weighted // bytes

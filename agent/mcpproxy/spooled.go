@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"attestd/chain/decision"
 	"attestd/internal/sleep"
 	"attestd/internal/wake"
 	"attestd/sdk/attestd"
@@ -48,7 +49,7 @@ func (s *Spooled) Persist(ctx context.Context, a attestd.Attestation) error {
 	case err != nil && s.session != nil:
 		return err
 	case err != nil:
-		if sent := s.Attest(ctx, a); sent != nil {
+		if _, sent := s.Attest(ctx, a); sent != nil {
 			return errors.Join(err, sent)
 		}
 		return nil
@@ -72,22 +73,22 @@ func (s *Spooled) add(ctx context.Context, a attestd.Attestation) error {
 	return err
 }
 
-// Attest sends a record.
-func (s *Spooled) Attest(ctx context.Context, a attestd.Attestation) error {
+// Attest sends a record, and returns the decision that it holds.
+func (s *Spooled) Attest(ctx context.Context, a attestd.Attestation) (*decision.Decision, error) {
 	ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 	defer cancel()
 	select {
 	case s.turn <- struct{}{}:
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	defer func() { <-s.turn }()
 	if s.session != nil {
-		_, err := s.session.AttestNow(ctx, a)
-		return err
+		r, err := s.session.AttestNow(ctx, a)
+		return r.Payload.Decision, err
 	}
-	_, err := s.client.AttestDerived(ctx, a)
-	return err
+	r, err := s.client.AttestDerived(ctx, a)
+	return r.Payload.Decision, err
 }
 
 const (

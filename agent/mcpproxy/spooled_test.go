@@ -244,7 +244,7 @@ func TestClaimedKeys(t *testing.T) {
 	t.Parallel()
 	b := &batches{claims: 1}
 	s, _ := spooled(t, b)
-	if err := s.Attest(t.Context(), keyed("claimed")); err != nil || len(b.taken) != 2 || b.taken[1] == "claimed" {
+	if _, err := s.Attest(t.Context(), keyed("claimed")); err != nil || len(b.taken) != 2 || b.taken[1] == "claimed" {
 		t.Errorf("%v, sent under %q", err, b.taken)
 	}
 	session := start(t, Config{})

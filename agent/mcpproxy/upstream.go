@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"attestd/chain/action"
+	"attestd/chain/action/hookevent"
+	"attestd/chain/decision"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"
 )
@@ -227,6 +229,14 @@ func (d *departure) assemble(line []byte, messages []message, batch bool, answer
 	}
 }
 
+// refusedBy returns why a decision refuses a call, or nil.
+func refusedBy(made *decision.Decision) error {
+	if reason := hookevent.Refused(made); reason != "" {
+		return errors.New(reason)
+	}
+	return nil
+}
+
 // recordRequest records a call before it is forwarded, and returns an error if it is refused. why
 // is a reason that is already known, or nil.
 func (p *Proxy) recordRequest(ctx context.Context, c *call, tool string, requested attestd.Attestation, why error) error {
@@ -237,14 +247,33 @@ func (p *Proxy) recordRequest(ctx context.Context, c *call, tool string, request
 	isApart := false // the request was refused, and has its place in the session
 	switch {
 	case why != nil:
-	case p.FailClosed:
+	case p.FailClosed || p.Decided:
 		ctx, cancel := context.WithTimeout(ctx, ackTimeout)
 		defer cancel()
-		if err := p.Recorder.Attest(ctx, requested); err != nil {
+		requested.Decide = p.Decided
+		made, err := p.Recorder.Attest(ctx, requested)
+		switch {
+		case err != nil:
 			p.warn("a call of %q is refused, for attestd has not acknowledged its record: %v", c.tool, err)
 			why = errors.New("attestd has not acknowledged its record")
 			isApart = errors.As(err, new(*spool.ApartError))
+		case made == nil && p.Decided:
+			why, isApart = errors.New("attestd has not decided it"), true
+		default:
+			why, isApart = refusedBy(made), true
 		}
+	case time.Since(time.Unix(0, p.undecided.Load())) > undecidedFor:
+		waits, cancel := context.WithTimeout(ctx, decisionTimeout)
+		defer cancel()
+		made, err := p.Recorder.Attest(waits, requested)
+		if made == nil { // of a company without policies, or of a service that cannot be reached
+			p.undecided.Store(time.Now().UnixNano())
+		}
+		if err == nil {
+			why, isApart = refusedBy(made), true
+			break
+		}
+		fallthrough
 	default:
 		if err := p.Recorder.Persist(background, requested); err != nil {
 			p.warn("a call of %q is refused, for its record cannot be stored: %v", c.tool, err)

@@ -88,7 +88,7 @@ func (c Check) WithoutProgram(ctx context.Context, settings []byte, version Vers
 	broken.Command = command{words, run.refuses}.in(in)
 	_, denied, err := c.command(ctx, broken, c.event(c.Kind.Events[0]))
 	arguments := strings.Join(run.words[1:], " ")
-	g := Guard{Asked: strings.Contains(arguments, " --fail closed") || strings.Contains(arguments, " --require passport")}
+	g := Guard{Asked: strings.Contains(arguments, " --fail closed") || strings.Contains(arguments, " --require ")}
 	switch {
 	case denied != "":
 		g.Refused, g.How = true, "its command ends with 2"

@@ -27,6 +27,7 @@ type Hooks struct {
 	Agent      string // whose calls are recorded
 	Redact     string // input, output or both; see action.ParseRedaction
 	Passport   bool   // a tool requires a passport
+	Decided    bool   // a tool requires a decision that allows it
 	FailClosed bool   // refuse a call that cannot be recorded
 
 	// Command is the program whose hook command runs for each event. If it is "", the agent sends
@@ -83,7 +84,7 @@ func (h Hooks) group(event string) []byte {
 const onFailureBlock = "block"
 
 // Refuses reports whether the hooks refuse a call that cannot be recorded.
-func (h Hooks) Refuses() bool { return h.FailClosed || h.Passport }
+func (h Hooks) Refuses() bool { return h.FailClosed || h.Passport || h.Decided }
 
 // Lacks says what the agent does all the same when these hooks ask for a refusal and cannot answer;
 // "" for nothing.
@@ -105,8 +106,8 @@ func (h Hooks) Lacks(version Version) string {
 
 func (h Hooks) address() string {
 	query := url.Values{"agent": {h.Agent}}
-	if h.Passport {
-		query.Set("require", "passport")
+	if required := h.required(); required != "" {
+		query.Set("require", required)
 	}
 	if h.Redact != "" {
 		query.Set("redact", h.Redact)
@@ -117,6 +118,19 @@ func (h Hooks) address() string {
 	return strings.TrimRight(h.URL, "/") + hookPath + "?" + query.Encode()
 }
 
+// required is what --require says; "" for nothing.
+func (h Hooks) required() string {
+	switch {
+	case h.Passport && h.Decided:
+		return "passport,policy"
+	case h.Passport:
+		return "passport"
+	case h.Decided:
+		return "policy"
+	}
+	return ""
+}
+
 // words are the program and the arguments of the hook.
 func (h Hooks) words() []string {
 	words := []string{h.Command, "hook"}
@@ -125,8 +139,8 @@ func (h Hooks) words() []string {
 		words = append(words, "--from", string(source))
 	}
 	words = append(words, "--agent", h.Agent, "--url", h.URL)
-	if h.Passport {
-		words = append(words, "--require", "passport")
+	if required := h.required(); required != "" {
+		words = append(words, "--require", required)
 	}
 	if h.Redact != "" {
 		words = append(words, "--redact", h.Redact)

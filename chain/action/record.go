@@ -32,6 +32,7 @@ type Event struct {
 	AgentType  string          // the kind of subagent that called, or that has ended
 	SubagentID string          // the subagent that the call has launched, or that has ended
 	Trace      string          // W3C traceparent
+	Folder     string          // in which the agent works; a decision contains it, and no record
 	Input      json.RawMessage // as received; recorded as text if it is not JSON
 	Output     json.RawMessage
 	Error      string

@@ -42,6 +42,12 @@ const (
 	Ask   = "ask" // it is allowed with an approval
 )
 
+// Codes of decisions that deny.
+const (
+	PolicyDenied = "POLICY_DENIED"
+	Failed       = "DECISION_ERROR"
+)
+
 // Decision is what a record holds of a decision.
 type Decision struct {
 	Approval string   `json:"approval,omitempty"`
@@ -61,6 +67,7 @@ type Context struct {
 	Delegation []string        `json:"delegation,omitempty"` // SPIFFE IDs
 	Details    json.RawMessage `json:"details,omitempty"`
 	Door       string          `json:"door"`
+	Folder     string          `json:"folder,omitempty"` // in which the agent works
 	Groups     []string        `json:"groups,omitempty"` // of the agent
 	Person     string          `json:"person,omitempty"` // with whom the delegation begins
 	Scopes     []string        `json:"scopes,omitempty"`

@@ -131,7 +131,7 @@ func newHook(from, redact, require, fail string) (h hook.Hook, err error) {
 	if h.Policy, err = action.ParseRedaction(redact); err != nil {
 		return h, cli.Usagef("--redact: %v", err)
 	}
-	if h.Passport, err = parseRequire(require); err != nil {
+	if h.Passport, h.Decided, err = parseRequire(require); err != nil {
 		return h, err
 	}
 	h.FailClosed, err = parseFail(fail)
@@ -146,12 +146,21 @@ func parseFail(text string) (closed bool, err error) {
 	return text == "closed", nil
 }
 
-// parseRequire parses --require: a tool requires a passport, or nothing.
-func parseRequire(text string) (passport bool, err error) {
-	if text != "" && text != "passport" {
-		return false, cli.Usagef("--require must be passport, got %q", text)
+// parseRequire parses --require: a tool requires a passport, a decision that allows it, both or
+// nothing.
+func parseRequire(text string) (passport, decided bool, err error) {
+	switch text {
+	case "":
+	case "passport":
+		passport = true
+	case "policy":
+		decided = true
+	case "passport,policy", "policy,passport":
+		passport, decided = true, true
+	default:
+		return false, false, cli.Usagef("--require must be passport, policy or passport,policy, got %q", text)
 	}
-	return text == "passport", nil
+	return passport, decided, nil
 }
 
 // serveHook answers the event on standard input. Without a server or a credential, it refuses the

@@ -114,7 +114,7 @@ Records and the registered agent remain.`,
 		cmd.Flags().BoolVar(&f.command, "command", false, "install hooks that run this program, for older versions and for a server that is not always reachable")
 	}
 	cmd.Flags().BoolVar(&f.unsigned, "unsigned", false, "record with an API key of the role writer, in place of a key of the agent")
-	cmd.Flags().StringVar(&f.require, "require", "", "`passport`: refuse tools without a valid passport of the agent for them")
+	cmd.Flags().StringVar(&f.require, "require", "", "`what` a tool requires: passport, a valid passport of the agent for it; policy, a decision that allows it; or passport,policy")
 	cmd.Flags().StringVar(&f.hooks.Redact, "redact", "", "record only the hash of `input,output` or one of them")
 	cmd.Flags().StringVar(&f.fail, "fail", "open", "for calls that cannot be recorded: `open` allows them, closed refuses them")
 	cmd.Flags().StringVar(&f.company, "company", "local", "`ID` of the company to register when there is no key")
@@ -216,7 +216,7 @@ func (f *initFlags) chooseHooks(cmd *cobra.Command, version setup.Version) (how 
 		f.hooks.Command, err = programName(f.install)
 		return "command hooks that sign, for " + agent, err
 	}
-	strict := f.kind.HTTP && (f.hooks.FailClosed || f.hooks.Passport) && !version.AtLeast(setup.HTTPRefuses)
+	strict := f.kind.HTTP && f.hooks.Refuses() && !version.AtLeast(setup.HTTPRefuses)
 	why := ""
 	switch {
 	case strict && flag.Changed && !f.command:
@@ -251,7 +251,7 @@ func (f *initFlags) validate(cmd *cobra.Command) error {
 		return cli.Usagef("--redact: %v", err)
 	}
 	var err error
-	if f.hooks.Passport, err = parseRequire(f.require); err != nil {
+	if f.hooks.Passport, f.hooks.Decided, err = parseRequire(f.require); err != nil {
 		return err
 	}
 	if f.hooks.FailClosed, err = parseFail(f.fail); err != nil {

@@ -23,9 +23,9 @@ import (
 
 // mcpFlags are the flags of `attestd mcp`.
 type mcpFlags struct {
-	agent, fail, server, redact, state, record string
-	passport                                   passportFlags
-	remote                                     remoteFlags
+	agent, fail, require, server, redact, state, record string
+	passport                                            passportFlags
+	remote                                              remoteFlags
 }
 
 // What `attestd mcp` records. No variable says it, because a project's settings set variables.
@@ -81,6 +81,7 @@ A session of signed records is one connection of a client.
 	cli.AgentFlag(cmd, &f.agent, "")
 	cmd.Flags().StringVar(&f.fail, "fail", "open",
 		"when attestd is unreachable, `open` allows calls and closed refuses them")
+	cmd.Flags().StringVar(&f.require, "require", "", "`policy`: refuse a call unless attestd has decided that it is allowed")
 	cmd.Flags().StringVar(&f.record, "record", recordAll, "`all` messages, or calls of tools alone")
 	_ = cmd.Flags().SetAnnotation("record", cli.TypedOnly, []string{"true"}) // the flag is there
 	cmd.Flags().StringVar(&f.server, "server", "",
@@ -117,6 +118,9 @@ func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return cli.Usagef("--redact: %v", err)
 	}
+	if f.require != "" && f.require != "policy" {
+		return cli.Usagef("--require must be policy, got %q", f.require)
+	}
 	if f.record != recordAll && f.record != recordCalls {
 		return cli.Usagef("--record must be all or calls, got %q", f.record)
 	}
@@ -141,7 +145,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	warn := func(text string) { cli.PrintError("attestd: %s\n", text) }
 	policy.Mask = at.maskKey(warnOf)
-	config := mcpproxy.Config{Agent: f.agent, Server: f.server, Policy: policy, FailClosed: closed, Warn: warn,
+	config := mcpproxy.Config{Agent: f.agent, Server: f.server, Policy: policy, FailClosed: closed, Decided: f.require != "", Warn: warn,
 		Signed: at.identity != nil, CallsOnly: f.record == recordCalls}
 	switch {
 	case config.Server != "":

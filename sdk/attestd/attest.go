@@ -29,6 +29,11 @@ type Attestation struct {
 	Statement string
 	// Last states that nothing follows in the session in which it is attested.
 	Last bool
+	// Decide demands that the record holds a decision by the company's policies. A statement does
+	// not cover it.
+	Decide bool
+	// Folder is where the agent works, for that decision; "" where it is unknown.
+	Folder string
 }
 
 // NewIdempotencyKey returns a unique key of the time and 130 random bits. The service's index sorts
@@ -80,6 +85,12 @@ func (a Attestation) appendRequest(dst []byte) []byte {
 	}
 	if a.Statement != "" {
 		dst = appendText(append(dst, `,"statement":`...), a.Statement)
+	}
+	if a.Decide {
+		dst = append(dst, `,"decide":true`...)
+	}
+	if a.Folder != "" {
+		dst = appendText(append(dst, `,"folder":`...), a.Folder)
 	}
 	return append(dst, '}')
 }

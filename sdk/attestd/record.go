@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"attestd/chain"
+	"attestd/chain/decision"
 	"attestd/crypto/cred"
 	"attestd/crypto/jcs"
 )
@@ -42,6 +43,8 @@ type Action struct {
 	// what the agent has signed of it, a compact JWS
 	Statement string `json:"statement,omitempty"`
 	Log       string `json:"log,omitempty"` // "control" in records of that log
+	// what the server decided of the request that the record is of; nil where nothing was decided
+	Decision *decision.Decision `json:"decision,omitempty"`
 }
 
 // DelegationInfo says under which authority an action was done.

@@ -34,6 +34,7 @@ type hookRequest struct {
 	Fail    string `query:"fail" must:"given"`
 
 	passport bool // a tool call needs a passport
+	decided  bool // it needs a decision that allows it
 	policy   action.Policy
 }
 
@@ -89,8 +90,16 @@ func (r *hookRequest) check() (err error) {
 	if !utf8.ValidString(r.Agent) || utf8.RuneCountInString(r.Agent) > httpapi.MaxName {
 		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: agent must have 1 to 256 characters")
 	}
-	if r.passport = r.Require == "passport"; !r.passport && r.Require != "" {
-		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: require must be passport")
+	switch r.Require {
+	case "":
+	case "passport":
+		r.passport = true
+	case "policy":
+		r.decided = true
+	case "passport,policy":
+		r.passport, r.decided = true, true
+	default:
+		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: require must be passport, policy or passport,policy")
 	}
 	if r.Fail != "" && r.Fail != "open" && r.Fail != "closed" {
 		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: fail must be open or closed")
@@ -102,12 +111,15 @@ func (r *hookRequest) check() (err error) {
 }
 
 // refuses reports whether a call that cannot be recorded is refused.
-func (r *hookRequest) refuses() bool { return r.passport || r.Fail == "closed" }
+func (r *hookRequest) refuses() bool { return r.passport || r.decided || r.Fail == "closed" }
 
 // mustBe begins the reason of a refusal.
 func (r *hookRequest) mustBe() string {
-	if r.passport {
+	switch {
+	case r.passport:
 		return "attestd: this call needs a passport and"
+	case r.decided:
+		return "attestd: this call needs a decision and"
 	}
 	return "attestd: this call must be recorded and"
 }
@@ -144,7 +156,7 @@ func (s *Hooks) oversizedHook(c *httpapi.Call, r *hookRequest, received *hashedB
 		return httpapi.Fail(http.StatusBadRequest, "Request body could not be read to its end")
 	}
 	event := hookevent.ClaudeCode.Oversized(received.hash.Sum(nil), received.n, received.n < maxHashed)
-	if err := s.Attestations.AppendCalls(c.Context(), by, r.Agent, []action.Record{r.policy.Record(r.Agent, event)}, false); err != nil {
+	if _, err := s.Attestations.AppendCalls(c.Context(), by, r.Agent, []action.Record{r.policy.Record(r.Agent, event)}, service.Calling{}); err != nil {
 		return err
 	}
 	switch {
@@ -198,5 +210,23 @@ func (s *Hooks) hook(c *httpapi.Call, by store.Caller, r hookRequest, report hoo
 	for i, e := range events {
 		records[i] = r.policy.Record(r.Agent, e)
 	}
-	return answer, s.Attestations.AppendCalls(c.Context(), by, r.Agent, records, report.Late)
+	made, err := s.Attestations.AppendCalls(c.Context(), by, r.Agent, records, service.Calling{Late: report.Late, Decide: report.Asks && r.decided, Folder: report.Events[0].Folder})
+	if err != nil || !report.Asks || len(events) > 1 { // it is refused already
+		return answer, err
+	}
+	reason, undecided := hookevent.Refused(made), false
+	if made == nil {
+		if undecided, err = s.Attestations.Decisions.Any(c.Context(), by); err != nil {
+			return nil, err
+		}
+	}
+	if undecided || made == nil && r.decided {
+		reason = "attestd: this call could not be decided, so it is refused"
+	}
+	if reason == "" {
+		return answer, nil
+	}
+	refusal := r.policy.Record(r.Agent, hookevent.Denied(report.Events[0], reason))
+	_, err = s.Attestations.AppendCalls(c.Context(), by, r.Agent, []action.Record{refusal}, service.Calling{})
+	return hookevent.ClaudeCode.Deny(reason), err
 }

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"strings"
 	"time"
 
 	"attestd/chain/decision"
@@ -13,10 +14,10 @@ import (
 //
 // A payload with a tool makes it a call of that tool, whose arguments are the member input, or else
 // arguments; that of MCP has the member server too. Any other record is of its actionType, with the
-// payload as arguments. The folder of the session is the member cwd.
+// payload as arguments.
 func Recorded(company, agentID, actionType string, payload []byte, c decision.Context) *Request {
 	req := &Request{
-		Company: company, AgentID: agentID, Groups: c.Groups, Action: Attest, ActionType: actionType, Arguments: payload,
+		Company: company, AgentID: agentID, Groups: c.Groups, Action: Attest, ActionType: actionType, Arguments: payload, Folder: c.Folder,
 		Context: Context{Door: c.Door, Delegation: c.Delegation, Person: c.Person, Scopes: c.Scopes, Signed: c.Signed},
 	}
 	req.Context.Time, _ = time.Parse(time.RFC3339Nano, c.Time)
@@ -33,8 +34,6 @@ func Recorded(company, agentID, actionType string, payload []byte, c decision.Co
 			req.Context.Source = text
 		case "sessionId":
 			req.Context.Session = text
-		case "cwd":
-			req.Folder = text
 		case "input":
 			input = value
 		case "arguments":
@@ -43,6 +42,11 @@ func Recorded(company, agentID, actionType string, payload []byte, c decision.Co
 	})
 	if err != nil || tool == "" {
 		return req
+	}
+	if of, is := strings.CutPrefix(tool, "mcp__"); is && server == "" { // as coding agents name tools of MCP
+		if name, rest, has := strings.Cut(of, "__"); has {
+			server, tool = name, rest
+		}
 	}
 	req.Action, req.ActionType, req.Tool, req.Server = Call, "", tool, server
 	if req.Arguments = input; input == nil {

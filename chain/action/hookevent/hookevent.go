@@ -18,6 +18,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"attestd/chain/action"
+	"attestd/chain/decision"
 	"attestd/crypto/jcs"
 	"attestd/internal/printable"
 )
@@ -69,7 +70,7 @@ func (s Source) Parse(body []byte) (Report, error) {
 
 // common are the known members of an event.
 var common = []string{
-	"hook_event_name", "tool_name", "tool_use_id", "session_id", "agent_type", "tool_input", "tool_response", "tool_calls",
+	"hook_event_name", "cwd", "tool_name", "tool_use_id", "session_id", "agent_type", "tool_input", "tool_response", "tool_calls",
 	"mcp_server", "mcp_context", "duration_ms", "prompt_id", "timestamp", "error", "reason",
 	"agent_id", "turn_id", "last_assistant_message",
 }
@@ -114,6 +115,26 @@ func (s Source) Oversized(sha256 []byte, bytes int64, isAll bool) action.Event {
 func NoPassport(agent, tool string) string {
 	return fmt.Sprintf("attestd: no valid passport of the agent %q covers tool:%s, so this call is refused and recorded. "+
 		"Do not look for a way around it; ask the user, who can have a passport with that scope issued.", agent, tool)
+}
+
+// Refused returns the reason for a refusal by a decision, written for the model, and "" where the
+// call is allowed, or nothing was decided.
+func Refused(made *decision.Decision) string {
+	if made == nil || made.Verdict == decision.Allow {
+		return ""
+	}
+	by := "no policy of the company permits it"
+	switch {
+	case made.Verdict == decision.Ask:
+		by = "it needs an approval by a person, and has none"
+	case made.Code == decision.Failed:
+		by = "it could not be decided"
+	case made.Code != decision.PolicyDenied:
+		by = made.Code
+	case len(made.By) > 0:
+		by = "the policy " + strings.Join(made.By, ", ") + " forbids it"
+	}
+	return "attestd: this call is refused and recorded: " + by + ". Do not look for a way around it; ask the user."
 }
 
 // object has the values of the known members of a JSON object, as slices of the message.
@@ -241,6 +262,6 @@ func (o object) calls() (list []object, err error) {
 func (o object) call(source Source) action.Event {
 	return action.Event{
 		Source: string(source), Tool: o.text("tool_name"), CallID: o.text("tool_use_id"),
-		SessionID: o.text("session_id"), AgentType: o.text("agent_type"),
+		SessionID: o.text("session_id"), Folder: o.text("cwd"), AgentType: o.text("agent_type"),
 	}
 }

@@ -60,6 +60,9 @@ func TestParse(t *testing.T) {
 		want := hookevent.Report{Unknown: true}
 		if c.want != nil {
 			e := common(c.source, c.actionType)
+			if e.Type != action.SessionEnded && e.Type != action.SubagentEnded {
+				e.Folder = "/x"
+			}
 			c.want(&e)
 			want = hookevent.Report{Events: []action.Event{e}, Asks: c.actionType == action.ToolRequested}
 		}
