@@ -68,6 +68,11 @@ POST   /v1/federation                                  admin
 GET    /v1/federation                                  admin
 GET    /v1/federation/{name}                           admin
 DELETE /v1/federation/{name}                           admin
+GET    /v1/policies                                    reader writer admin
+POST   /v1/policies/test                               reader writer admin
+GET    /v1/policies/{policyId}                         reader writer admin
+PUT    /v1/policies/{policyId}                         admin
+DELETE /v1/policies/{policyId}                         admin
 GET    /v1/credentials                                 admin
 POST   /v1/oauth/token          client_credentials     client agent
 POST   /v1/oauth/token          token-exchange         admin agent person

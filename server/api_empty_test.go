@@ -40,6 +40,8 @@ var mayBeEmpty = map[string]string{
 	"body reason":      "for people",
 	"body metadata":    "for people",
 	"body payload":     "any JSON is a payload",
+	"body policies":    "the empty set is tried",
+	"body remove":      "nothing is taken out of the set that is tried",
 }
 
 // A member of the query or the body that bears on rights is refused when it has no value: a caller

@@ -97,7 +97,7 @@ func TestCompanyNamesAudiences(t *testing.T) {
 
 	acme.do(t, call, list(64, "a%d")).status(200)
 	acme.do(t, call, list(16, long+"%03d")).status(200)
-	acme.do(t, call, `{"exchangeAudiences":[],"decisions":"denied"}`).gets(200, `{"attest":"key","exchangeAudiences":[]}`)
+	acme.do(t, call, `{"exchangeAudiences":[],"decisions":"denied"}`).gets(200, `{"attest":"key","exchangeAudiences":[],"decisions":"denied"}`)
 	s.company(t, "other").do(t, call, `{"attest":"any"}`).gets(200, `{"attest":"any","exchangeAudiences":[],"decisions":"denied"}`)
 }
 

@@ -33,8 +33,8 @@ type Attestation struct {
 	Key string `json:"idempotencyKey" must:"key"`
 	// whether the record is to hold a decision, and the folder in which the agent works, for that;
 	// "" where it is unknown
-	Decide bool    `json:"decide" must:"flag"`
-	Folder *string `json:"folder" must:"text"`
+	Decide bool   `json:"decide" must:"flag"`
+	Folder string `json:"folder" must:"given"`
 }
 
 // Attestations become records of the actions of their companies.
@@ -173,9 +173,7 @@ func (a *Attestations) decide(ctx context.Context, by store.Caller, item *Attest
 	if err != nil {
 		return err
 	}
-	if item.Folder != nil {
-		c.Folder = *item.Folder
-	}
+	c.Folder = item.Folder
 	made, err := a.Decisions.Decide(ctx, by, item.AgentID, item.ActionType, item.Payload, c)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ type Trial struct {
 	Draft    *TriedPolicy  // put into the set
 	Remove   []string      // taken out of it
 	From, To int64         // records of actions, by index; To is the first that is not decided
-	AgentID  *string       // whose records alone
+	AgentID  string        // whose records alone; "" for those of all
 	Limit    int           // of decisions
 }
 
@@ -153,7 +153,7 @@ func (d *Decisions) tryRecord(ctx context.Context, by store.Caller, set *decide.
 		return fmt.Errorf("%w: record %d: %w", store.ErrCorrupt, r.Index, err)
 	}
 	isCall := body.ActionType == string(action.ToolRequested)
-	if body.Decision == nil && !isCall || t.AgentID != nil && *t.AgentID != body.AgentID {
+	if body.Decision == nil && !isCall || t.AgentID != "" && t.AgentID != body.AgentID {
 		return nil
 	}
 	var was *string

@@ -208,7 +208,7 @@ func (a *Attestations) appendCalls(ctx context.Context, by store.Caller, agent s
 	items := make([]derived, 0, len(records))
 	for _, r := range records {
 		item := Attestation{AgentID: agent, ActionType: r.ActionType, Payload: r.Payload, Key: r.Key}
-		item.Decide, item.Folder = how.Decide && r.ActionType == string(action.ToolRequested), &how.Folder
+		item.Decide, item.Folder = how.Decide && r.ActionType == string(action.ToolRequested), how.Folder
 		exists, err := a.isRecordedInClear(ctx, by, &item)
 		if err != nil {
 			return nil, err

@@ -52,7 +52,7 @@ type tryPoliciesRequest struct {
 	Remove   []string        `json:"remove" must:"texts"`
 	From     int             `json:"from" must:"number 0..1099511627775" default:"0"`
 	To       int             `json:"to" must:"number 0..1099511627775" default:"1099511627775"`
-	AgentID  *string         `json:"agentId" must:"name"`
+	AgentID  string          `json:"agentId" must:"given"`
 	Limit    int             `json:"limit" must:"number 1..10000" default:"1000"`
 }
 
