@@ -12,7 +12,7 @@ import (
 // schema.sql makes.
 const (
 	oldestSchema  = 1
-	SchemaVersion = 21
+	SchemaVersion = 22
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a
@@ -279,6 +279,18 @@ CREATE TRIGGER head_only_grows BEFORE UPDATE ON head WHEN NEW.chain <> OLD.chain
         IS NOT (OLD.root, OLD.frontier, OLD.timestamp, OLD.log_root, OLD.log_frontier))
   BEGIN SELECT RAISE(ABORT, 'a head only grows'); END;
 PRAGMA user_version = 21;`},
+
+	21: {sql: `
+ALTER TABLE passport ADD COLUMN details TEXT;
+ALTER TABLE oauth_token ADD COLUMN details TEXT;
+ALTER TABLE federated_token ADD COLUMN details TEXT;
+DROP TRIGGER passport_only_revoked;
+CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport WHEN
+    (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at, NEW.jkt, NEW.details)
+    IS NOT (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at, OLD.jkt, OLD.details)
+    OR OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NULL
+  BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
+PRAGMA user_version = 22;`},
 }
 
 // Upgrading hears of an upgrade, in records; it may be nil.

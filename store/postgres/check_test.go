@@ -91,7 +91,7 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 // A schema of a newer program that this program may use is not compared with its own.
 func TestCheckLeavesANewerSchemaToANewerProgram(t *testing.T) {
 	db, _ := created(t)
-	execute(t, db, "UPDATE setting SET value = '22' WHERE name = 'schema'")
+	execute(t, db, "UPDATE setting SET value = '23' WHERE name = 'schema'")
 	if _, err := postgres.Check(t.Context(), db); !errors.Is(err, postgres.ErrNewer) {
 		t.Fatal(err)
 	}

@@ -56,9 +56,9 @@ func TestRoleWithoutCreateIsRefused(t *testing.T) {
 func createdAt9(t *testing.T) (*sql.DB, string) {
 	t.Helper()
 	db, address := created(t)
-	if _, err := db.ExecContext(t.Context(), `DROP TABLE summary; ALTER TABLE oauth_token DROP COLUMN mac, DROP COLUMN agent_key, DROP COLUMN bound, DROP COLUMN scope, DROP COLUMN jkt;
+	if _, err := db.ExecContext(t.Context(), `DROP TABLE summary; ALTER TABLE oauth_token DROP COLUMN mac, DROP COLUMN agent_key, DROP COLUMN bound, DROP COLUMN scope, DROP COLUMN jkt, DROP COLUMN details;
 		ALTER TABLE oauth_client DROP COLUMN jwks, DROP COLUMN jwks_uri; DROP TABLE revoked_token;
-		ALTER TABLE passport DROP COLUMN jkt CASCADE; ALTER TABLE webhook DROP COLUMN next_control, DROP COLUMN mac CASCADE; DROP FUNCTION webhook_without_mac; ALTER TABLE writer DROP COLUMN schema; ALTER TABLE duty DROP COLUMN run;
+		ALTER TABLE passport DROP COLUMN jkt CASCADE, DROP COLUMN details CASCADE; ALTER TABLE webhook DROP COLUMN next_control, DROP COLUMN mac CASCADE; DROP FUNCTION webhook_without_mac; ALTER TABLE writer DROP COLUMN schema; ALTER TABLE duty DROP COLUMN run;
 		DROP TRIGGER head_bytes_counted ON head; DROP FUNCTION head_bytes_counted; DROP TRIGGER head_only_grows ON head; DROP FUNCTION head_stays; ALTER TABLE head DROP COLUMN bytes;
 		CREATE TRIGGER head_only_grows BEFORE UPDATE ON head FOR EACH ROW WHEN (
 		    NEW.chain <> OLD.chain OR NEW.epoch < OLD.epoch OR NEW.length < OLD.length OR NEW.length = OLD.length AND (NEW.epoch = OLD.epoch
@@ -111,7 +111,7 @@ func TestSchema9IsUpgraded(t *testing.T) {
 	var settings string
 	scan(t, db, &settings, "SELECT string_agg(name || '=' || value, ' ' ORDER BY name) FROM setting WHERE name LIKE 'schema%' OR name LIKE 'unlisted%'")
 	// the next start lists the company
-	if settings != "schema=21 schema_compatible=20 unlisted_companies=true" {
+	if settings != "schema=22 schema_compatible=20 unlisted_companies=true" {
 		t.Errorf("settings %s", settings)
 	}
 	// a webhook sends no earlier control record, and the server may store its position
@@ -135,7 +135,7 @@ func TestConcurrentMigrationsRunEachStepOnce(t *testing.T) {
 	steps := []postgres.Step{ // they follow attestd's steps
 		{"CREATE TABLE more (n int); INSERT INTO more VALUES (1)", 9},
 		{"ALTER TABLE more ADD COLUMN m int NOT NULL DEFAULT 2; INSERT INTO more VALUES (3)", 9},
-		{"ALTER TABLE more DROP COLUMN n", 23},
+		{"ALTER TABLE more DROP COLUMN n", 24},
 	}
 	var mu sync.Mutex
 	var taken []int
@@ -157,7 +157,7 @@ func TestConcurrentMigrationsRunEachStepOnce(t *testing.T) {
 	slices.Sort(taken)
 	var settings string
 	scan(t, open(t, address), &settings, "SELECT string_agg(name || '=' || value, ' ' ORDER BY name) FROM setting WHERE name LIKE 'schema%'")
-	if !slices.Equal(taken, []int{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24}) || settings != "schema=24 schema_compatible=23" {
+	if !slices.Equal(taken, []int{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25}) || settings != "schema=25 schema_compatible=24" {
 		t.Fatal(taken, settings)
 	}
 }
@@ -166,12 +166,12 @@ func TestConcurrentMigrationsRunEachStepOnce(t *testing.T) {
 // cannot serve it.
 func TestPreviousVersionKeepsServing(t *testing.T) {
 	db, _ := created(t)
-	adds, takes := postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"DROP TABLE more", 23}
+	adds, takes := postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"DROP TABLE more", 24}
 	ignore := func(int) {}
 	if err := postgres.MigrateWith(t.Context(), db, ignore, adds); err != nil {
 		t.Fatal(err)
 	}
-	if d, err := postgres.Identify(t.Context(), db); err != nil || d.Version != 22 {
+	if d, err := postgres.Identify(t.Context(), db); err != nil || d.Version != 23 {
 		t.Fatal(d, err)
 	}
 	if err := postgres.MigrateWith(t.Context(), db, ignore, adds, takes); err != nil {
@@ -189,12 +189,12 @@ func TestPreviousVersionKeepsServing(t *testing.T) {
 func TestFailedMigrationStepIsRolledBack(t *testing.T) {
 	db, _ := created(t)
 	err := postgres.MigrateWith(t.Context(), db, func(int) {}, postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"CREATE TABLE second (n int); DROP TABLE nowhere", 9})
-	if err == nil || !strings.Contains(err.Error(), "to schema 23") {
+	if err == nil || !strings.Contains(err.Error(), "to schema 24") {
 		t.Fatal(err)
 	}
 	var tables string
 	scan(t, db, &tables, "SELECT concat(to_regclass('more'), to_regclass('second'), (SELECT value FROM setting WHERE name = 'schema'))")
-	if tables != "more22" {
+	if tables != "more23" {
 		t.Fatal(tables)
 	}
 }
