@@ -273,8 +273,9 @@ CREATE INDEX oauth_client_company ON oauth_client (company);
 -- later. One with agent_key is an agent's that has signed in with this key; where bound is 1, it
 -- counts only with proofs of that key. A client's counts only with proofs of the key with the
 -- thumbprint jkt, where it has one. scope is what was asked for and granted, '' for all that its
--- holder may do. mac is an HMAC-SHA256 over the row (store/tokenkey.go), under the token_key of
--- setting; without one that fits a token is nobody's.
+-- holder may do, and details are its authorization details (RFC 9396) in canonical form, where it
+-- has any. mac is an HMAC-SHA256 over the row (store/tokenkey.go), under the token_key of setting;
+-- without one that fits a token is nobody's.
 CREATE TABLE oauth_token (
   hash       BLOB PRIMARY KEY,
   company    INTEGER NOT NULL REFERENCES company (id),
@@ -284,7 +285,8 @@ CREATE TABLE oauth_token (
   agent_key  INTEGER REFERENCES agent_key (id),
   bound      INTEGER NOT NULL DEFAULT 0 CHECK (bound IN (0, 1)),
   scope      TEXT NOT NULL DEFAULT '',
-  jkt        TEXT
+  jkt        TEXT,
+  details    TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX oauth_token_expiry ON oauth_token (expires_at);
 CREATE INDEX oauth_token_client ON oauth_token (client);
@@ -334,7 +336,8 @@ CREATE TRIGGER company_usage_agent_removed AFTER DELETE ON agent BEGIN
 END;
 
 -- Every passport issued, and its revocation, until some time after its end: `attestd serve
--- --keep-passports`. scopes is a JSON array; issued_at and expires_at are Unix seconds.
+-- --keep-passports`. scopes is a JSON array, and so are details, its authorization details, where
+-- it has any; issued_at and expires_at are Unix seconds.
 CREATE TABLE passport (
   id         INTEGER PRIMARY KEY,
   company    INTEGER NOT NULL REFERENCES company (id),
@@ -345,7 +348,8 @@ CREATE TABLE passport (
   expires_at INTEGER NOT NULL,
   revoked_at TEXT,
   reason     TEXT,
-  jkt        TEXT
+  jkt        TEXT,
+  details    TEXT
 ) STRICT;
 CREATE TRIGGER company_usage_passport_revoked AFTER UPDATE OF revoked_at ON passport WHEN OLD.revoked_at IS NULL AND NEW.revoked_at IS NOT NULL BEGIN
   INSERT INTO company_usage (company, agents, revocations) VALUES (NEW.company, 0, 1) ON CONFLICT (company) DO UPDATE SET revocations = revocations + 1;
@@ -554,7 +558,8 @@ CREATE TABLE federated_token (
   expires_at INTEGER NOT NULL, -- Unix milliseconds
   mac        BLOB NOT NULL CHECK (length(mac) = 32),
   client     INTEGER REFERENCES oauth_client (id) ON DELETE CASCADE,
-  delegation TEXT
+  delegation TEXT,
+  details    TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX federated_token_expiry ON federated_token (expires_at);
 CREATE INDEX federated_token_federation ON federated_token (federation);
@@ -616,8 +621,8 @@ CREATE TRIGGER witness_key_no_delete BEFORE DELETE ON witness_key BEGIN SELECT R
 CREATE TRIGGER company_no_update BEFORE UPDATE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 CREATE TRIGGER company_no_delete BEFORE DELETE ON company BEGIN SELECT RAISE(ABORT, 'companies never change'); END;
 CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport WHEN
-    (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at, NEW.jkt)
-    IS NOT (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at, OLD.jkt)
+    (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at, NEW.jkt, NEW.details)
+    IS NOT (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at, OLD.jkt, OLD.details)
     OR OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NULL
   BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
 CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport WHEN OLD.expires_at > unixepoch() - 86400

@@ -60,7 +60,7 @@ func TestIssuerMetadata(t *testing.T) {
 			"grant_types_supported":["client_credentials","urn:ietf:params:oauth:grant-type:jwt-bearer","urn:ietf:params:oauth:grant-type:token-exchange"],"authorization_grant_profiles_supported":["urn:ietf:params:oauth:grant-profile:id-jag"],"token_endpoint_auth_methods_supported":["client_secret_basic","client_secret_post","private_key_jwt"],
 			"token_endpoint_auth_signing_alg_values_supported":["ES256","RS256","PS256","EdDSA","Ed25519"],"code_challenge_methods_supported":["S256"],
 			"dpop_signing_alg_values_supported":["ES256","EdDSA","Ed25519"],"id_token_signing_alg_values_supported":["ES256","RS256","EdDSA"],
-			"subject_types_supported":["public"],"claims_supported":["iss","sub","aud","iat","nbf","exp","jti","agent_id","org","cnf"]}`)
+			"subject_types_supported":["public"],"claims_supported":["iss","sub","aud","iat","nbf","exp","jti","agent_id","org","cnf"],"authorization_details_types_supported":["tool_call"]}`)
 		if r.header.Get("Cache-Control") != fiveMinutes || r.header.Get("Access-Control-Allow-Origin") != "*" || r.header.Get("Vary") != "Host, X-Forwarded-Proto" {
 			t.Errorf("%s: %v", path, r.header)
 		}

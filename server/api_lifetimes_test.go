@@ -256,7 +256,7 @@ func checkIssuingOperations(t *testing.T, covered map[string]bool) {
 // another kind.
 func checkKindsOfCallers(t *testing.T) {
 	t.Helper()
-	known := []string{"Company", "Credential", "Role", "Client", "Agent", "Key", "Federation", "FederatedSince", "Delegation", "JKT", "Scope", "Expires", "HolderExpires", "At", "Operator"}
+	known := []string{"Company", "Credential", "Role", "Client", "Agent", "Key", "Federation", "FederatedSince", "Delegation", "JKT", "Scope", "Details", "Expires", "HolderExpires", "At", "Operator"}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[store.Caller]()) {
 		if !slices.Contains(known, field.Name) {
 			t.Errorf("a caller has the member %s: is there a kind of caller that endings lacks?", field.Name)

@@ -312,3 +312,36 @@ func TestHookObeysDecisions(t *testing.T) {
 		t.Errorf("%d refusals on record: %s", len(page.Records), denied.raw)
 	}
 }
+
+// A token with authorization details records what its agent asks for, and the decision says that the
+// details do not cover it, before any policy is asked.
+func TestDetailsDecide(t *testing.T) {
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	acme.do(t, "PUT /v1/policies/all", policyBody(t, `permit (principal, action, resource);`)).status(200)
+	c := acme.oauthClient(t, "writer")
+	token := c.do(t, "POST /o/acme/token", oauthForm("grant_type", "client_credentials", "client_id", c.clientID, "client_secret", c.secret,
+		"authorization_details", narrowDetails), formType).status(200).str("access_token")
+	pay := func(by caller, tool, input string) (verdict, code string) {
+		record := recordOf(t, by.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"tool.requested","payload":{"source":"mcp","tool":"`+tool+`","callId":"c","input":`+input+`}}`).status(201))
+		d, err := decision.Of(record.Payload)
+		must.OK(t, err)
+		return d.Verdict, d.Code
+	}
+	limited := acme.with(token)
+	for _, c := range []struct{ tool, input, verdict, code string }{
+		{"pay", `{"amount":10}`, "allow", ""}, {"pay", `{"amount":11}`, "deny", "DETAILS_DENIED"},
+		{"pay", `{}`, "deny", "DETAILS_DENIED"}, {"read", `{"amount":1}`, "deny", "DETAILS_DENIED"},
+	} {
+		if verdict, code := pay(limited, c.tool, c.input); verdict != c.verdict || code != c.code {
+			t.Errorf("%s %s: %s %s", c.tool, c.input, verdict, code)
+		}
+	}
+	if verdict, _ := pay(acme, "read", `{"amount":1000}`); verdict != "allow" {
+		t.Errorf("without details: %s", verdict)
+	}
+	acme.do(t, "DELETE /v1/policies/all", "").status(200)
+	if verdict, code := pay(limited, "pay", `{"amount":11}`); verdict != "deny" || code != "DETAILS_DENIED" {
+		t.Errorf("without policies: %s %s", verdict, code)
+	}
+}

@@ -209,7 +209,7 @@ func issuerFor(by store.Caller) (*cred.Issuer, error) {
 	if !by.HolderExpires.IsZero() && by.HolderExpires.Unix() <= by.At.Unix() {
 		return nil, ErrCredentialEnds
 	}
-	return by.Company.Issuer.Until(by.HolderExpires), nil
+	return by.Company.Issuer.Until(by.HolderExpires).Limited(by.Details), nil
 }
 
 // ErrCredentialEnds reports a credential that ends within the second. What it asks for would have

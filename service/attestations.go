@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/chain/action"
 	"attestd/chain/decision"
 	"attestd/crypto/jcs"
 	"attestd/crypto/statement"
@@ -157,23 +158,22 @@ func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attesta
 			return d, stmt, err
 		}
 	}
-	return d, stmt, a.decide(ctx, by, item, stmt != nil, &d)
+	return d, stmt, a.decide(ctx, by, item, &d)
 }
 
 // decide puts a decision into a draft, where it is to have one.
-func (a *Attestations) decide(ctx context.Context, by store.Caller, item *Attestation, signed bool, d *chain.Draft) error {
-	is := item.Decide
+func (a *Attestations) decide(ctx context.Context, by store.Caller, item *Attestation, d *chain.Draft) error {
+	is := item.Decide || item.ActionType == string(action.ToolRequested) && !by.Details.IsZero()
 	if !is {
 		var err error
 		if is, err = a.Decisions.decidesCalls(ctx, by, item.ActionType); err != nil || !is {
 			return err
 		}
 	}
-	c, err := decided(by, d.Delegation, signed)
+	c, err := contextOf(by, item, d.Delegation)
 	if err != nil {
 		return err
 	}
-	c.Folder = item.Folder
 	made, err := a.Decisions.Decide(ctx, by, item.AgentID, item.ActionType, item.Payload, c)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/cred"
+	"attestd/crypto/cred/details"
 	"attestd/crypto/keys"
 	"attestd/store"
 )
@@ -65,6 +66,8 @@ type PassportEntry struct {
 	ExpiresAt string        `json:"expiresAt"`
 	Issued    *ControlEntry `json:"issued"`
 	Revoked   *ControlEntry `json:"revoked"` // whenever it was
+
+	AuthorizationDetails details.Details `json:"authorizationDetails,omitzero"`
 }
 
 // PassportAuthority is what the control log says of a passport that was asked for.
@@ -311,7 +314,7 @@ func (q *authorityQuery) passports(ctx context.Context, agent string) ([]Passpor
 	}
 	list := []PassportEntry{}
 	for _, p := range found {
-		e := PassportEntry{JTI: p.JTI, Scopes: p.Scopes, IssuedAt: unixTime(p.IssuedAt), ExpiresAt: unixTime(p.ExpiresAt)}
+		e := PassportEntry{JTI: p.JTI, Scopes: p.Scopes, IssuedAt: unixTime(p.IssuedAt), ExpiresAt: unixTime(p.ExpiresAt), AuthorizationDetails: p.Details}
 		if e.Issued, e.Revoked, err = q.issueAndRevocation(ctx, p.JTI, agent); err != nil {
 			return nil, err
 		}

@@ -12,6 +12,8 @@ import (
 	"attestd/chain"
 	"attestd/chain/action"
 	"attestd/chain/decision"
+	"attestd/crypto/cred"
+	"attestd/crypto/cred/details"
 	"attestd/internal/bounded"
 	"attestd/service/decide"
 	"attestd/store"
@@ -217,14 +219,28 @@ func (d *Decisions) SetGroups(ctx context.Context, by store.Caller, agentID stri
 
 func isLetter(c rune) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 
-// decided is the context of a decision about an attestation.
-func decided(by store.Caller, canonical []byte, signed bool) (c decision.Context, err error) {
-	c = decision.Context{Door: DoorAttest, Signed: signed, Scopes: strings.Fields(string(by.Scope))}
-	if canonical == nil {
+// contextOf is the context of a decision about an attestation, of which delegation is the canonical
+// DelegationInfo. The token of that is checked.
+func contextOf(by store.Caller, item *Attestation, delegation []byte) (c decision.Context, err error) {
+	c = decision.Context{Door: DoorAttest, Folder: item.Folder, Signed: item.Statement != "", Scopes: strings.Fields(string(by.Scope))}
+	limits := []details.Details{by.Details}
+	if item.Delegation != "" {
+		d, err := cred.ReadDelegation(item.Delegation)
+		if err != nil {
+			return c, err
+		}
+		limits = append(limits, d.Details)
+	}
+	for _, limit := range limits {
+		if !limit.IsZero() {
+			c.Details = append(c.Details, json.RawMessage(limit.String()))
+		}
+	}
+	if delegation == nil {
 		return c, nil
 	}
 	var d struct{ DelegationChain []string }
-	err = json.Unmarshal(canonical, &d)
+	err = json.Unmarshal(delegation, &d)
 	c.Delegation = d.DelegationChain
 	if len(d.DelegationChain) > 0 && !strings.HasPrefix(d.DelegationChain[0], "spiffe://") {
 		c.Person = d.DelegationChain[0]

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"attestd/crypto/cred"
+	"attestd/crypto/cred/details"
 	"attestd/store"
 )
 
@@ -17,7 +18,7 @@ type Delegations struct {
 }
 
 // Issue issues a token with which an agent of the company acts on behalf of a company.
-func (t *Delegations) Issue(ctx context.Context, by store.Caller, agentID, actingOn, scope string) (token string, d cred.Delegation, err error) {
+func (t *Delegations) Issue(ctx context.Context, by store.Caller, agentID, actingOn, scope string, limits details.Details) (token string, d cred.Delegation, err error) {
 	if err := t.Store.Tables.Changeable(ctx, by); err != nil {
 		return "", d, err
 	}
@@ -28,14 +29,17 @@ func (t *Delegations) Issue(ctx context.Context, by store.Caller, agentID, actin
 	if err != nil {
 		return "", d, err
 	}
+	if limits, err = within(limits, "/authorizationDetails", by.Details); err != nil {
+		return "", d, err
+	}
 	subject := issuer.Domain.CompanyID(actingOn)
-	token, d, err = issuer.Delegate(cred.Delegation{Subject: subject, Chain: []string{subject}}, issuer.AgentID(agentID), scope, by.At)
+	token, d, err = issuer.Limited(limits).Delegate(cred.Delegation{Subject: subject, Chain: []string{subject}}, issuer.AgentID(agentID), scope, by.At)
 	return token, d, refusedToken("scope", err)
 }
 
 // Exchange is the token exchange of RFC 8693: the actor comes to act for all that the subject token
-// names.
-func (t *Delegations) Exchange(ctx context.Context, by store.Caller, subjectToken, actorToken string) (token string, d cred.Delegation, err error) {
+// names, within the authorization details of both tokens.
+func (t *Delegations) Exchange(ctx context.Context, by store.Caller, subjectToken, actorToken string, limits details.Details) (token string, d cred.Delegation, err error) {
 	if err := t.Store.Tables.Changeable(ctx, by); err != nil {
 		return "", d, err
 	}
@@ -57,7 +61,10 @@ func (t *Delegations) Exchange(ctx context.Context, by store.Caller, subjectToke
 	if err := t.Agents.MayDelegate(ctx, by, append(subject.Chain, actor.Subject)); err != nil {
 		return "", d, err
 	}
-	token, d, err = issuer.Delegate(subject, actor.Subject, subject.Scope, by.At)
+	if limits, err = within(limits, "/authorization_details", subject.Details, actor.Details, by.Details); err != nil {
+		return "", d, err
+	}
+	token, d, err = issuer.Limited(limits).Delegate(subject, actor.Subject, subject.Scope, by.At)
 	return token, d, refusedToken("subject_token", err)
 }
 
@@ -123,6 +130,19 @@ func (t *Delegations) check(ctx context.Context, by store.Caller, token string) 
 	}
 	return d, bound, t.Agents.MayDelegate(ctx, by, d.Chain)
 }
+
+// within returns the authorization details of what is made of others, as those that are asked for
+// or, where there are none, the narrowest of the others. What would be wider than one of the others
+// is refused; pointer is the place of those that are asked for.
+func within(asked details.Details, pointer string, others ...details.Details) (details.Details, error) {
+	limits, ok := details.Within(asked, others...)
+	if !ok {
+		return limits, &Error{Kind: Invalid, Code: details.Code, Pointer: pointer, Message: "Invalid field: " + pointer[1:] + " " + widerDetails}
+	}
+	return limits, nil
+}
+
+const widerDetails = "must be narrower than those of the credential and of each token that is presented: each call that they cover must be covered there"
 
 // refusedToken says why a token, or what should become one, is refused.
 func refusedToken(field string, err error) error {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/crypto/cred"
+	"attestd/crypto/cred/details"
 	"attestd/crypto/dpop"
 	"attestd/crypto/tokenkey"
 	"attestd/store"
@@ -26,6 +27,7 @@ type ExchangeRequest struct {
 	Actor, ActorType     string // "" where the caller acts, or no one
 	RequestedType        string // "" for what fits
 	Scope                string // "" for that of the subject token
+	Details              details.Details
 	MayAct               string // who alone may act with the token (§4.4); "" for anybody
 	Resources, Audiences []string
 	Proof, Method, URL   string // see TokenRequest
@@ -42,6 +44,8 @@ var (
 	// ErrInvalidExchange reports that a token cannot be exchanged (RFC 8693 §2.2.2). Its text, the
 	// reason, names the check.
 	ErrInvalidExchange = errors.New("invalid_request")
+	// ErrInvalidDetails reports authorization details that are wider than there are (RFC 9396 §5).
+	ErrInvalidDetails = errors.New(details.Code + ": authorization_details " + widerDetails)
 	// ErrMayNotExchange reports a client whose role is too low.
 	ErrMayNotExchange = errors.New("may not exchange")
 )
@@ -99,8 +103,12 @@ func (t *Tokens) Exchange(ctx context.Context, by store.Caller, r ExchangeReques
 	if err != nil || !ends.After(by.At) {
 		return token, refusedExchange("subject_token, or a token presented with it, has ended")
 	}
+	limits, ok := details.Within(r.Details, append(subject.limits, subject.Details, by.Details)...)
+	if !ok {
+		return token, ErrInvalidDetails
+	}
 	claims := accessClaims{
-		Issuer: r.Issuer, Subject: subject.Chain[0], Audience: audience, ClientID: clientOf(by), requester: requestedBy(by), Org: by.Company.ID, Scope: scope,
+		Issuer: r.Issuer, Subject: subject.Chain[0], Audience: audience, ClientID: clientOf(by), requester: requestedBy(by), Org: by.Company.ID, Scope: scope, Details: limits,
 		IssuedAt: by.At.Unix(), Expires: ends.Unix(), ID: cred.NewID(), Act: cred.StandardAct(subject.Chain), MayAct: subject.mayAct,
 	}
 	if agent, own := by.Company.Issuer.OwnAgent(subject.Chain[len(subject.Chain)-1]); own {
@@ -116,7 +124,7 @@ func (t *Tokens) Exchange(ctx context.Context, by store.Caller, r ExchangeReques
 	if err == nil && len(token.Text) > maxIssued {
 		err = refusedExchange("the token would be longer than 16384 bytes")
 	}
-	token.Scope, token.Bound, token.Ends = store.Scope(scope), jkt != "", ends
+	token.Scope, token.Details, token.Bound, token.Ends = store.Scope(scope), limits, jkt != "", ends
 	return token, err
 }
 
@@ -157,7 +165,7 @@ func (t *Tokens) addActor(ctx context.Context, by store.Caller, r ExchangeReques
 		case actor != "" && actor != presented.Subject:
 			return refusedExchange("actor_token is another's: an agent acts for itself alone")
 		}
-		actor = presented.Subject
+		actor, subject.limits = presented.Subject, append(subject.limits, presented.Details)
 		if presented.Ends.Before(subject.Ends) {
 			subject.Ends = presented.Ends
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"attestd/crypto/cred/details"
 	"attestd/crypto/dpop"
 	"attestd/crypto/idtoken"
 	"attestd/service/federation"
@@ -17,6 +18,7 @@ import (
 type Federating struct {
 	Assertion   string
 	Scope       string // "" or what an agent has
+	Details     details.Details
 	Proof       string // DPoP: the token is bound to its key; "" for a bearer token
 	Method, URL string // of the request, for the proof
 	// for which the token is asked, and the names of this API as a resource for a company, which
@@ -59,6 +61,13 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 			return Token{}, ErrInvalidScope
 		}
 	}
+	token.Details = in.Details
+	if person != nil {
+		var ok bool
+		if token.Details, ok = details.Within(in.Details, person.Details); !ok {
+			return Token{}, ErrInvalidDetails
+		}
+	}
 	by, trusted, err := s.trusted(ctx, in, idt, now)
 	if err != nil {
 		return Token{}, err
@@ -82,7 +91,7 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 	if idt.Ends.Before(token.Ends) {
 		token.Ends = idt.Ends
 	}
-	use := store.Federated{Federation: trusted, Rule: grant.Rule, Subject: idt.Subject, AgentID: grant.AgentID, Ends: token.Ends}
+	use := store.Federated{Federation: trusted, Rule: grant.Rule, Subject: idt.Subject, AgentID: grant.AgentID, Details: token.Details, Ends: token.Ends}
 	if person != nil {
 		use.Client, use.Delegation = in.Client.Client, personDelegation(by, person, grant.AgentID)
 		if !in.Client.Expires.IsZero() && in.Client.Expires.Before(use.Ends) {

@@ -196,5 +196,8 @@ func (i *Issuers) claims(ctx context.Context, by store.Caller, r AgentTokenReque
 		claims = jcs.AppendString(append(claims, `,"client_id":`...), clientOf(by))
 		claims = requestedBy(by).append(claims)
 	}
+	if !by.Details.IsZero() { // what it is exchanged for keeps them
+		claims = append(append(claims, `,"authorization_details":`...), by.Details.String()...)
+	}
 	return claims, ends, nil
 }

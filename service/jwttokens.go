@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/crypto/cred"
+	"attestd/crypto/cred/details"
 	"attestd/crypto/jcs"
 	"attestd/crypto/tokenkey"
 	"attestd/store"
@@ -59,6 +60,8 @@ type accessClaims struct {
 	Expires  int64     `json:"exp"`
 	ID       string    `json:"jti"`
 	Confirms *confirms `json:"cnf,omitempty"`
+	// RFC 9396 §9.1
+	Details details.Details `json:"authorization_details,omitzero"`
 	// of an exchange (RFC 8693 §4): the current actor is the outermost
 	Act    json.RawMessage `json:"act,omitempty"`
 	MayAct *party          `json:"may_act,omitempty"`
@@ -158,7 +161,7 @@ func (t *Tokens) signAccess(ctx context.Context, by store.Caller, r TokenRequest
 	}
 	claims := accessClaims{
 		Issuer: r.Issuer, Subject: by.Client, Audience: r.Resources, ClientID: by.Client, AgentID: by.Agent, requester: requestedBy(by), Org: by.Company.ID,
-		Scope: g.Scope.Names(by.Role), IssuedAt: by.At.Unix(), Expires: ends.Unix(), ID: cred.NewID(),
+		Scope: g.Scope.Names(by.Role), Details: g.Details, IssuedAt: by.At.Unix(), Expires: ends.Unix(), ID: cred.NewID(),
 	}
 	if by.Agent != "" {
 		claims.Subject = by.Company.Issuer.AgentID(by.Agent)
@@ -205,7 +208,7 @@ func (t *Tokens) introspectJWT(ctx context.Context, by store.Caller, text string
 	}
 	a = ActiveToken{
 		NoAccess: a.NoAccess, Issuer: c.Issuer, Subject: c.Subject, Audience: c.Audience, ClientID: c.ClientID, AgentID: c.AgentID, Scope: c.Scope,
-		IssuedAt: c.IssuedAt, Expires: c.Expires, ID: c.ID, Act: c.Act, MayAct: c.MayAct,
+		IssuedAt: c.IssuedAt, Expires: c.Expires, ID: c.ID, Act: c.Act, MayAct: c.MayAct, Details: c.Details,
 	}
 	if c.Confirms != nil {
 		a.JKT = c.Confirms.JKT

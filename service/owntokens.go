@@ -10,6 +10,7 @@ import (
 
 	"attestd/crypto/assertion"
 	"attestd/crypto/cred"
+	"attestd/crypto/cred/details"
 	"attestd/crypto/jose"
 	"attestd/crypto/keys"
 	"attestd/crypto/strictjson"
@@ -20,6 +21,8 @@ import (
 type ownToken struct {
 	cred.Delegation
 	mayAct *party // nil for anybody
+	// authorization details of what was presented with it
+	limits []details.Details
 	// this service alone is its audience: no other service received it
 	ownAudience bool
 	// the scope is a text that the maker of the delegation has chosen, and gives no role
@@ -111,7 +114,7 @@ func (t *Tokens) readOpaque(ctx context.Context, by store.Caller, text string) (
 		names = person.Chain
 	}
 	token.Delegation = cred.NewDelegation(names, "", found.Scope.Names(found.Role))
-	token.Ends, token.ownAudience = found.Expires, true
+	token.Ends, token.Details, token.ownAudience = found.Expires, found.Details, true
 	return token, found.JKT, nil
 }
 
@@ -124,6 +127,7 @@ func (t *Tokens) readJWT(ctx context.Context, by store.Caller, text, kind string
 			err = ErrNotIssued
 		}
 		d = cred.NewDelegation([]string{c.Subject}, c.ID, "")
+		d.Details = c.Details
 	}
 	if err != nil {
 		return token, "", err
@@ -147,7 +151,7 @@ func (t *Tokens) checkJWT(ctx context.Context, by store.Caller, text string) (c 
 		err = json.Unmarshal(payload, &c)
 	}
 	if err == nil {
-		d, err = by.Company.Issuer.Domain.Standard(c.Subject, c.Act, c.ID, c.Scope)
+		d, err = by.Company.Issuer.Domain.Standard(c.Subject, c.Act, c.ID, c.Scope, c.Details)
 	}
 	if err != nil {
 		return c, d, err

@@ -11,6 +11,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/cred"
+	"attestd/crypto/cred/details"
 	"attestd/crypto/dpop"
 	"attestd/crypto/jcs"
 	"attestd/store"
@@ -34,28 +35,33 @@ type Passport struct {
 	OrgSPIFFEID     string   `json:"orgSpiffeId"`
 	Scopes          []string `json:"scopes"`
 	DelegationChain []string `json:"delegationChain"`
-	Passport        string   `json:"passport"`
-	ExpiresIn       int64    `json:"expiresIn"`
-	CAPublicKey     string   `json:"caPublicKey"`
-	RotatedFrom     string   `json:"rotatedFrom,omitempty"`
+
+	AuthorizationDetails details.Details `json:"authorizationDetails,omitzero"`
+
+	Passport    string `json:"passport"`
+	ExpiresIn   int64  `json:"expiresIn"`
+	CAPublicKey string `json:"caPublicKey"`
+	RotatedFrom string `json:"rotatedFrom,omitempty"`
 }
 
 func newPassport(by store.Caller, token string, p cred.PassportClaims, rotatedFrom string) Passport {
 	return Passport{
 		AgentID: p.AgentID, SPIFFEID: p.Subject, Org: p.Org, OrgSPIFFEID: p.OrgSPIFFEID,
-		Scopes: p.Scopes, DelegationChain: p.DelegationChain,
+		Scopes: p.Scopes, DelegationChain: p.DelegationChain, AuthorizationDetails: p.Details,
 		Passport: token, ExpiresIn: p.ExpiresAt - p.IssuedAt, CAPublicKey: by.Company.Issuer.Public.PEM, RotatedFrom: rotatedFrom,
 	}
 }
 
 // recorded is what the store has of a passport.
 func recorded(p cred.PassportClaims) store.Passport {
-	return store.Passport{JTI: p.ID, AgentID: p.AgentID, Scopes: p.Scopes, IssuedAt: p.IssuedAt, ExpiresAt: p.ExpiresAt, JKT: p.JKT}
+	return store.Passport{JTI: p.ID, AgentID: p.AgentID, Scopes: p.Scopes, IssuedAt: p.IssuedAt, ExpiresAt: p.ExpiresAt, JKT: p.JKT, Details: p.Details}
 }
 
 // Issue issues a passport to an agent; scopes are nil for the default ones. jkt is the thumbprint
 // of the agent's key that the passport is bound to, "" for none.
-func (p *Passports) Issue(ctx context.Context, by store.Caller, agentID string, scopes []string, jkt string, ttl time.Duration) (Passport, error) {
+func (p *Passports) Issue(
+	ctx context.Context, by store.Caller, agentID string, scopes []string, limits details.Details, jkt string, ttl time.Duration,
+) (Passport, error) {
 	if err := p.Agents.Check(ctx, by, agentID); err != nil {
 		return Passport{}, err
 	}
@@ -75,7 +81,10 @@ func (p *Passports) Issue(ctx context.Context, by store.Caller, agentID string, 
 	if err != nil {
 		return Passport{}, err
 	}
-	token, claims, err := issuer.Passport(agentID, scopes, nil, jkt, ttl, by.At)
+	if limits, err = within(limits, "/authorizationDetails", by.Details); err != nil {
+		return Passport{}, err
+	}
+	token, claims, err := issuer.Limited(limits).Passport(agentID, scopes, nil, jkt, ttl, by.At)
 	if err != nil {
 		return Passport{}, refusedToken("scopes", err)
 	}
@@ -101,7 +110,7 @@ func (p *Passports) Rotate(ctx context.Context, by store.Caller, agentID, presen
 		return Passport{}, err
 	}
 	ttl := time.Duration(old.ExpiresAt-old.IssuedAt) * time.Second
-	token, next, err := issuer.Passport(agentID, old.Scopes, old.DelegationChain, old.JKT, ttl, by.At)
+	token, next, err := issuer.Limited(old.Details).Passport(agentID, old.Scopes, old.DelegationChain, old.JKT, ttl, by.At)
 	if err != nil {
 		return Passport{}, refusedToken("passport", err)
 	}
@@ -153,13 +162,14 @@ func (p *Passports) isOfAnotherCompany(ctx context.Context, by store.Caller, tok
 	return err == nil
 }
 
-// Covered says whether a valid passport of the agent covers the tool.
-func (p *Passports) Covered(ctx context.Context, by store.Caller, agentID, tool string) (bool, error) {
+// Covered says whether a valid passport of the agent covers the call of a tool of an MCP server, ""
+// for none; arguments are nil where they are not known.
+func (p *Passports) Covered(ctx context.Context, by store.Caller, agentID, server, tool string, arguments []byte) (bool, error) {
 	for found, err := range p.Store.Passports.Valid(ctx, by, agentID) {
 		if err != nil {
 			return false, err
 		}
-		if _, err := (cred.PassportClaims{Scopes: found.Scopes}).Grant(&tool); err == nil && tool != "" {
+		if _, err := (cred.PassportClaims{Scopes: found.Scopes, Details: found.Details}).GrantOn(server, tool, arguments); err == nil && tool != "" {
 			return true, nil
 		}
 	}
@@ -217,6 +227,8 @@ type PassportItem struct {
 	RevokedAt string   `json:"revokedAt,omitempty"`
 	Reason    *string  `json:"reason,omitempty"`
 
+	AuthorizationDetails details.Details `json:"authorizationDetails,omitzero"`
+
 	Cursor string `json:"-"` // to go on after it
 }
 
@@ -231,7 +243,7 @@ func (p *Passports) List(ctx context.Context, by store.Caller, f store.PassportF
 		return nil, "", err
 	}
 	return Map(passports, func(p store.Passport) PassportItem {
-		return PassportItem{p.JTI, p.AgentID, p.Scopes, unixTime(p.IssuedAt), unixTime(p.ExpiresAt), p.Status(by.At), p.RevokedAt, p.Reason, p.Cursor()}
+		return PassportItem{p.JTI, p.AgentID, p.Scopes, unixTime(p.IssuedAt), unixTime(p.ExpiresAt), p.Status(by.At), p.RevokedAt, p.Reason, p.Details, p.Cursor()}
 	}), rest, nil
 }
 
@@ -289,16 +301,17 @@ type Receipt struct {
 type ToolCall struct {
 	Method, URL string
 	Proof       string // DPoP; "" without one
+	Arguments   []byte // of the tool, as JSON; nil where they are not known
 }
 
-// Verify checks a passport, and that it covers a tool; nil for any. A passport that is bound to a
-// key needs a proof of that key for the call with which it came. What is wrong is an *Error with
-// the code of the check that has failed.
+// Verify checks a passport, and that it covers a call of a tool; nil for any. A passport that is
+// bound to a key needs a proof of that key for the call with which it came. What is wrong is an
+// *Error with the code of the check that has failed.
 func (p *Passports) Verify(ctx context.Context, by store.Caller, token string, tool *string, call ToolCall) (VerifiedPassport, error) {
 	var scope string
 	claims, err := by.Company.Issuer.CheckPassport(token, by.At)
 	if err == nil {
-		scope, err = claims.Grant(tool)
+		scope, err = claims.Grant(tool, call.Arguments)
 	}
 	if err == nil {
 		err = p.inForce(ctx, by, claims)

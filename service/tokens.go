@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/crypto/cred"
+	"attestd/crypto/cred/details"
 	"attestd/crypto/dpop"
 	"attestd/crypto/keys"
 	"attestd/internal/keysets"
@@ -29,6 +30,7 @@ type Tokens struct {
 // TokenRequest is what a client or an agent asks for.
 type TokenRequest struct {
 	Scope       string // "" for all that it may do
+	Details     details.Details
 	Proof       string // DPoP: the token is bound to its key; "" for a bearer token
 	Method, URL string // of the request, for the proof
 	// for which the token is a JWT that others verify (RFC 8707); none for one of this API
@@ -50,8 +52,10 @@ func OnlyOf(own, resources []string) bool {
 type Token struct {
 	Text  string
 	Scope store.Scope // "" where none was asked for
-	Bound bool
-	Ends  time.Time
+	// authorization details; none where none were asked for or inherited
+	Details details.Details
+	Bound   bool
+	Ends    time.Time
 }
 
 // ErrInvalidScope reports that more was asked for than there is, or an unknown scope.
@@ -80,6 +84,11 @@ func (t *Tokens) Issue(ctx context.Context, by store.Caller, once []store.UsedPr
 		}
 		grant.Scope = token.Scope
 	}
+	var ok bool
+	if token.Details, ok = details.Within(r.Details, by.Details); !ok {
+		return Token{}, ErrInvalidDetails
+	}
+	grant.Details = token.Details
 	var err error
 	if r.isForOwnAPI() {
 		err = boundResources(r.Resources)
@@ -124,6 +133,7 @@ type ActiveToken struct {
 	Issuer, Subject, ClientID, AgentID, Scope, JKT, ID string
 	Audience                                           []string
 	IssuedAt, Expires                                  int64 // Unix seconds
+	Details                                            details.Details
 	// it says who an agent is, and gives no access
 	NoAccess bool
 	// of an exchange, as in the token
@@ -147,7 +157,7 @@ func (t *Tokens) Introspect(ctx context.Context, by store.Caller, issuer, text s
 	}
 	a = ActiveToken{
 		Issuer: issuer, Subject: found.Client, ClientID: found.Client, AgentID: found.Agent, Scope: found.Scope.Names(found.Role), JKT: found.JKT,
-		Expires: found.Expires.Unix(),
+		Expires: found.Expires.Unix(), Details: found.Details,
 	}
 	if issuer != "" {
 		a.Audience = []string{issuer}

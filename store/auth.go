@@ -126,14 +126,14 @@ func (s Credentials) Recheck(ctx context.Context, hash [32]byte, now time.Time) 
 // client.
 var (
 	keyQuery = `
-	SELECT company, id, NULL, fingerprint, last_used_at, role, expires_at, NULL, made_by, expires_at, NULL, '', '', 0, '', '', NULL, NULL, ` + apiKeys.latest("api_key") + `
+	SELECT company, id, NULL, fingerprint, last_used_at, role, expires_at, NULL, made_by, expires_at, NULL, '', '', 0, '', '', '', NULL, NULL, ` + apiKeys.latest("api_key") + `
 	FROM api_key WHERE hash = ?1`
 	tokenQuery = func(which string) string {
 		return `
-	SELECT t.company, NULL, c.id, c.fingerprint, c.last_used_at, c.role, t.expires_at, c.client_id, c.made_by, c.expires_at, t.mac, '', '', 0, t.scope, coalesce(t.jkt, ''), c.jwks, c.jwks_uri, ` +
+	SELECT t.company, NULL, c.id, c.fingerprint, c.last_used_at, c.role, t.expires_at, c.client_id, c.made_by, c.expires_at, t.mac, '', '', 0, t.scope, coalesce(t.details, ''), coalesce(t.jkt, ''), c.jwks, c.jwks_uri, ` +
 			clients.latest("c") + `
 	FROM oauth_token t JOIN oauth_client c ON c.id = t.client AND c.company = t.company WHERE ` + which + `
-	UNION ALL SELECT t.company, NULL, NULL, 'agent-key:' || k.thumbprint, NULL, 'agent', t.expires_at, NULL, NULL, NULL, t.mac, k.agent_id, k.thumbprint, t.bound, t.scope, '', NULL, NULL, NULL
+	UNION ALL SELECT t.company, NULL, NULL, 'agent-key:' || k.thumbprint, NULL, 'agent', t.expires_at, NULL, NULL, NULL, t.mac, k.agent_id, k.thumbprint, t.bound, t.scope, coalesce(t.details, ''), '', NULL, NULL, NULL
 	FROM oauth_token t JOIN agent_key k ON k.id = t.agent_key AND k.company = t.company WHERE ` + which
 	}
 	credentialQuery    = keyQuery + " UNION ALL " + tokenQuery("t.hash IN (?1, ?2)")
@@ -193,19 +193,23 @@ func (s Credentials) read(ctx context.Context, hash [32]byte, query string, more
 	var number int64
 	var key, client, expires, ownExpires, latest sql.NullInt64
 	var used, clientID, madeBy, jwks, jwksURI sql.NullString
+	var limits string
 	var mac []byte
 	var bound bool
 	err = s.db.Read(ctx, func(r *db.Conn) error {
 		err := r.One([]any{
 			&number, &key, &client, &found.fingerprint, &used, &found.grant.Role, &expires, &clientID, &madeBy, &ownExpires,
-			&mac, &found.agent, &found.key, &bound, &found.scope, &found.jkt, &jwks, &jwksURI, &latest,
+			&mac, &found.agent, &found.key, &bound, &found.scope, &limits, &found.jkt, &jwks, &jwksURI, &latest,
 		}, query, append([]any{s.db.Secrets().Index(hash), s.db.Secrets().TokenIndex(hash)}, more...)...)
-		row := tokenRow{hash, number, clientID.String, expires.Int64, found.scope, found.jkt}
+		row := tokenRow{hash, number, clientID.String, expires.Int64, found.scope, found.jkt, limits}
 		if found.agent != "" {
 			row.holder = heldBy(found.key, bound)
 		}
 		if err == nil && (client.Valid || found.agent != "") {
 			err = s.checkToken(r, row, mac)
+		}
+		if err == nil {
+			found.details, err = storedDetails(limits)
 		}
 		return err
 	})

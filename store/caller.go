@@ -2,6 +2,8 @@ package store
 
 import (
 	"time"
+
+	"attestd/crypto/cred/details"
 )
 
 // Caller is who asks, and when. Methods that touch a tenant's data demand it, so that none can
@@ -21,8 +23,10 @@ type Caller struct {
 	// canonical DelegationInfo of the person for whom the agent has signed in, or ""
 	Delegation string
 	// thumbprint of the key without whose DPoP proofs it counts for nothing, or ""
-	JKT     string
-	Scope   Scope     // of the access token that was presented
+	JKT   string
+	Scope Scope // of the access token that was presented
+	// authorization details of that: what it is exchanged for, or gives, has none that are wider
+	Details details.Details
 	Expires time.Time // when the credential does; zero for never
 	// when its holder does, who can get another until then: the client or the agent's key of an
 	// access token. Of all else as Expires; zero for never

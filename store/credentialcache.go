@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"time"
 
+	"attestd/crypto/cred/details"
 	"attestd/store/db"
 )
 
@@ -29,6 +30,7 @@ type credential struct {
 	delegation                 string // of the person for whom it does, or ""
 	jkt                        string // thumbprint of the key that it is bound to, or ""
 	scope                      Scope
+	details                    details.Details
 	// see Caller.HolderExpires; of an agent's key not known here
 	holderExpires time.Time
 }
@@ -36,7 +38,7 @@ type credential struct {
 func (c *credential) caller(now time.Time) Caller {
 	return Caller{
 		Company: c.company, Credential: c.fingerprint, Role: c.scope.within(c.grant.Role), Expires: c.grant.Expires, At: now,
-		Client: c.client, Agent: c.agent, Key: c.key, Federation: c.federation, Delegation: c.delegation, JKT: c.jkt, Scope: c.scope,
+		Client: c.client, Agent: c.agent, Key: c.key, Federation: c.federation, Delegation: c.delegation, JKT: c.jkt, Scope: c.scope, Details: c.details,
 		HolderExpires: c.holderExpires, FederatedSince: c.federatedSince,
 	}
 }

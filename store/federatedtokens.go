@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"attestd/crypto/cred/details"
 	"attestd/crypto/keys"
 	"attestd/store/db"
 )
@@ -19,6 +20,7 @@ type Federated struct {
 	Subject    string
 	AgentID    string
 	JKT        string // thumbprint of the key to which the token is bound; "" for none
+	Details    details.Details
 	// of a person's assertion: the OAuth client that has presented it, and the canonical
 	// DelegationInfo; "" for a workload
 	Client, Delegation string
@@ -108,10 +110,10 @@ func (s Federations) issuing(by Caller, f Federated, token string) func(*db.Conn
 		if err != nil {
 			return err
 		}
-		n, err := w.Exec(`INSERT INTO federated_token (hash, company, federation, agent_id, jkt, expires_at, mac, delegation, client)
-			SELECT ?1, f.company, f.id, ?2, nullif(?3, ''), ?4, ?5, nullif(?6, ''), c.id FROM federation f LEFT JOIN oauth_client c ON c.company = f.company AND c.client_id = ?7
+		n, err := w.Exec(`INSERT INTO federated_token (hash, company, federation, agent_id, jkt, expires_at, mac, delegation, client, details)
+			SELECT ?1, f.company, f.id, ?2, nullif(?3, ''), ?4, ?5, nullif(?6, ''), c.id, nullif(?11, '') FROM federation f LEFT JOIN oauth_client c ON c.company = f.company AND c.client_id = ?7
 			WHERE f.company = ?8 AND f.name = ?9 AND f.created_at = ?10 AND (?7 = '' OR c.id IS NOT NULL)`,
-			s.db.Secrets().TokenIndex(row.hash), f.AgentID, f.JKT, row.expires, row.mac(key), f.Delegation, f.Client, row.company, f.Federation.Name, f.Federation.CreatedAt)
+			s.db.Secrets().TokenIndex(row.hash), f.AgentID, f.JKT, row.expires, row.mac(key), f.Delegation, f.Client, row.company, f.Federation.Name, f.Federation.CreatedAt, row.details)
 		if err == nil && n == 0 {
 			err = ErrNoFederation
 		}
@@ -125,7 +127,7 @@ func federatedRow(hash [sha256.Size]byte, company int64, f Federated) tokenRow {
 	if f.Delegation != "" { // JSON, which no thumbprint is
 		holder += ":" + f.Client + ":" + f.Delegation
 	}
-	return tokenRow{hash: hash, company: company, holder: holder, expires: f.Ends.UnixMilli()}
+	return tokenRow{hash: hash, company: company, holder: holder, expires: f.Ends.UnixMilli(), details: f.Details.String()}
 }
 
 // use names that a subject uses a rule on a day, until some time after the day.
@@ -162,20 +164,23 @@ const anyCompany = 0
 func (s Credentials) findFederated(ctx context.Context, hash [32]byte, of int64, now time.Time) (found credential, err error) {
 	var number, expires int64
 	var mac []byte
-	var jkt, delegation, client sql.NullString
+	var jkt, delegation, client, limits sql.NullString
 	var latest sql.NullInt64
 	var f Federation
 	err = s.db.Read(ctx, func(r *db.Conn) error {
 		f, err = db.Row(r, func(rows *sql.Rows) (Federation, error) {
-			return federations.scanAnd(rows, &number, &found.agent, &jkt, &expires, &mac, &delegation, &client, &latest)
-		}, "SELECT "+federations.list("f")+", "+`t.company, t.agent_id, t.jkt, t.expires_at, t.mac, t.delegation, c.client_id, `+federations.latest("f")+`
+			return federations.scanAnd(rows, &number, &found.agent, &jkt, &expires, &mac, &delegation, &client, &limits, &latest)
+		}, "SELECT "+federations.list("f")+", "+`t.company, t.agent_id, t.jkt, t.expires_at, t.mac, t.delegation, c.client_id, t.details, `+federations.latest("f")+`
 			FROM federated_token t JOIN federation f ON f.id = t.federation AND f.company = t.company LEFT JOIN oauth_client c ON c.id = t.client AND c.company = t.company
 			WHERE t.hash IN (?1, ?2) AND (t.company = ?3 OR ?3 = 0)`, s.db.Secrets().Index(hash), s.db.Secrets().TokenIndex(hash), of)
+		if err == nil {
+			found.details, err = storedDetails(limits.String)
+		}
 		if err != nil {
 			return err
 		}
 		return s.checkToken(r, federatedRow(hash, number, Federated{
-			Federation: f, AgentID: found.agent, JKT: jkt.String, Client: client.String, Delegation: delegation.String, Ends: time.UnixMilli(expires),
+			Federation: f, AgentID: found.agent, JKT: jkt.String, Details: found.details, Client: client.String, Delegation: delegation.String, Ends: time.UnixMilli(expires),
 		}), mac)
 	})
 	if err == nil && client.Valid { // and its row is what the control log says

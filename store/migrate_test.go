@@ -27,7 +27,8 @@ import (
 // compromised. From schema 8 on each has its control log. In schema 9, acme has 600 records, for
 // which a later schema has summaries. In schema 20 deploy-bot has a key, agentKey, with which it
 // has made a session of statements, and there are webhooks, idempotency keys, policies and
-// enrolments. When it was in use: its access tokens and passports had not expired
+// enrolments. That of schema 21 is the one of schema 20, as a server of schema 21 has left it. When
+// each was in use: its access tokens and passports had not expired
 var older = map[string]time.Time{
 	"1":  time.Date(2026, 11, 21, 17, 20, 0, 0, time.UTC),
 	"2":  time.Date(2026, 11, 21, 18, 35, 0, 0, time.UTC),

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/crypto/cred/details"
 	"attestd/store/db"
 	"attestd/store/projection"
 )
@@ -29,14 +30,16 @@ type Passport struct {
 	JTI       string
 	AgentID   string
 	Scopes    []string
-	IssuedAt  int64   // Unix seconds
-	ExpiresAt int64   // Unix seconds
+	IssuedAt  int64 // Unix seconds
+	ExpiresAt int64 // Unix seconds
+	Details   details.Details
 	RevokedAt string  // "" while valid
 	Reason    *string // of the revocation
 	JKT       string  // thumbprint of the key that it is bound to, or ""
 
 	id, company int64
 	scopes      string // a JSON array, as it is stored
+	details     string // authorization details in canonical form, or ""
 }
 
 var passports = right[Passport, projection.Passport]{
@@ -52,11 +55,12 @@ var passports = right[Passport, projection.Passport]{
 			optional("revoked_at", &p.RevokedAt),
 			nullable("reason", &p.Reason),
 			optional("jkt", &p.JKT).as("jkt").ifAny(),
+			optional("details", &p.details).asJSON("authorizationDetails").ifAny(),
 		}
 	},
 	row: func(p *Passport) projection.Passport {
 		return projection.Passport{AgentID: p.AgentID, Scopes: canonicalList(p.scopes), IssuedAt: p.IssuedAt, ExpiresAt: p.ExpiresAt,
-			RevokedAt: p.RevokedAt, Reason: projection.TextOf(p.Reason), JKT: p.JKT}
+			RevokedAt: p.RevokedAt, Reason: projection.TextOf(p.Reason), JKT: p.JKT, Details: p.details}
 	},
 }
 
@@ -68,10 +72,13 @@ func scanPassport(rows *sql.Rows) (Passport, error) {
 	return p, err
 }
 
-// parse reads the scopes as they are stored.
-func (p *Passport) parse() error {
+// parse reads scopes and details as they are stored.
+func (p *Passport) parse() (err error) {
 	if err := json.Unmarshal([]byte(p.scopes), &p.Scopes); err != nil {
 		return fmt.Errorf("%w: scopes of passport %s: %w", db.ErrCorrupt, p.JTI, err)
+	}
+	if p.Details, err = storedDetails(p.details); err != nil {
+		return fmt.Errorf("passport %s: %w", p.JTI, err)
 	}
 	return nil
 }
@@ -83,16 +90,16 @@ func insertPassport(w *db.Conn, company int64, p Passport, rotates string) (issu
 	if err != nil {
 		return issued, err
 	}
-	p.company, p.scopes = company, string(scopes)
+	p.company, p.scopes, p.details = company, string(scopes), p.Details.String()
 	n, err := passports.insertWhere(w, &p, `NOT EXISTS (SELECT 1 FROM agent WHERE company = ?1 AND agent_id = ?3 AND disabled_at IS NOT NULL)`)
 	if err == nil && n == 0 {
 		err = ErrDisabled
 	}
-	details := map[string]any{}
+	more := map[string]any{}
 	if rotates != "" {
-		details["rotates"] = rotates
+		more["rotates"] = rotates
 	}
-	return passports.created(PassportIssued, &p, details), err
+	return passports.created(PassportIssued, &p, more), err
 }
 
 // findPassport reads a passport on a connection for reads or for writes. It returns ErrNotFound for
@@ -112,8 +119,8 @@ func revoke(w *db.Conn, by Caller, jti string, reason *string) (p Passport, revo
 	if err == nil && n == 0 {
 		err = ErrRevoked
 	}
-	details := map[string]any{"jti": jti, "agentId": p.AgentID, "revokedAt": p.RevokedAt, "reason": reason}
-	return p, controlEvent{PassportRevoked, passports.about(jti), details}, err
+	said := map[string]any{"jti": jti, "agentId": p.AgentID, "revokedAt": p.RevokedAt, "reason": reason}
+	return p, controlEvent{PassportRevoked, passports.about(jti), said}, err
 }
 
 // Record records a passport before it is issued. It returns ErrDisabled if its agent is disabled.
@@ -188,10 +195,11 @@ func (s Passports) Check(ctx context.Context, by Caller, presented Passport) err
 	return fmt.Errorf("passport %q: %w", presented.JTI, err)
 }
 
-// digest returns the SHA-256 of what was issued: the passport's ID, agent, scopes, times and key.
+// digest returns the SHA-256 of what was issued: the passport's ID, agent, scopes, times, key and
+// authorization details.
 func (p Passport) digest() (sum chain.Hash) {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q %d %d %q", p.JTI, p.AgentID, p.Scopes, p.IssuedAt, p.ExpiresAt, p.JKT)
+	fmt.Fprintf(h, "%q %q %q %d %d %q %q", p.JTI, p.AgentID, p.Scopes, p.IssuedAt, p.ExpiresAt, p.JKT, p.Details)
 	h.Sum(sum[:0])
 	return sum
 }

@@ -1,8 +1,12 @@
 package store
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+
+	"attestd/crypto/cred/details"
+	"attestd/store/db"
 )
 
 // Scope is what an access token allows (RFC 6749 §3.3): the names of roles, the widest first,
@@ -57,4 +61,17 @@ func (s Scope) Names(role Role) string {
 		return string(role)
 	}
 	return string(s)
+}
+
+// storedDetails reads authorization details as they are in a row, "" for none. What they no longer
+// say must not become no limit.
+func storedDetails(text string) (details.Details, error) {
+	if text == "" {
+		return details.Details{}, nil
+	}
+	limits, err := details.Parse([]byte(text))
+	if err != nil {
+		err = fmt.Errorf("%w: authorization details: %w", db.ErrCorrupt, err)
+	}
+	return limits, err
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	authorization "attestd/crypto/cred/details"
 	"attestd/crypto/jose"
 	"attestd/crypto/keys"
 	"attestd/crypto/tokenkey"
@@ -109,6 +110,7 @@ var obeyed = map[string]string{
 	"passport.expires_at": `UPDATE passport SET expires_at = expires_at + 3600 WHERE jti = 'live'`,
 	"passport.revoked_at": `UPDATE passport SET revoked_at = NULL WHERE jti = 'revoked'`,
 	"passport.jkt":        `UPDATE passport SET jkt = NULL WHERE jti = 'live'`,
+	"passport.details":    `UPDATE passport SET details = NULL WHERE jti = 'live'`,
 	"passport.reason":     `UPDATE passport SET reason = 'another' WHERE jti = 'revoked'`,
 
 	"webhook.company":     `UPDATE webhook SET company = 2`,
@@ -209,6 +211,7 @@ var authenticated = map[string]string{
 	"oauth_token.bound":      `UPDATE oauth_token SET bound = 1 - bound WHERE agent_key IS NOT NULL`,
 	"oauth_token.scope":      `UPDATE oauth_token SET scope = 'admin'`,
 	"oauth_token.jkt":        `UPDATE oauth_token SET jkt = 'k'`,
+	"oauth_token.details":    `UPDATE oauth_token SET details = CASE WHEN details IS NULL THEN '[{"tools":["*"],"type":"tool_call"}]' END`,
 
 	"federated_token.hash":       `UPDATE federated_token SET hash = zeroblob(32) WHERE jkt IS NULL`,
 	"federated_token.company":    `UPDATE federated_token SET company = 2`,
@@ -219,6 +222,7 @@ var authenticated = map[string]string{
 	"federated_token.mac":        `UPDATE federated_token SET mac = zeroblob(32)`,
 	"federated_token.client":     `UPDATE federated_token SET client = 2, delegation = '{}'`,
 	"federated_token.delegation": `UPDATE federated_token SET delegation = '{}'`,
+	"federated_token.details":    `UPDATE federated_token SET details = '[{"tools":["*"],"type":"tool_call"}]'`,
 }
 
 // forgeries are all statements that change a column of obeyed or authenticated.
@@ -528,7 +532,8 @@ func fill(t *testing.T, s *store.Store, id string) *store.Company {
 	for _, agent := range []string{"bot", "gone"} {
 		got(s.Agents.Register(ctx, who, agent, raw(`{"team":"ops"}`), store.AgentBounds{Most: 10}))(t)
 	}
-	for _, p := range []store.Passport{{JTI: "live", AgentID: "bot", JKT: "bound"}, {JTI: "revoked", AgentID: "bot"}, {JTI: "disabled", AgentID: "gone"}} {
+	limits := got(authorization.Parse([]byte(`[{"tools":["a"],"type":"tool_call"}]`)))(t)
+	for _, p := range []store.Passport{{JTI: "live", AgentID: "bot", JKT: "bound", Details: limits}, {JTI: "revoked", AgentID: "bot"}, {JTI: "disabled", AgentID: "gone"}} {
 		// rows that have ended may be gone
 		p.Scopes, p.IssuedAt, p.ExpiresAt = []string{"tool:a<b", "tool:*"}, now.Unix(), now.AddDate(50, 0, 0).Unix()
 		must.OK(t, s.Passports.Record(ctx, who, p))

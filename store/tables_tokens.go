@@ -25,10 +25,10 @@ func (r *comparison) compareTokens(ctx context.Context) error {
 		table, query string
 		scan         func(*sql.Rows) (tokenRow, []byte, error)
 	}{
-		{projection.TableToken, `SELECT t.hash, t.company, t.expires_at, coalesce(c.client_id, ''), t.mac, coalesce(k.thumbprint, ''), t.bound, t.scope, coalesce(t.jkt, '')
+		{projection.TableToken, `SELECT t.hash, t.company, t.expires_at, coalesce(c.client_id, ''), t.mac, coalesce(k.thumbprint, ''), t.bound, t.scope, coalesce(t.jkt, ''), coalesce(t.details, '')
 			FROM oauth_token t LEFT JOIN oauth_client c ON c.id = t.client AND c.company = t.company
 			LEFT JOIN agent_key k ON k.id = t.agent_key AND k.company = t.company WHERE t.hash > ? ORDER BY t.hash LIMIT ?`, scanTokenRow},
-		{projection.TableFederatedToken, `SELECT t.hash, t.company, t.expires_at, t.mac, coalesce(f.name, ''), coalesce(f.created_at, ''), t.agent_id, coalesce(t.jkt, ''), coalesce(c.client_id, ''), coalesce(t.delegation, '')
+		{projection.TableFederatedToken, `SELECT t.hash, t.company, t.expires_at, t.mac, coalesce(f.name, ''), coalesce(f.created_at, ''), t.agent_id, coalesce(t.jkt, ''), coalesce(c.client_id, ''), coalesce(t.delegation, ''), coalesce(t.details, '')
 			FROM federated_token t LEFT JOIN federation f ON f.id = t.federation AND f.company = t.company
 			LEFT JOIN oauth_client c ON c.id = t.client AND c.company = t.company WHERE t.hash > ? ORDER BY t.hash LIMIT ?`, scanFederatedRow},
 	} {
@@ -77,7 +77,7 @@ func scanTokenRow(rows *sql.Rows) (t tokenRow, mac []byte, err error) {
 	var hash []byte
 	var thumbprint string
 	var bound bool
-	err = rows.Scan(&hash, &t.company, &t.expires, &t.holder, &mac, &thumbprint, &bound, &t.scope, &t.jkt)
+	err = rows.Scan(&hash, &t.company, &t.expires, &t.holder, &mac, &thumbprint, &bound, &t.scope, &t.jkt, &t.details)
 	if copy(t.hash[:], hash); thumbprint != "" {
 		t.holder = heldBy(thumbprint, bound)
 	}
@@ -88,11 +88,14 @@ func scanFederatedRow(rows *sql.Rows) (t tokenRow, mac []byte, err error) {
 	var hash []byte
 	var company, expires int64
 	var f Federated
-	if err := rows.Scan(&hash, &company, &expires, &mac, &f.Federation.Name, &f.Federation.CreatedAt, &f.AgentID, &f.JKT, &f.Client, &f.Delegation); err != nil {
+	var limits string
+	if err := rows.Scan(&hash, &company, &expires, &mac, &f.Federation.Name, &f.Federation.CreatedAt, &f.AgentID, &f.JKT, &f.Client, &f.Delegation, &limits); err != nil {
 		return t, nil, err
 	}
 	var sum [sha256.Size]byte
 	copy(sum[:], hash)
 	f.Ends = time.UnixMilli(expires)
-	return federatedRow(sum, company, f), mac, nil
+	t = federatedRow(sum, company, f)
+	t.details = limits // also where they are no details
+	return t, mac, nil
 }

@@ -40,6 +40,7 @@ type tokenRow struct {
 	expires int64  // Unix milliseconds
 	scope   Scope
 	jkt     string // of a client's
+	details string // authorization details in canonical form; "" for none
 }
 
 // heldBy replaces a client's ID where an agent has signed in with a key.
@@ -53,8 +54,12 @@ func (t tokenRow) mac(key []byte) []byte {
 	// writing to a hash never fails
 	_ = binary.Write(mac, binary.BigEndian, [2]int64{t.company, t.expires})
 	mac.Write([]byte(t.holder))
-	if t.scope != "" || t.jkt != "" { // older rows have neither, and no holder has a newline
+	// older rows have none of these, and no holder has a newline
+	if t.scope != "" || t.jkt != "" || t.details != "" {
 		mac.Write([]byte("\n" + string(t.scope) + "\n" + t.jkt))
+	}
+	if t.details != "" { // which have no newline either
+		mac.Write([]byte("\n" + t.details))
 	}
 	return mac.Sum(nil)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/crypto/cred/details"
 	"attestd/crypto/keys"
 	"attestd/store/db"
 )
@@ -14,6 +15,8 @@ import (
 type TokenGrant struct {
 	Scope Scope  // what it allows; "" for all that its holder may do
 	JKT   string // thumbprint of the key without whose proofs it counts for nothing, or ""
+	// authorization details, which limit what it gives; none limit nothing
+	Details details.Details
 	// names of what was presented, none of which counts again before it has ended
 	Proofs []UsedProof
 	// makes the text of a token that says something itself, for its end in whole seconds; nil for a
@@ -71,7 +74,7 @@ func (s Credentials) issueToken(ctx context.Context, by Caller, g TokenGrant, li
 	}
 	row := tokenRow{
 		hash: keys.HashSecret(token), company: by.Company.Chain, holder: by.Client, expires: ends.UnixMilli(),
-		scope: g.Scope, jkt: g.JKT,
+		scope: g.Scope, jkt: g.JKT, details: g.Details.String(),
 	}
 	if by.Agent != "" { // its tokens are bound to its own key alone
 		row.holder, row.jkt = heldBy(by.Key, g.JKT != ""), ""
@@ -93,18 +96,18 @@ func (s Credentials) issueToken(ctx context.Context, by Caller, g TokenGrant, li
 // insertToken writes the row of a token, unless its holder is gone since it was looked up.
 func (s Credentials) insertToken(w *db.Conn, by Caller, row tokenRow, mac []byte, bound bool) error {
 	gone := ErrBadClient
-	query := `INSERT INTO oauth_token (hash, company, expires_at, mac, scope, bound, jkt, client)
-		SELECT ?, company, ?, ?, ?, 0, nullif(?, ''), id FROM oauth_client WHERE company = ? AND client_id = ?`
-	args := []any{s.db.Secrets().TokenIndex(row.hash), row.expires, mac, row.scope, row.jkt, row.company, by.Client}
+	query := `INSERT INTO oauth_token (hash, company, expires_at, mac, scope, details, bound, jkt, client)
+		SELECT ?, company, ?, ?, ?, nullif(?, ''), 0, nullif(?, ''), id FROM oauth_client WHERE company = ? AND client_id = ?`
+	args := []any{s.db.Secrets().TokenIndex(row.hash), row.expires, mac, row.scope, row.details, row.jkt, row.company, by.Client}
 	if by.Agent != "" {
 		gone = db.ErrNotFound
-		query = `INSERT INTO oauth_token (hash, company, expires_at, mac, scope, bound, agent_key)
-			SELECT ?, company, ?, ?, ?, ?, id FROM agent_key WHERE company = ? AND thumbprint = ? AND agent_id = ? AND revoked_at IS NULL`
+		query = `INSERT INTO oauth_token (hash, company, expires_at, mac, scope, details, bound, agent_key)
+			SELECT ?, company, ?, ?, ?, nullif(?, ''), ?, id FROM agent_key WHERE company = ? AND thumbprint = ? AND agent_id = ? AND revoked_at IS NULL`
 		flag := 0
 		if bound {
 			flag = 1
 		}
-		args = []any{s.db.Secrets().TokenIndex(row.hash), row.expires, mac, row.scope, flag, row.company, by.Key, by.Agent}
+		args = []any{s.db.Secrets().TokenIndex(row.hash), row.expires, mac, row.scope, row.details, flag, row.company, by.Key, by.Agent}
 	}
 	n, err := w.Exec(query, args...)
 	if err == nil && n == 0 {

@@ -51,8 +51,14 @@ function textOf(source) { // of a file, which is no longer and no heavier than o
   return decoded(source);
 }
 
+const kept = (token) => {
+  const value = JSON.parse(token);
+  must(String(value) === token || exact(String(value)) === exact(token), `${token} is not kept by a double`);
+  return /[.e]|^-0$/i.test(token) ? value : BigInt(token);
+};
+
 // strict JSON: no name twice, no number that a double does not keep; integers become BigInt
-export function read(text) {
+export function read(text, number = kept) {
   let at = 0;
   const take = (pattern) => { // the text here that matches a pattern
     const start = pattern.lastIndex = at;
@@ -82,9 +88,7 @@ export function read(text) {
     if (text[at] === '"') return string();
     const token = take(/true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?/y);
     must(token, `not JSON at ${at}`);
-    const value = JSON.parse(token);
-    must(typeof value !== "number" || String(value) === token || exact(String(value)) === exact(token), `${token} is not kept by a double`);
-    return typeof value === "number" && !/[.e]|^-0$/i.test(token) ? BigInt(token) : value;
+    return /[-0-9]/.test(token[0]) ? number(token) : JSON.parse(token);
   };
   const member = (members) => {
     must(text[at] === '"', "a name is missing");
@@ -325,7 +329,105 @@ export function checkPassport(passport, key, audience = "service:passport:v1") {
   must(own.org === key.companyId && c.sub === `${key.spiffeId}/agent/${own.agentId}`, "not of this company");
   must(own.delegationChain.at(-1) === c.sub, "the chain does not end with the subject");
   must(c.nbf <= Date.now() / 1000 && Date.now() / 1000 < c.exp, "the passport is not valid now");
+  // covers() says whether they cover a call
+  if (Object.hasOwn(c, "authorization_details")) checkDetails(c.authorization_details);
   return c;
+}
+
+// Authorization details (RFC 9396), as the reference describes them.
+
+const SCHEME = /^[A-Za-z][A-Za-z0-9+.-]*:\/\//;
+const isNumber = (value) => ["number", "bigint"].includes(typeof value);
+const isScalar = (value) => value === null || isString(value) || typeof value === "boolean" || isNumber(value);
+const isList = (value, of) => Array.isArray(value) && value.length > 0 && value.every(of);
+const isFilled = (value) => value !== null && typeof value === "object" && !Array.isArray(value) && Object.keys(value).length > 0;
+
+const isClean = (path) => { // read in one way alone
+  const rest = path.replace(SCHEME, ""), segments = rest.split("/");
+  return !/[\\\0-\x1f\x7f-\x9f]|%(2e|2f|5c|25|7f|[01][0-9a-f])/i.test(rest)
+    && segments.every((segment, i) => segment === "" ? i === 0 || i === segments.length - 1 : !/^[. ]+$/.test(segment));
+};
+
+const OPERATORS = new Map(Object.entries({
+  equals: isScalar, in: (values) => isList(values, isScalar), max: isNumber, min: isNumber, absent: (value) => value === true,
+  prefix: (value) => isString(value) && value !== "" && isClean(value) && (!SCHEME.test(value) || value.replace(SCHEME, "").includes("/")),
+}));
+
+// details as read() gives them: a right with a limit that is not understood is none without
+export function checkDetails(details) {
+  must(isList(details, () => true) && Buffer.byteLength(canonical(details)) <= 8 << 10, "not authorization details");
+  for (const entry of details) {
+    exactly(entry, ["type", "tools"], ["arguments"]);
+    must(entry.type === "tool_call", "not authorization details");
+    must(isList(entry.tools, (tool) => isString(tool) && /^(\*|[!-)+-~]{1,128})$/.test(tool)), "not names of tools");
+    if (!Object.hasOwn(entry, "arguments")) continue;
+    must(isFilled(entry.arguments), "not arguments");
+    for (const [pointer, tests] of Object.entries(entry.arguments)) {
+      must(/^(\/([^~/]|~[01])*)*$/.test(pointer) && isFilled(tests), "not a test of an argument");
+      must(Object.entries(tests).every(([name, value]) => OPERATORS.get(name)?.(value)), "not an operator that we know");
+      must(Object.keys(tests).length === 1 || !Object.hasOwn(tests, "absent"), "an operator is beside absent");
+    }
+  }
+}
+
+// ±0.digits × 10^exponent; digits is "" for zero, exponent NaN for what satisfies nothing
+class Numeral {
+  constructor(token) {
+    const [mantissa, power = "0"] = token.toLowerCase().split("e"), [whole, fraction = ""] = mantissa.replace("-", "").split(".");
+    const digits = (whole + fraction).replace(/^0+/, "");
+    this.sign = digits === "" ? 0 : mantissa.startsWith("-") ? -1 : 1;
+    this.digits = digits.replace(/0+$/, "");
+    this.exponent = digits === "" ? 0 : Math.abs(Number(power)) > 1_000_000 ? NaN : Number(power) + digits.length - fraction.length;
+  }
+
+  compare({ sign, digits, exponent }) { // NaN where they cannot be compared
+    if (Number.isNaN(this.exponent) || Number.isNaN(exponent)) return NaN;
+    if (this.sign !== sign || sign === 0) return this.sign - sign;
+    return sign * (this.exponent - exponent || (this.digits < digits ? -1 : Number(this.digits > digits)));
+  }
+}
+
+const numeral = (value) => isNumber(value) ? new Numeral(String(value)) : value;
+const compared = (value, want) => value instanceof Numeral && want instanceof Numeral ? value.compare(want) : NaN;
+
+function atPointer(value, pointer) {
+  for (const token of pointer.split("/").slice(1)) {
+    const name = token.replaceAll("~1", "/").replaceAll("~0", "~");
+    const has = value !== null && typeof value === "object" && !(value instanceof Numeral) && Object.hasOwn(value, name)
+      && (!Array.isArray(value) || /^(0|[1-9][0-9]*)$/.test(name));
+    if (!has) return undefined;
+    value = value[name];
+  }
+  return value;
+}
+
+function holds(operator, want, value) {
+  if (value === undefined || operator === "absent") return value === undefined && operator === "absent";
+  const is = (one) => value instanceof Numeral ? compared(value, numeral(one)) === 0 : value === one;
+  switch (operator) {
+    case "equals": return is(want);
+    case "in": return want.some(is);
+    case "prefix": return isString(value) && value.startsWith(want) && isClean(value);
+    case "max": return compared(value, numeral(want)) <= 0;
+    default: return compared(value, numeral(want)) >= 0;
+  }
+}
+
+// whether details, once checked, cover a call; args are its JSON text, undefined where they are not
+// known
+export function covers(details, tool, args) {
+  const named = details.filter(({ tools }) => tool !== "" && (tools.includes(tool) || tools.includes("*")));
+  if (named.some((entry) => !Object.hasOwn(entry, "arguments"))) return true;
+  if (args === undefined) return false;
+  let value;
+  try {
+    bounded(new TextEncoder().encode(args));
+    value = read(args, (token) => new Numeral(token));
+  } catch {
+    return false;
+  }
+  return named.some((entry) => Object.entries(entry.arguments).every(([pointer, tests]) =>
+    Object.entries(tests).every(([name, want]) => holds(name, want, atPointer(value, pointer)))));
 }
 
 // of GET /v1/ocsp/:jti; jti is the passport's, maxAge in seconds

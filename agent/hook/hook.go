@@ -176,7 +176,7 @@ func (h *Hook) proceed() Answer {
 func (h answering) ask(ctx context.Context, e action.Event) (Answer, error) {
 	asked := h.attestation(e)
 	if h.Passport {
-		covered, err := h.covered(ctx, e.Tool)
+		covered, err := h.covered(ctx, e.Server, e.Tool, e.Input)
 		if err != nil {
 			return h.deny(ctx, h.enqueue, asked, e,
 				"attestd: this call needs a passport, and the check for one failed, so it is refused: "+err.Error())
@@ -222,8 +222,8 @@ func (h answering) deny(
 	return Answer{h.Source.Deny(reason), reason}, err
 }
 
-// covered reports whether a valid passport of the agent covers the tool.
-func (h answering) covered(ctx context.Context, tool string) (bool, error) {
+// covered reports whether a valid passport of the agent covers the call of a tool.
+func (h answering) covered(ctx context.Context, server, tool string, arguments []byte) (bool, error) {
 	// A passport is valid for a day at most, and the newest come first. The extra hour allows for
 	// clock skew.
 	oldest := time.Now().Add(-25 * time.Hour).UTC().Format(time.RFC3339)
@@ -234,7 +234,7 @@ func (h answering) covered(ctx context.Context, tool string) (bool, error) {
 		if p.AgentID != h.Agent || p.Status != "valid" || tool == "" {
 			continue
 		}
-		if _, err := (cred.PassportClaims{Scopes: p.Scopes}).Grant(&tool); err == nil {
+		if _, err := (cred.PassportClaims{Scopes: p.Scopes, Details: p.AuthorizationDetails}).GrantOn(server, tool, arguments); err == nil {
 			return true, nil
 		}
 	}

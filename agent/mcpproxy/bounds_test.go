@@ -127,7 +127,7 @@ func TestOutcomesAreBounded(t *testing.T) {
 // slowGate never decides.
 type slowGate struct{}
 
-func (slowGate) Check(ctx context.Context, _ string) error {
+func (slowGate) Check(ctx context.Context, _, _ string, _ []byte) error {
 	<-ctx.Done()
 	return context.Cause(ctx)
 }

@@ -74,10 +74,11 @@ type Recorder interface {
 	Attest(ctx context.Context, a attestd.Attestation) (*decision.Decision, error)
 }
 
-// Gate decides which tools may be called.
+// Gate decides which calls may be made.
 type Gate interface {
-	// Check returns an error for a tool that may not be called now. The agent reads its text.
-	Check(ctx context.Context, tool string) error
+	// Check returns an error for a tool of a server that may not be called now with arguments,
+	// which are JSON. The agent reads its text.
+	Check(ctx context.Context, server, tool string, arguments []byte) error
 }
 
 // Config configures a proxy. Agent, Server and Recorder are required.

@@ -66,7 +66,7 @@ func TestBatch(t *testing.T) {
 // only is a Gate that allows one tool.
 type only string
 
-func (o only) Check(_ context.Context, tool string) error {
+func (o only) Check(_ context.Context, _, tool string, _ []byte) error {
 	if tool != string(o) {
 		return errors.New(tool + " is not allowed")
 	}

@@ -24,7 +24,7 @@ type Authority interface {
 	Revoked(ctx context.Context, token, jti string) (bool, error)
 }
 
-// Passport is a Gate that allows the tools which the passport in a file covers. It reads the file
+// Passport is a Gate that allows the calls which the passport in a file covers. It reads the file
 // at each call, so the file can be replaced. It checks revocation at a call, at most every 30 s.
 // While the service is unavailable, the last known status counts, and an unknown one counts as
 // valid.
@@ -72,18 +72,18 @@ func AgentOf(token string) string {
 }
 
 // Check implements Gate.
-func (p *Passport) Check(ctx context.Context, tool string) error {
+func (p *Passport) Check(ctx context.Context, server, tool string, arguments []byte) error {
 	token, claims, err := p.read(time.Now())
 	if err != nil {
 		return err
 	}
-	if _, err := claims.Grant(&tool); err != nil {
+	if _, err := claims.GrantOn(server, tool, arguments); err != nil {
 		return err
 	}
 	return p.status(ctx, token, claims.ID)
 }
 
-// read reads the passport and checks everything but scope and revocation.
+// read reads the passport and checks everything but scope, details and revocation.
 func (p *Passport) read(now time.Time) (token string, c cred.PassportClaims, err error) {
 	f, err := os.Open(p.path)
 	if err != nil {

@@ -133,7 +133,7 @@ func (p *Proxy) admit(ctx context.Context, d *departure, line []byte, messages [
 		requested := p.attestation(c, action.Event{Type: action.ToolRequested, Input: t.arguments})
 		undecided.Go(func() {
 			defer p.calls.undecided.Done()
-			why := p.recordRequest(ctx, c, t.name, requested, why)
+			why := p.recordRequest(ctx, c, t, requested, why)
 			if why == nil {
 				return
 			}
@@ -239,10 +239,14 @@ func refusedBy(made *decision.Decision) error {
 
 // recordRequest records a call before it is forwarded, and returns an error if it is refused. why
 // is a reason that is already known, or nil.
-func (p *Proxy) recordRequest(ctx context.Context, c *call, tool string, requested attestd.Attestation, why error) error {
+func (p *Proxy) recordRequest(ctx context.Context, c *call, t toolCall, requested attestd.Attestation, why error) error {
 	background := context.WithoutCancel(ctx) // the request is recorded even if the session ends
 	if why == nil && p.Gate != nil {
-		why = p.Gate.Check(ctx, tool)
+		arguments := t.arguments
+		if arguments == nil { // a call without them has none
+			arguments = []byte("{}")
+		}
+		why = p.Gate.Check(ctx, p.Server, t.name, arguments)
 	}
 	isApart := false // the request was refused, and has its place in the session
 	switch {

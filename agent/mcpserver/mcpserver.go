@@ -77,8 +77,8 @@ func (f *Factory) server(c *attestd.Client, r rights) *mcp.Server {
 // offer adds a tool, for which rights are needed. Its result is returned as JSON, and its error as
 // an error result, which the model reads.
 func offer[In any](s *mcp.Server, r rights, t *mcp.Tool, call func(context.Context, In) (any, error)) {
-	mcp.AddTool(s, t, func(ctx context.Context, _ *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
-		if err := r.check(t.Name); err != nil {
+	mcp.AddTool(s, t, func(ctx context.Context, asked *mcp.CallToolRequest, in In) (*mcp.CallToolResult, any, error) {
+		if err := r.allows(t.Name, asked.Params.Arguments); err != nil {
 			return nil, nil, err
 		}
 		out, err := call(ctx, in)

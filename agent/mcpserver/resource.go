@@ -17,6 +17,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"attestd/agent/localhttp"
+	"attestd/crypto/cred/details"
 	"attestd/crypto/dpop"
 	"attestd/crypto/idtoken"
 	"attestd/crypto/jose"
@@ -311,6 +312,12 @@ func (r *Resource) rightsOf(claims idtoken.Claims) (rights, error) {
 		return rights{}, refusedToken("is of another company")
 	case bound && given.jkt == "":
 		return rights{}, refusedToken("is bound to something else than a key by DPoP")
+	}
+	if limits, is := claims.At("authorization_details"); is {
+		var err error
+		if given.details, err = details.Parse(limits); err != nil {
+			return rights{}, refusedToken("has authorization_details that are not understood")
+		}
 	}
 	return given, nil
 }

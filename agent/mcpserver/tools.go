@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"attestd/crypto/cred/details"
 	"attestd/sdk/attestd"
 )
 
@@ -109,10 +110,16 @@ func (t tools) prove(ctx context.Context, in proveInput) (any, error) {
 type passportInput struct {
 	Passport string `json:"passport" jsonschema:"the passport, a token of three parts"`
 	Tool     string `json:"tool,omitempty" jsonschema:"the tool that it should cover"`
+	// a text, because a number that is decoded may be rounded
+	Arguments string `json:"arguments,omitempty" jsonschema:"the arguments of the call of the tool, as a JSON text"`
 }
 
 func (t tools) checkPassport(ctx context.Context, in passportInput) (any, error) {
-	return t.client.VerifyPassport(ctx, in.Passport, in.Tool)
+	var call attestd.ToolCall
+	if in.Arguments != "" {
+		call.Arguments = json.RawMessage(in.Arguments)
+	}
+	return t.client.VerifyBoundPassport(ctx, in.Passport, in.Tool, call)
 }
 
 type searchInput struct {
@@ -221,6 +228,7 @@ type rights struct {
 	scopes  []string // of the access token
 	agent   string   // the agent that the token is of, or ""
 	jkt     string   // thumbprint of the key without whose proofs the token is worth nothing, or ""
+	details details.Details
 }
 
 // The scopes of an access token; admin covers writer, and writer covers reader. agent is that of an
@@ -262,6 +270,21 @@ func (r rights) isAgent() bool {
 // none reports whether a token has no scope with which anything can be done.
 func (r rights) none() bool {
 	return r.limited && !r.has(scopeAdmin) && !r.has(scopeWriter) && !r.has(scopeReader) && !r.isAgent()
+}
+
+// allows requires that a call of a tool with arguments is covered by the authorization details of
+// the token, if it has any.
+func (r rights) allows(tool string, arguments []byte) error {
+	if err := r.check(tool); err != nil {
+		return err
+	}
+	if arguments == nil {
+		arguments = []byte("{}")
+	}
+	if !r.details.Covers(tool, arguments) {
+		return fmt.Errorf("the authorization details of the access token do not cover %s with these arguments", tool)
+	}
+	return nil
 }
 
 // check requires that a tool may be called.

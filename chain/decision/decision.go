@@ -44,8 +44,9 @@ const (
 
 // Codes of decisions that deny.
 const (
-	PolicyDenied = "POLICY_DENIED"
-	Failed       = "DECISION_ERROR"
+	DetailsDenied = "DETAILS_DENIED"
+	PolicyDenied  = "POLICY_DENIED"
+	Failed        = "DECISION_ERROR"
 )
 
 // Decision is what a record holds of a decision.
@@ -61,18 +62,19 @@ type Decision struct {
 	Verdict  string   `json:"verdict"`
 }
 
-// Context is what was decided on that is nowhere else in the record. Details are the
-// authorization_details by which it was decided, where the credential had some.
+// Context is what was decided on that is nowhere else in the record.
 type Context struct {
-	Delegation []string        `json:"delegation,omitempty"` // SPIFFE IDs
-	Details    json.RawMessage `json:"details,omitempty"`
-	Door       string          `json:"door"`
-	Folder     string          `json:"folder,omitempty"` // in which the agent works
-	Groups     []string        `json:"groups,omitempty"` // of the agent
-	Person     string          `json:"person,omitempty"` // with whom the delegation begins
-	Scopes     []string        `json:"scopes,omitempty"`
-	Signed     bool            `json:"signed,omitempty"` // by a key of the agent
-	Time       string          `json:"time"`
+	Delegation []string `json:"delegation,omitempty"` // SPIFFE IDs
+	// authorization_details of the credential and of the delegation, each of which must cover the
+	// call
+	Details []json.RawMessage `json:"details,omitempty"`
+	Door    string            `json:"door"`
+	Folder  string            `json:"folder,omitempty"` // in which the agent works
+	Groups  []string          `json:"groups,omitempty"` // of the agent
+	Person  string            `json:"person,omitempty"` // with whom the delegation begins
+	Scopes  []string          `json:"scopes,omitempty"`
+	Signed  bool              `json:"signed,omitempty"` // by a key of the agent
+	Time    string            `json:"time"`
 }
 
 const (

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"attestd/crypto/cred/details"
 	"attestd/crypto/jcs"
 	"attestd/crypto/strictjson"
 )
@@ -22,6 +23,8 @@ type Delegation struct {
 	TokenID string          `json:"tokenId"`
 	Scope   string          `json:"-"` // "" when the token carries none
 	Ends    time.Time       `json:"-"` // exp
+	// authorization_details, which limit what is done with the token
+	Details details.Details `json:"-"`
 }
 
 // Canonical returns the RFC 8785 form of the DelegationInfo with exactly its four members. Act must
@@ -63,8 +66,9 @@ func hashOf(canonical []byte) string {
 
 // Delegate issues a token that adds actor to the delegation from, at the innermost place of act. It
 // reads only Subject and Chain of from; an empty Chain means only the subject. scope "" issues no
-// scope claim. The error is an *Error for more than MaxActors actors, a principal that is no SPIFFE
-// ID of the trust domain, or a token over the size limit.
+// scope claim. The authorization details are those of from, or the issuer's, which must be
+// narrower. The error is an *Error for wider ones, more than MaxActors actors, a principal that is
+// no SPIFFE ID of the trust domain, or a token over the size limit.
 func (i *Issuer) Delegate(from Delegation, actor, scope string, now time.Time) (token string, d Delegation, err error) {
 	chain := make([]string, 0, len(from.Chain)+2)
 	if len(from.Chain) == 0 {
@@ -79,6 +83,10 @@ func (i *Issuer) Delegate(from Delegation, actor, scope string, now time.Time) (
 			return "", Delegation{}, refuse(CodeInvalidSubject, "delegation names a principal that is no SPIFFE ID of this trust domain")
 		}
 	}
+	limits, ok := details.Within(i.limits, from.Details)
+	if !ok {
+		return "", Delegation{}, refuse(CodeMalformedClaims, "authorization details are wider than those of the delegation")
+	}
 	d = Delegation{
 		Subject: chain[0],
 		Chain:   chain,
@@ -86,8 +94,9 @@ func (i *Issuer) Delegate(from Delegation, actor, scope string, now time.Time) (
 		TokenID: NewID(),
 		Scope:   scope,
 		Ends:    time.Unix(i.end(now, SVIDLifetime), 0),
+		Details: limits,
 	}
-	claims := i.appendSVID(nil, d.Subject, d.TokenID, now)
+	claims := i.appendSVID(nil, d.Subject, d.TokenID, limits, now)
 	claims = append(append(claims, `,"act":`...), d.Act...)
 	if scope != "" {
 		claims = jcs.AppendString(append(claims, `,"scope":`...), scope)
@@ -126,6 +135,9 @@ func (i *Issuer) CheckDelegation(token string, now time.Time) (Delegation, error
 		return Delegation{}, err
 	}
 	d := Delegation{Subject: sub, Chain: []string{sub}, Act: c.act, TokenID: l.id, Ends: time.Unix(l.exp, 0)}
+	if d.Details, err = readDetails(c.details); err != nil {
+		return Delegation{}, err
+	}
 	if c.scope != nil {
 		if d.Scope, ok = strictjson.AsString(c.scope); !ok {
 			return Delegation{}, refuse(CodeMalformedClaims, "scope must be a string")
@@ -193,7 +205,7 @@ func StandardAct(chain []string) []byte {
 // Standard returns the delegation of a subject and an act claim of RFC 8693, which is nil where
 // no other party acts. The subject that acts for itself first is no second party of the chain. The
 // subject is the caller's to check. The error is an *Error.
-func (d Domain) Standard(subject string, act []byte, tokenID, scope string) (Delegation, error) {
+func (d Domain) Standard(subject string, act []byte, tokenID, scope string, limits details.Details) (Delegation, error) {
 	chain, err := d.appendActors([]string{subject}, act)
 	if err != nil {
 		return Delegation{}, err
@@ -202,10 +214,13 @@ func (d Domain) Standard(subject string, act []byte, tokenID, scope string) (Del
 	if len(chain) > 1 && chain[1] == subject {
 		chain = slices.Delete(chain, 1, 2)
 	}
-	return NewDelegation(chain, tokenID, scope), nil
+	delegation := NewDelegation(chain, tokenID, scope)
+	delegation.Details = limits
+	return delegation, nil
 }
 
-// NewDelegation returns the delegation of a chain of at least the subject.
+// NewDelegation returns the delegation of a chain of at least the subject, without authorization
+// details.
 func NewDelegation(chain []string, tokenID, scope string) Delegation {
 	d := Delegation{Subject: chain[0], Chain: chain, TokenID: tokenID, Scope: scope}
 	if len(chain) > 1 {

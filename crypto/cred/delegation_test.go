@@ -12,6 +12,7 @@ import (
 	"github.com/gowebpki/jcs"
 
 	"attestd/crypto/cred"
+	"attestd/crypto/cred/details"
 )
 
 // A plain SVID delegates to no one: it names the subject alone.
@@ -200,7 +201,7 @@ func TestStandardNesting(t *testing.T) {
 		t.Errorf("act of the subject: %s, want %s", act, want)
 	}
 	for _, act := range [][]byte{nil, act} {
-		read, err := domain.Standard(d.Subject, act, "t", "")
+		read, err := domain.Standard(d.Subject, act, "t", "", details.Details{})
 		if err != nil || len(read.Chain) != 1 || read.Act != nil || string(read.Canonical()) != `{"act":null,"delegationChain":["`+d.Subject+`"],"subject":"`+d.Subject+`","tokenId":"t"}` {
 			t.Errorf("%s is read as %+v, %v", act, read, err)
 		}
@@ -217,7 +218,7 @@ func TestStandardNesting(t *testing.T) {
 		if !slices.Equal(inward, d.Chain) {
 			t.Errorf("hop %d: %s", hop, act)
 		}
-		read, err := domain.Standard(d.Subject, act, d.TokenID, "")
+		read, err := domain.Standard(d.Subject, act, d.TokenID, "", details.Details{})
 		if err != nil || string(read.Canonical()) != string(d.Canonical()) {
 			t.Errorf("hop %d: %s, %v; want %s", hop, read.Canonical(), err, d.Canonical())
 		}
@@ -230,7 +231,7 @@ func TestStandardNesting(t *testing.T) {
 		`{"sub":"` + second + `","act":{"sub":"` + second + `"}}`:                              {first, second, second},
 		`{"sub":"` + first + `","act":{"sub":"` + second + `","act":{"sub":"` + first + `"}}}`: {first, second, first},
 	} {
-		if read, err := domain.Standard(first, []byte(act), "", ""); err != nil || !slices.Equal(read.Chain, want) {
+		if read, err := domain.Standard(first, []byte(act), "", "", details.Details{}); err != nil || !slices.Equal(read.Chain, want) {
 			t.Errorf("%s: %q, %v", act, read.Chain, err)
 		}
 	}
@@ -247,7 +248,7 @@ func TestStandardNesting(t *testing.T) {
 		"no object":            `"x"`,
 		"too many":             strings.Repeat(`{"sub":"`+agent+`","act":`, 10) + `{"sub":"` + agent + `"}` + strings.Repeat("}", 10),
 	} {
-		if _, err := domain.Standard(agent, []byte(act), "", ""); codeOf(t, err) != cred.CodeMalformedClaims {
+		if _, err := domain.Standard(agent, []byte(act), "", "", details.Details{}); codeOf(t, err) != cred.CodeMalformedClaims {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

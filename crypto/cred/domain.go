@@ -9,6 +9,8 @@
 //	passport    typ CAP+JWT  {"iss","sub","aud":[service:passport:v1],"jti","iat","nbf","exp",
 //	                          service:{"v":1,"agentId","org","orgSpiffeId","scopes":[…],"delegationChain":[…]}}
 //
+// Each may have "authorization_details" (package details) too, which limit what its scopes allow.
+//
 // One key signs every kind, so each check requires the typ, the audience and the claims of its own
 // kind. From the outside in, act names the principals from the one after the subject to the
 // proximate actor, which holds the token.

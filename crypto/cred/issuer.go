@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"attestd/crypto/cred/details"
 	"attestd/crypto/jcs"
 	"attestd/crypto/keys"
 )
@@ -32,7 +33,8 @@ type Issuer struct {
 	Public  keys.Public // of the key that signs
 
 	key         ed25519.PrivateKey
-	until       int64       // no token ends later: Unix seconds; 0 for no bound
+	until       int64 // no token ends later: Unix seconds; 0 for no bound
+	limits      details.Details
 	former      []formerKey // the newest first
 	verified    *Verified
 	jwtHeader   string // encoded header of SVIDs and delegation tokens
@@ -138,6 +140,17 @@ func (i *Issuer) Until(ends time.Time) *Issuer {
 	return &bounded
 }
 
+// Limited returns an issuer like i whose tokens have these authorization details; none are no
+// limit. An SVID has them too, so that what it is exchanged for keeps them.
+func (i *Issuer) Limited(limits details.Details) *Issuer {
+	if limits.IsZero() && i.limits.IsZero() {
+		return i
+	}
+	limited := *i
+	limited.limits = limits
+	return &limited
+}
+
 // end returns when a token ends that is issued for a lifetime at most: Unix seconds.
 func (i *Issuer) end(now time.Time, lifetime time.Duration) int64 {
 	end := now.Unix() + int64(lifetime/time.Second)
@@ -156,7 +169,7 @@ func (i *Issuer) Sign(digest [32]byte) string {
 // among the algorithms that the JWT-SVID specification lists, so other SPIFFE implementations may
 // refuse it.
 func (i *Issuer) SVID(sub string, now time.Time) string {
-	token, err := i.sign(i.jwtHeader, append(i.appendSVID(nil, sub, uuid.NewString(), now), '}'))
+	token, err := i.sign(i.jwtHeader, append(i.appendSVID(nil, sub, uuid.NewString(), i.limits, now), '}'))
 	if err != nil {
 		panic("cred: a SPIFFE ID that is too long: " + err.Error())
 	}
@@ -164,7 +177,7 @@ func (i *Issuer) SVID(sub string, now time.Time) string {
 }
 
 // appendSVID appends the claims of an SVID without the closing brace.
-func (i *Issuer) appendSVID(dst []byte, sub, jti string, now time.Time) []byte {
+func (i *Issuer) appendSVID(dst []byte, sub, jti string, limits details.Details, now time.Time) []byte {
 	if dst == nil {
 		dst = make([]byte, 0, 512)
 	}
@@ -175,7 +188,7 @@ func (i *Issuer) appendSVID(dst []byte, sub, jti string, now time.Time) []byte {
 	dst = strconv.AppendInt(append(dst, `],"iat":`...), at, 10)
 	dst = strconv.AppendInt(append(dst, `,"nbf":`...), at, 10)
 	dst = strconv.AppendInt(append(dst, `,"exp":`...), i.end(now, SVIDLifetime), 10)
-	return jcs.AppendString(append(dst, `,"jti":`...), jti)
+	return appendDetails(jcs.AppendString(append(dst, `,"jti":`...), jti), limits)
 }
 
 // appendStrings appends a JSON array of strings.

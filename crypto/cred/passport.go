@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"attestd/crypto/cred/details"
 	"attestd/crypto/jcs"
 	"attestd/crypto/jose"
 	"attestd/crypto/strictjson"
@@ -32,6 +33,9 @@ type PassportClaims struct {
 	OrgSPIFFEID     string
 	Scopes          []string
 	DelegationChain []string // the last is Subject
+
+	// authorization_details (RFC 9396 §9.1): with which arguments, beside the scopes
+	Details details.Details
 }
 
 // MarshalJSON writes the claims in the order of the token.
@@ -48,6 +52,7 @@ func (c PassportClaims) append(dst []byte) []byte {
 	if c.JKT != "" {
 		dst = append(jcs.AppendString(append(dst, `,"cnf":{"jkt":`...), c.JKT), '}')
 	}
+	dst = appendDetails(dst, c.Details)
 	dst = jcs.AppendString(append(dst, ','), c.Namespace)
 	dst = strconv.AppendInt(append(dst, `:{"v":`...), PassportVersion, 10)
 	dst = jcs.AppendString(append(dst, `,"agentId":`...), c.AgentID)
@@ -84,6 +89,7 @@ func (i *Issuer) Passport(agent string, scopes, chain []string, jkt string, ttl 
 		OrgSPIFFEID:     i.companyID,
 		Scopes:          scopes,
 		DelegationChain: chain,
+		Details:         i.limits,
 	}
 	if token, err = i.sign(i.capHeader, c.append(make([]byte, 0, 768))); err != nil {
 		return "", PassportClaims{}, err
@@ -114,6 +120,10 @@ func (i *Issuer) CheckPassport(token string, now time.Time) (PassportClaims, err
 	if err != nil {
 		return PassportClaims{}, err
 	}
+	limits, err := readDetails(raw.details)
+	if err != nil {
+		return PassportClaims{}, err
+	}
 	ns, err := readNamespaced(raw.namespaced)
 	if err != nil {
 		return PassportClaims{}, err
@@ -133,6 +143,7 @@ func (i *Issuer) CheckPassport(token string, now time.Time) (PassportClaims, err
 		OrgSPIFFEID:     ns.orgSPIFFEID,
 		Scopes:          ns.scopes,
 		DelegationChain: ns.chain,
+		Details:         limits,
 	}
 	switch {
 	case c.AgentID != agent || c.Org != company || c.OrgSPIFFEID != i.companyID:
@@ -243,9 +254,33 @@ func isScope(scope string) bool {
 func isScopeNameByte(c byte) bool { return '!' <= c && c <= '~' && c != '*' }
 
 // Grant returns the first scope that covers tool:<tool>; with tool nil the broadest one: *, else
-// the first x:*, else the first scope. If no scope covers the tool, the error is an *Error with
-// CodeScopeDenied.
-func (c PassportClaims) Grant(tool *string) (string, error) {
+// the first x:*, else the first scope. The authorization details must cover the call too, whose
+// arguments are nil where they are not known. The error is an *Error with CodeScopeDenied or
+// CodeDetailsDenied.
+func (c PassportClaims) Grant(tool *string, arguments []byte) (string, error) {
+	scope, err := c.grantedBy(tool)
+	if err == nil && tool != nil && !c.Details.Covers(*tool, arguments) {
+		return "", errDetailsDenied
+	}
+	return scope, err
+}
+
+var errDetailsDenied = refuse(CodeDetailsDenied, "no entry of the passport's authorization details covers the call with these arguments")
+
+// GrantOn is Grant for a tool of an MCP server, "" for none. The details may name it server/tool
+// too. A name with a slash is not taken for the tool of another server.
+func (c PassportClaims) GrantOn(server, tool string, arguments []byte) (string, error) {
+	if server == "" {
+		return c.Grant(&tool, arguments)
+	}
+	scope, err := c.grantedBy(&tool)
+	if err == nil && !c.Details.Covers(server+"/"+tool, arguments) && (strings.Contains(tool, "/") || !c.Details.Covers(tool, arguments)) {
+		return "", errDetailsDenied
+	}
+	return scope, err
+}
+
+func (c PassportClaims) grantedBy(tool *string) (string, error) {
 	if tool == nil {
 		return broadest(c.Scopes)
 	}

@@ -208,7 +208,7 @@ func TestGrant(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := cred.PassportClaims{Scopes: strings.Fields(test.scopes)}.Grant(test.tool)
+			got, err := cred.PassportClaims{Scopes: strings.Fields(test.scopes)}.Grant(test.tool, nil)
 			if code := codeOf(t, err); got != test.want || (test.want == "") != (code == cred.CodeScopeDenied) {
 				t.Errorf("got %q, %s; want %q", got, code, test.want)
 			}

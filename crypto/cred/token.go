@@ -10,6 +10,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 	"github.com/google/uuid"
 
+	"attestd/crypto/cred/details"
 	"attestd/crypto/jcs"
 	"attestd/crypto/jose"
 	"attestd/crypto/strictjson"
@@ -112,7 +113,7 @@ func encodeHeader(kid, typ string) string {
 // Members with other names are ignored (RFC 7519 section 4).
 type claims struct {
 	iss, sub, aud, jti, iat, nbf, exp []byte
-	act, scope                        []byte
+	act, scope, details               []byte
 	cnf, namespaced                   []byte
 }
 
@@ -138,6 +139,8 @@ func readClaims(src []byte, ns string) (claims, error) {
 			c.act = value
 		case "scope":
 			c.scope = value
+		case "authorization_details":
+			c.details = value
 		case "cnf":
 			c.cnf = value
 		case ns:
@@ -197,6 +200,27 @@ func readLifetime(c claims, most time.Duration) (lifetime, error) {
 	return l, nil
 }
 
+// appendDetails appends the claim of authorization details, if there are any.
+func appendDetails(dst []byte, limits details.Details) []byte {
+	if limits.IsZero() {
+		return dst
+	}
+	return append(append(dst, `,"authorization_details":`...), limits.String()...)
+}
+
+// readDetails reads that claim. What it refuses is CodeMalformedClaims: a token with a limit that
+// is not understood must not pass for one without.
+func readDetails(src []byte) (details.Details, error) {
+	if src == nil {
+		return details.Details{}, nil
+	}
+	limits, err := details.Parse(src)
+	if err != nil {
+		return limits, refuse(CodeMalformedClaims, "authorization_details are not understood")
+	}
+	return limits, nil
+}
+
 // asTime reads a NumericDate in whole seconds, up to the year 9999.
 func asTime(value []byte) (int64, bool) {
 	const last = 253402300799
@@ -226,6 +250,7 @@ const (
 	CodeUnsupportedVersion = "UNSUPPORTED_VERSION" // v is not 1
 	CodeChainIncoherent    = "CHAIN_INCOHERENT"    // the last of delegationChain is not sub
 	CodeScopeDenied        = "SCOPE_DENIED"        // no scope covers the tool
+	CodeDetailsDenied      = "DETAILS_DENIED"      // no authorization details cover the call
 	CodePassportRevoked    = "PASSPORT_REVOKED"    // returned by the caller, who knows
 	CodeVerificationError  = "VERIFICATION_ERROR"  // anything unexpected; returned by the caller
 )
@@ -235,7 +260,7 @@ func Codes() []string {
 	return []string{
 		CodeMalformedToken, CodeAlgorithmMismatch, CodeWrongTokenType, CodeSignatureInvalid, CodeTokenExpired,
 		CodeTokenNotYetValid, CodeAudienceMismatch, CodeInvalidIssuer, CodeInvalidSubject, CodeMalformedClaims,
-		CodeUnsupportedVersion, CodeChainIncoherent, CodeScopeDenied, CodePassportRevoked, CodeVerificationError,
+		CodeUnsupportedVersion, CodeChainIncoherent, CodeScopeDenied, CodeDetailsDenied, CodePassportRevoked, CodeVerificationError,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"attestd/crypto/cred/details"
 	"attestd/crypto/jose"
 	"attestd/crypto/strictjson"
 )
@@ -24,14 +25,16 @@ const maxPerson = 255
 //	scope      text, where it is there
 //	resource   text or a list of texts, where it is there
 //	cnf        where it is there, {"jkt"}: the key of which the client must have a proof
+//	authorization_details  those of package details, where they are there
 //
-// One with may_act or authorization_details is refused: it says more than is understood here.
+// One with may_act is refused: it says more than is understood here.
 type Identity struct {
 	*Token
 	ClientID  string
 	Scope     *string // nil where absent
 	Resources []string
 	JKT       string // "" where it is bound to no key
+	Details   details.Details
 }
 
 // IsIdentity reports whether a token says that it is an identity assertion. Nothing of it is
@@ -49,9 +52,12 @@ func ParseIdentity(compact string) (*Identity, error) {
 	}
 	i := &Identity{Token: t}
 	claims := t.Claims.members
-	for _, name := range []string{"may_act", "authorization_details"} {
-		if _, given := claims[name]; given {
-			return nil, refuse("has " + name + ", which is not accepted of a person")
+	if _, given := claims["may_act"]; given {
+		return nil, refuse("has may_act, which is not accepted of a person")
+	}
+	if limits, given := claims["authorization_details"]; given {
+		if i.Details, err = details.Parse(limits); err != nil {
+			return nil, refuse("has authorization_details that are not understood")
 		}
 	}
 	var ok bool

@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"attestd/crypto/cred/details"
 )
 
 // Credential is a [Key], what [OAuth] returns, or an [Identity].
@@ -71,6 +73,8 @@ type Token struct {
 	TokenType   string `json:"token_type"`
 	ExpiresIn   int64  `json:"expires_in"` // seconds
 	Scope       string `json:"scope,omitempty"`
+
+	AuthorizationDetails details.Details `json:"authorization_details,omitzero"`
 }
 
 // OAuthToken gets an access token for a client's ID and secret. [OAuth] does so automatically.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+
+	"attestd/crypto/cred/details"
 )
 
 // Delegated is a delegation token for an agent that acts for a company.
@@ -13,12 +15,25 @@ type Delegated struct {
 	Act   json.RawMessage `json:"act"`
 	JTI   string          `json:"jti"`
 	Scope string          `json:"scope"`
+
+	AuthorizationDetails details.Details `json:"authorizationDetails,omitzero"`
 }
 
 // Delegate issues a delegation token for an agent that acts for the company actingOn. Spaces
 // separate the scopes.
 func (c *Client) Delegate(ctx context.Context, agentID, actingOn, scope string) (d Delegated, err error) {
-	err = c.post(ctx, "/v1/token-exchange", http.StatusCreated, map[string]string{"agentId": agentID, "actingOn": actingOn, "scope": scope}, &d)
+	return c.DelegateLimited(ctx, agentID, actingOn, scope, details.Details{})
+}
+
+// DelegateLimited is Delegate with authorization details, which limit with which arguments the
+// agent may call tools.
+func (c *Client) DelegateLimited(ctx context.Context, agentID, actingOn, scope string, limits details.Details) (d Delegated, err error) {
+	err = c.post(ctx, "/v1/token-exchange", http.StatusCreated, struct {
+		AgentID  string          `json:"agentId"`
+		ActingOn string          `json:"actingOn"`
+		Scope    string          `json:"scope"`
+		Details  details.Details `json:"authorizationDetails,omitzero"`
+	}{agentID, actingOn, scope, limits}, &d)
 	return d, err
 }
 
@@ -29,10 +44,12 @@ type Exchanged struct {
 	TokenType       string   `json:"token_type"`
 	ExpiresIn       int64    `json:"expires_in"` // seconds
 	DelegationChain []string `json:"delegation_chain"`
+
+	AuthorizationDetails details.Details `json:"authorization_details,omitzero"`
 }
 
 // ExchangeToken exchanges a subject token (an SVID or the token of an earlier exchange) and an
-// actor's SVID for a delegation token (RFC 8693).
+// actor's SVID for a delegation token (RFC 8693), which has the authorization details of both.
 func (c *Client) ExchangeToken(ctx context.Context, subjectToken, actorToken string) (e Exchanged, err error) {
 	const jwt = "urn:ietf:params:oauth:token-type:jwt"
 	err = c.post(ctx, "/v1/token/exchange", http.StatusOK, map[string]string{

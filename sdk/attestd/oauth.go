@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+
+	"attestd/crypto/cred/details"
 )
 
 // OAuthClient is an OAuth client of the company. Only the response to its creation has
@@ -47,6 +49,8 @@ type Introspection struct {
 	Scope     string `json:"scope,omitempty"`
 	TokenType string `json:"token_type,omitempty"`
 	Expires   int64  `json:"exp,omitempty"` // Unix seconds
+
+	AuthorizationDetails details.Details `json:"authorization_details,omitzero"`
 }
 
 // IntrospectToken asks what an access token of the company is good for, as an admin or as the
@@ -71,9 +75,18 @@ func (c *Client) postForm(ctx context.Context, route string, form url.Values, an
 // CompanyToken gets an access token for a client's ID and secret at the token endpoint of its
 // company, with a scope, or "" for all that the client may do.
 func (c *Client) CompanyToken(ctx context.Context, companyID, clientID, secret, scope string) (t Token, err error) {
+	return c.CompanyTokenLimited(ctx, companyID, clientID, secret, scope, details.Details{})
+}
+
+// CompanyTokenLimited is CompanyToken with authorization details, which all that comes of the token
+// keeps.
+func (c *Client) CompanyTokenLimited(ctx context.Context, companyID, clientID, secret, scope string, limits details.Details) (t Token, err error) {
 	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {clientID}, "client_secret": {secret}}
 	if scope != "" {
 		form.Set("scope", scope)
+	}
+	if !limits.IsZero() {
+		form.Set("authorization_details", limits.String())
 	}
 	err = c.do(ctx, request{
 		method: http.MethodPost, route: "/o/{companyId}/token", path: []string{companyID}, public: true, safe: true, status: http.StatusOK,

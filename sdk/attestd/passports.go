@@ -7,6 +7,8 @@ import (
 	"errors"
 	"iter"
 	"net/http"
+
+	"attestd/crypto/cred/details"
 )
 
 // NewPassport is the request to issue a passport.
@@ -15,6 +17,8 @@ type NewPassport struct {
 	TTL    int      `json:"ttl,omitempty"`    // seconds, at most a day; 0: an hour
 	// thumbprint of a live key of the agent, to which the passport is bound; "" for none
 	JKT string `json:"jkt,omitempty"`
+	// with which arguments tools may be called; none limit nothing beside the scopes
+	AuthorizationDetails details.Details `json:"authorizationDetails,omitzero"`
 }
 
 // Passport is a new passport.
@@ -29,6 +33,8 @@ type Passport struct {
 	ExpiresIn       int64    `json:"expiresIn"` // seconds
 	CAPublicKey     string   `json:"caPublicKey"`
 	RotatedFrom     string   `json:"rotatedFrom,omitempty"` // jti of the one that it replaces
+
+	AuthorizationDetails details.Details `json:"authorizationDetails,omitzero"`
 }
 
 // IssuePassport issues a passport to a registered agent.
@@ -66,16 +72,23 @@ func (c *Client) VerifyPassport(ctx context.Context, passport, tool string) (Pas
 // ToolCall is the request with which a passport came, as its verifier sees it.
 type ToolCall struct {
 	Proof, Method, URL string // its DPoP header, e.g. POST, and its URL
+	// of the tool; nil where they are not known, and then only authorization details without
+	// arguments cover the call
+	Arguments json.RawMessage
 }
 
-// VerifyBoundPassport is VerifyPassport of a passport that is bound to a key: call shows that
-// its sender holds the key. A proof counts once, so that the service refuses a repeated request.
+// VerifyBoundPassport is VerifyPassport for one call. Of a passport that is bound to a key, call
+// shows that its sender holds the key. A proof counts once, so that the service refuses a repeated
+// request.
 func (c *Client) VerifyBoundPassport(ctx context.Context, passport, tool string, call ToolCall) (v PassportVerdict, err error) {
-	body := map[string]string{"passport": passport}
+	body := map[string]any{"passport": passport}
 	for name, value := range map[string]string{"tool": tool, "proof": call.Proof, "htm": call.Method, "htu": call.URL} {
 		if value != "" {
 			body[name] = value
 		}
+	}
+	if call.Arguments != nil {
+		body["arguments"] = call.Arguments
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -100,6 +113,8 @@ type PassportSummary struct {
 	Status    string   `json:"status"` // valid, revoked or expired
 	RevokedAt string   `json:"revokedAt,omitempty"`
 	Reason    string   `json:"reason,omitempty"`
+
+	AuthorizationDetails details.Details `json:"authorizationDetails,omitzero"`
 }
 
 // PassportFilter selects the passports that match all its fields. An empty field matches all.

@@ -247,6 +247,13 @@ type Issuer struct {
 // revocation; Client.VerifyPassport does. Its errors wrap a *cred.Error with the code of the check
 // that failed.
 func (i Issuer) VerifyPassport(passport, tool string, now time.Time) (claims cred.PassportClaims, scopeGranted string, err error) {
+	return i.VerifyPassportCall(passport, tool, nil, now)
+}
+
+// VerifyPassportCall is VerifyPassport for a call of a tool with arguments, which the authorization
+// details of the passport must cover too. arguments are JSON, nil where they are not known: then
+// only details without any for the tool cover the call.
+func (i Issuer) VerifyPassportCall(passport, tool string, arguments json.RawMessage, now time.Time) (claims cred.PassportClaims, scopeGranted string, err error) {
 	domain := cred.Domain{TrustDomain: i.TrustDomain, Service: i.Service}
 	if domain.TrustDomain == "" {
 		domain.TrustDomain = "attestd.local"
@@ -267,7 +274,7 @@ func (i Issuer) VerifyPassport(passport, tool string, now time.Time) (claims cre
 	if tool != "" {
 		asked = &tool
 	}
-	if scopeGranted, err = claims.Grant(asked); err != nil {
+	if scopeGranted, err = claims.Grant(asked, arguments); err != nil {
 		return cred.PassportClaims{}, "", fmt.Errorf("%w", err)
 	}
 	return claims, scopeGranted, nil

@@ -75,9 +75,9 @@ class Runner:
     def checkProof(self, proof, key, root=None):
         return genuine(lambda: attestd.verify_proof(proof, Keys.of_key(key, proof["record"]["payload"]["companyId"]), root=root))
 
-    def checkPassport(self, passport, key, companyId, tool=None):
+    def checkPassport(self, passport, key, companyId, tool=None, arguments=None):
         try:
-            return {"valid": True, "scopeGranted": attestd.verify_passport(passport, Keys.of_key(key, companyId), tool=tool)[1]}
+            return {"valid": True, "scopeGranted": attestd.verify_passport(passport, Keys.of_key(key, companyId), tool=tool, arguments=arguments)[1]}
         except VerificationError as error:
             return {"valid": False, "code": error.code}
 

@@ -49,7 +49,7 @@ const calls = {
   delegate: (args) => client.delegate(args),
   checkRecord: async ({ record, key }) => genuine(verifyRecord(record, await Keys.of(key, record.payload.companyId))),
   checkProof: async ({ proof, key, root }) => genuine(verifyProof(proof, await Keys.of(key, proof.record.payload.companyId), root ? { root } : {})),
-  checkPassport: async ({ passport, key, companyId, tool }) => refusal(verifyPassport(passport, await Keys.of(key, companyId), tool ? { tool } : {}),
+  checkPassport: async ({ passport, key, companyId, ...call }) => refusal(verifyPassport(passport, await Keys.of(key, companyId), call),
     ({ scopeGranted }) => ({ valid: true, scopeGranted }), ({ code }) => ({ valid: false, code })),
   checkEvidence: ({ evidence, ...trust }) => refusal(verifyEvidence(evidence, trust), ({ checked }) => ({ verdict: "holds", word: checked.find((said) => said.includes("signed this")) }), ({ code }) => ({ verdict: "fails", code })),
   agentKeys: async () => ((await client.listAgentKeys({ agentId: client.agent.agentId })), {}),

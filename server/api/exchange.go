@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"attestd/crypto/cred/details"
 	"attestd/server/httpapi"
 	"attestd/service"
 	"attestd/store"
@@ -60,7 +61,9 @@ func (s *Tokens) tokenExchanged(c *httpapi.Call, token service.ExchangedToken, k
 		TokenType   string `json:"token_type"`
 		ExpiresIn   int    `json:"expires_in"`
 		Scope       string `json:"scope,omitempty"`
-	}{token.Text, token.Type, kind, int(token.Ends.Sub(now).Seconds()), string(token.Scope)})
+
+		Details details.Details `json:"authorization_details,omitzero"`
+	}{token.Text, token.Type, kind, int(token.Ends.Sub(now).Seconds()), string(token.Scope), token.Details})
 }
 
 // isOwnToken reports whether a subject token says that it is of the company that is asked. Nothing
@@ -111,6 +114,9 @@ func exchangeOf(params httpapi.Object) (r service.ExchangeRequest, err error) {
 			return r, httpapi.InvalidRequest(name + " must be a text that is not empty")
 		}
 		*into = text
+	}
+	if r.Details, err = httpapi.OAuthDetails(params); err != nil {
+		return r, err
 	}
 	var ok1, ok2 bool
 	r.Resources, ok1 = asTexts(params["resource"])

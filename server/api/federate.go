@@ -82,6 +82,9 @@ func (s *Tokens) federate(c *httpapi.Call, in service.Federating, params httpapi
 	if !ok && !httpapi.IsAbsent(params["scope"]) {
 		return token, now, httpapi.InvalidScope()
 	}
+	if in.Details, err = httpapi.OAuthDetails(params); err != nil {
+		return token, now, err
+	}
 	if !httpapi.IsAbsent(params["may_act"]) {
 		return token, now, httpapi.InvalidRequest("may_act is for the exchange of a token of the company")
 	}

@@ -174,7 +174,7 @@ func (s *Hooks) hook(c *httpapi.Call, by store.Caller, r hookRequest, report hoo
 	answer := []byte(hookevent.Proceed)
 	if report.Asks && r.passport {
 		asked := report.Events[0]
-		covered, err := s.Passports.Covered(c.Context(), by, r.Agent, asked.Tool)
+		covered, err := s.Passports.Covered(c.Context(), by, r.Agent, asked.Server, asked.Tool, asked.Input)
 		if err != nil {
 			return nil, err
 		}

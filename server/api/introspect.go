@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"attestd/crypto/cred/details"
 	"attestd/server/httpapi"
 	"attestd/store"
 )
@@ -49,6 +50,8 @@ type introspection struct {
 	// of an exchange (RFC 8693 §4): the current actor is the outermost
 	Act    json.RawMessage `json:"act,omitempty"`
 	MayAct any             `json:"may_act,omitempty"`
+
+	Details details.Details `json:"authorization_details,omitzero"` // RFC 9396 §9.2
 }
 
 // confirmation names the key that a token is bound to (RFC 9449 §6.1).
@@ -78,7 +81,7 @@ func (s *Tokens) introspectToken(c *httpapi.Call) error {
 		Active: true, Issuer: found.Issuer, Subject: found.Subject, ClientID: found.ClientID, AgentID: found.AgentID,
 		Org: by.Company.ID, Scope: found.Scope, TokenType: "Bearer", IssuedAt: found.IssuedAt, Expires: found.Expires, ID: found.ID,
 	}
-	answer.Act = found.Act
+	answer.Act, answer.Details = found.Act, found.Details
 	if found.MayAct != nil {
 		answer.MayAct = found.MayAct
 	}

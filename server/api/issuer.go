@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"attestd/crypto/assertion"
+	"attestd/crypto/cred/details"
 	"attestd/crypto/jcs"
 	"attestd/crypto/tokenkey"
 	"attestd/server/httpapi"
@@ -73,6 +74,7 @@ type issuerMetadata struct {
 	IDTokenAlgorithms      []string `json:"id_token_signing_alg_values_supported"`
 	SubjectTypesSupported  []string `json:"subject_types_supported"`
 	ClaimsSupported        []string `json:"claims_supported"`
+	DetailTypes            []string `json:"authorization_details_types_supported"` // RFC 9396 §10
 }
 
 // metadataOf returns the metadata. Clients of MCP demand an authorization endpoint and the methods
@@ -102,6 +104,7 @@ func metadataOf(issuer string) issuerMetadata {
 		IDTokenAlgorithms:      tokenkey.Algorithms,
 		SubjectTypesSupported:  []string{"public"},
 		ClaimsSupported:        []string{"iss", "sub", "aud", "iat", "nbf", "exp", "jti", "agent_id", "org", "cnf"},
+		DetailTypes:            []string{details.Type},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"attestd/crypto/cred"
+	"attestd/crypto/cred/details"
 	"attestd/server/httpapi"
 	"attestd/service"
 	"attestd/store"
@@ -19,14 +20,15 @@ import (
 type Passports struct{ Passports *service.Passports }
 
 type issuePassportRequest struct {
-	AgentID string   `path:"agentId"`
-	Scopes  []string `json:"scopes" must:"scopes"`
-	TTL     int64    `json:"ttl" must:"number 1..86400" default:"3600"`
-	JKT     string   `json:"jkt" must:"thumbprint"`
+	AgentID string          `path:"agentId"`
+	Scopes  []string        `json:"scopes" must:"scopes"`
+	Details details.Details `json:"authorizationDetails" must:"details"`
+	TTL     int64           `json:"ttl" must:"number 1..86400" default:"3600"`
+	JKT     string          `json:"jkt" must:"thumbprint"`
 }
 
 func (s *Passports) Issue(ctx context.Context, by store.Caller, r issuePassportRequest) (service.Passport, error) {
-	return s.Passports.Issue(ctx, by, r.AgentID, r.Scopes, r.JKT, time.Duration(r.TTL)*time.Second)
+	return s.Passports.Issue(ctx, by, r.AgentID, r.Scopes, r.Details, r.JKT, time.Duration(r.TTL)*time.Second)
 }
 
 type rotatePassportRequest struct {
@@ -55,6 +57,8 @@ func (s *Passports) Rotate(
 type verifyPassportRequest struct {
 	Passport jsontext.Value `json:"passport" must:"checked"`
 	Tool     jsontext.Value `json:"tool"`
+	// of the call of the tool, any JSON
+	Arguments jsontext.Value `json:"arguments"`
 	// of a passport that is bound to a key: the DPoP proof that came with it, and the method and
 	// URL of the request that it came with
 	Proof jsontext.Value `json:"proof"`
@@ -75,6 +79,12 @@ func (s *Passports) Verify(
 		return service.VerifiedPassport{}, invalidPassport(cred.CodeVerificationError, "tool must be a non-empty string")
 	}
 	var call service.ToolCall
+	if !httpapi.IsAbsent(r.Arguments) {
+		if asked == nil {
+			return service.VerifiedPassport{}, invalidPassport(cred.CodeVerificationError, "arguments are those of a call: send its tool too")
+		}
+		call.Arguments = r.Arguments
+	}
 	for _, m := range []struct {
 		name  string
 		value jsontext.Value

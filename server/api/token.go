@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
+	"attestd/crypto/cred/details"
 	"attestd/crypto/strictjson"
 	"attestd/server/httpapi"
 	"attestd/server/stream"
@@ -37,10 +38,11 @@ func (s *Tokens) CompanyEndpoint() httpapi.Handler {
 // tokenRequest has the parameters of RFC 6749 §4.4.2. Unknown ones are ignored (§3.2), except for
 // those that ask for a more restricted token by a name that is not the RFC's.
 type tokenRequest struct {
-	_         struct{}        `form:"yes" refuses:"role expiresAt scopes ttl" repeats:"resource audience" given:"may_act"`
+	_         struct{}        `form:"yes" refuses:"role expiresAt scopes ttl authorizationDetails" repeats:"resource audience" given:"may_act authorization_details"`
 	GrantType json.RawMessage `json:"grant_type" must:"checked"`
 	Scope     json.RawMessage `json:"scope"`
 	Resource  json.RawMessage `json:"resource"`
+	Details   json.RawMessage `json:"authorization_details"`
 
 	ClientID      json.RawMessage `json:"client_id"`
 	ClientSecret  json.RawMessage `json:"client_secret"`
@@ -94,6 +96,10 @@ func (s *Tokens) oauthToken(c *httpapi.Call) error {
 	if !ok && !httpapi.IsAbsent(params["scope"]) {
 		return httpapi.InvalidScope()
 	}
+	limits, err := httpapi.OAuthDetails(params)
+	if err != nil {
+		return err
+	}
 	resources, ok := asTexts(params["resource"])
 	if !ok {
 		return c.OAuthError(service.ErrInvalidTarget)
@@ -107,7 +113,7 @@ func (s *Tokens) oauthToken(c *httpapi.Call) error {
 		own = ownResources(c, by.Company.ID)
 	}
 	token, err := s.Tokens.Issue(c.Context(), by, c.Once, service.TokenRequest{
-		Resources: resources, Issuer: issuer, Own: own, Scope: scope, Proof: c.Header.Get("DPoP"), Method: c.Method, URL: c.OwnURL(),
+		Resources: resources, Issuer: issuer, Own: own, Scope: scope, Details: limits, Proof: c.Header.Get("DPoP"), Method: c.Method, URL: c.OwnURL(),
 	})
 	if err != nil {
 		return c.OAuthError(err)
@@ -145,7 +151,9 @@ func (s *Tokens) tokenIssued(c *httpapi.Call, token service.Token, signedIn bool
 		TokenType   string `json:"token_type"`
 		ExpiresIn   int    `json:"expires_in"`
 		Scope       string `json:"scope,omitempty"`
-	}{token.Text, kindOf(token, signedIn), int(token.Ends.Sub(now).Seconds()), string(token.Scope)})
+
+		Details details.Details `json:"authorization_details,omitzero"`
+	}{token.Text, kindOf(token, signedIn), int(token.Ends.Sub(now).Seconds()), string(token.Scope), token.Details})
 }
 
 // kindOf is the type of a token. The specification spells that of a client's in lower case.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"attestd/chain"
+	"attestd/crypto/cred/details"
 	"attestd/server/limit"
 	"attestd/server/stream"
 	"attestd/service"
@@ -113,8 +114,12 @@ func Classify(err error) *Error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &refused):
-		return &Error{Status: statuses[refused.Kind], Message: refused.Message, Code: refused.Code,
+		answer := &Error{Status: statuses[refused.Kind], Message: refused.Message, Code: refused.Code,
 			At: refused.Pointer, Line: refused.Line, Column: refused.Column}
+		if refused.Code == details.Code {
+			answer.Pointer = refused.Pointer
+		}
+		return answer
 	case errors.As(err, &notStreamed):
 		answer := &Error{Status: notStreamed.Status, Message: notStreamed.Message, Header: notStreamed.Header}
 		if answer.Status == http.StatusServiceUnavailable {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"attestd/crypto/cred/details"
 	"attestd/crypto/strictjson"
 	"attestd/service"
 )
@@ -58,6 +59,15 @@ func InvalidRequest(why string) *Error {
 	return &Error{Status: http.StatusBadRequest, Message: "invalid_request", Description: why}
 }
 
+// OAuthDetails reads the parameter authorization_details (RFC 9396 §5).
+func OAuthDetails(params Object) (details.Details, error) {
+	limits, err := AsDetails(params["authorization_details"])
+	if err != nil {
+		err = &Error{Status: http.StatusBadRequest, Message: details.Code, Description: "authorization_details is not understood: " + err.Error()}
+	}
+	return limits, err
+}
+
 func InvalidScope() *Error {
 	return &Error{Status: http.StatusBadRequest, Message: "invalid_scope",
 		Description: "scope must be of admin, writer and reader, and at most the client's role; of an agent it is agent"}
@@ -87,6 +97,8 @@ func (c *Call) OAuthError(err error) error {
 		return answer.With("DPoP-Nonce", nonce.Nonce)
 	case errors.Is(err, service.ErrInvalidScope):
 		return InvalidScope()
+	case errors.Is(err, service.ErrInvalidDetails):
+		return &Error{Status: http.StatusBadRequest, Message: details.Code, Description: strings.TrimPrefix(err.Error(), details.Code+": ")}
 	case errors.Is(err, service.ErrInvalidTarget):
 		return &Error{Status: http.StatusBadRequest, Message: "invalid_target", Description: cmp.Or(service.Reason(err, service.ErrInvalidTarget),
 			"resource must be 1 to 8 absolute URLs of https without a fragment, of at most 1024 bytes each")}

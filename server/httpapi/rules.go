@@ -13,6 +13,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/cred"
+	"attestd/crypto/cred/details"
 	"attestd/crypto/jose"
 	"attestd/crypto/statement"
 	"attestd/crypto/strictjson"
@@ -53,6 +54,7 @@ var rules = map[string]rule{
 	"signed":      signed,      // the same
 	"names":       names,       // absent or an array of 1 to 100 names
 	"scopes":      scopes,      // absent or an array of scopes
+	"details":     limits,      // absent or authorization details; in a form their text
 	"audience":    audience,    // an audience, or an array of 1 to 10
 	"texts":       texts,       // absent or an array of strings, which may be empty
 	"fingerprint": fingerprint, // absent or 16 hex digits in lower case
@@ -240,6 +242,31 @@ func scopes(v value, into reflect.Value) error {
 	}
 	into.Set(reflect.ValueOf(given))
 	return nil
+}
+
+func limits(v value, into reflect.Value) error {
+	read, err := AsDetails(v.json)
+	var wrong *strictjson.Error
+	if errors.As(err, &wrong) {
+		refused := Invalid(v.Name, "is not understood: "+wrong.Error()).(*Error)
+		refused.Code, refused.Pointer = details.Code, "/"+v.Name+wrong.Pointer
+		refused.At = refused.Pointer
+		return refused
+	}
+	into.Set(reflect.ValueOf(read))
+	return err
+}
+
+// AsDetails reads authorization details, which in a form are a text. Its error is a
+// *strictjson.Error.
+func AsDetails(v jsontext.Value) (details.Details, error) {
+	if IsAbsent(v) {
+		return details.Details{}, nil
+	}
+	if text, is := strictjson.AsString(v); is {
+		v = jsontext.Value(text)
+	}
+	return details.Parse(v)
 }
 
 func role(v value, into reflect.Value) error {

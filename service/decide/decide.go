@@ -27,6 +27,7 @@ import (
 	"github.com/cedar-policy/cedar-go/x/exp/ast"
 
 	"attestd/chain/decision"
+	"attestd/crypto/cred/details"
 )
 
 // ErrLimit reports that a set has more policies, or more text, than a company may have.
@@ -126,6 +127,29 @@ type Request struct {
 	Folder    string          // where paths are relative to; "" where it is unknown
 
 	Context Context
+
+	// Details are rights on arguments (RFC 9396): each of them must cover the call, before any policy
+	// is asked. Who has some may do nothing but calls.
+	Details []details.Details
+	unread  bool // some cannot be read
+}
+
+// covered reports whether the details of a request cover it.
+func (r *Request) covered() bool {
+	arguments := r.Arguments
+	if len(arguments) == 0 {
+		arguments = []byte("{}")
+	}
+	tool := r.Tool
+	if r.Server != "" {
+		tool = r.Server + "/" + r.Tool
+	}
+	for _, d := range r.Details {
+		if r.Action != Call || !d.Covers(tool, arguments) {
+			return false
+		}
+	}
+	return !r.unread
 }
 
 // URL is the resource of an HTTP request. Path is clean.
@@ -173,6 +197,9 @@ func (s *Set) Decide(req *Request) (d Decision) {
 	}()
 	if s == nil {
 		return Decision{Verdict: Deny, Code: Failure}
+	}
+	if !req.covered() {
+		return Decision{Verdict: Deny, Code: decision.DetailsDenied}
 	}
 	if len(s.policies) == 0 {
 		return Decision{Verdict: Allow}

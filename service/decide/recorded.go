@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"attestd/chain/decision"
+	"attestd/crypto/cred/details"
 	"attestd/crypto/strictjson"
 )
 
@@ -19,6 +20,10 @@ func Recorded(company, agentID, actionType string, payload []byte, c decision.Co
 	req := &Request{
 		Company: company, AgentID: agentID, Groups: c.Groups, Action: Attest, ActionType: actionType, Arguments: payload, Folder: c.Folder,
 		Context: Context{Door: c.Door, Delegation: c.Delegation, Person: c.Person, Scopes: c.Scopes, Signed: c.Signed},
+	}
+	for _, text := range c.Details {
+		d, err := details.Parse(text)
+		req.Details, req.unread = append(req.Details, d), req.unread || err != nil
 	}
 	req.Context.Time, _ = time.Parse(time.RFC3339Nano, c.Time)
 	var input, arguments []byte

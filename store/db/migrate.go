@@ -305,6 +305,15 @@ CREATE TABLE decision_policy (
   company   INTEGER PRIMARY KEY REFERENCES company (id),
   decisions TEXT NOT NULL CHECK (decisions IN ('denied', 'all'))
 ) STRICT;
+ALTER TABLE passport ADD COLUMN details TEXT;
+ALTER TABLE oauth_token ADD COLUMN details TEXT;
+ALTER TABLE federated_token ADD COLUMN details TEXT;
+DROP TRIGGER passport_only_revoked;
+CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport WHEN
+    (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at, NEW.jkt, NEW.details)
+    IS NOT (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at, OLD.jkt, OLD.details)
+    OR OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NULL
+  BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
 PRAGMA user_version = 22;`},
 }
 

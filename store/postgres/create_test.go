@@ -56,9 +56,9 @@ func TestRoleWithoutCreateIsRefused(t *testing.T) {
 func createdAt9(t *testing.T) (*sql.DB, string) {
 	t.Helper()
 	db, address := created(t)
-	if _, err := db.ExecContext(t.Context(), `DROP TABLE summary; ALTER TABLE oauth_token DROP COLUMN mac, DROP COLUMN agent_key, DROP COLUMN bound, DROP COLUMN scope, DROP COLUMN jkt;
+	if _, err := db.ExecContext(t.Context(), `DROP TABLE summary; ALTER TABLE oauth_token DROP COLUMN mac, DROP COLUMN agent_key, DROP COLUMN bound, DROP COLUMN scope, DROP COLUMN jkt, DROP COLUMN details;
 		ALTER TABLE oauth_client DROP COLUMN jwks, DROP COLUMN jwks_uri; DROP TABLE revoked_token;
-		ALTER TABLE passport DROP COLUMN jkt CASCADE; ALTER TABLE webhook DROP COLUMN next_control, DROP COLUMN mac CASCADE; DROP FUNCTION webhook_without_mac; ALTER TABLE writer DROP COLUMN schema; ALTER TABLE duty DROP COLUMN run;
+		ALTER TABLE passport DROP COLUMN jkt CASCADE, DROP COLUMN details CASCADE; ALTER TABLE webhook DROP COLUMN next_control, DROP COLUMN mac CASCADE; DROP FUNCTION webhook_without_mac; ALTER TABLE writer DROP COLUMN schema; ALTER TABLE duty DROP COLUMN run;
 		DROP TRIGGER head_bytes_counted ON head; DROP FUNCTION head_bytes_counted; DROP TRIGGER head_only_grows ON head; DROP FUNCTION head_stays; ALTER TABLE head DROP COLUMN bytes;
 		CREATE TRIGGER head_only_grows BEFORE UPDATE ON head FOR EACH ROW WHEN (
 		    NEW.chain <> OLD.chain OR NEW.epoch < OLD.epoch OR NEW.length < OLD.length OR NEW.length = OLD.length AND (NEW.epoch = OLD.epoch
@@ -135,7 +135,7 @@ func TestConcurrentMigrationsRunEachStepOnce(t *testing.T) {
 	steps := []postgres.Step{ // they follow attestd's steps
 		{"CREATE TABLE more (n int); INSERT INTO more VALUES (1)", 9},
 		{"ALTER TABLE more ADD COLUMN m int NOT NULL DEFAULT 2; INSERT INTO more VALUES (3)", 9},
-		{"ALTER TABLE more DROP COLUMN n", 23},
+		{"ALTER TABLE more DROP COLUMN n", 24},
 	}
 	var mu sync.Mutex
 	var taken []int
@@ -157,7 +157,7 @@ func TestConcurrentMigrationsRunEachStepOnce(t *testing.T) {
 	slices.Sort(taken)
 	var settings string
 	scan(t, open(t, address), &settings, "SELECT string_agg(name || '=' || value, ' ' ORDER BY name) FROM setting WHERE name LIKE 'schema%'")
-	if !slices.Equal(taken, []int{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25}) || settings != "schema=25 schema_compatible=23" {
+	if !slices.Equal(taken, []int{10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25}) || settings != "schema=25 schema_compatible=24" {
 		t.Fatal(taken, settings)
 	}
 }
@@ -166,7 +166,7 @@ func TestConcurrentMigrationsRunEachStepOnce(t *testing.T) {
 // cannot serve it.
 func TestPreviousVersionKeepsServing(t *testing.T) {
 	db, _ := created(t)
-	adds, takes := postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"DROP TABLE more", 23}
+	adds, takes := postgres.Step{"CREATE TABLE more (n int)", 9}, postgres.Step{"DROP TABLE more", 24}
 	ignore := func(int) {}
 	if err := postgres.MigrateWith(t.Context(), db, ignore, adds); err != nil {
 		t.Fatal(err)

@@ -413,6 +413,8 @@ END $$;
 CREATE TRIGGER head_bytes_counted AFTER UPDATE ON head FOR EACH ROW WHEN (NEW.length > OLD.length AND NEW.bytes = OLD.bytes)
   EXECUTE FUNCTION head_bytes_counted();
 INSERT INTO setting (name, value) SELECT '` + UncountedSetting + `', 'true' WHERE EXISTS (SELECT FROM head WHERE length > 0)`, 20},
+		// A server of schema 21 refuses an access token with details, whose HMAC covers them, and
+		// does not know those of a passport.
 		{`CREATE TABLE cedar_policy (
   company     bigint NOT NULL REFERENCES company (id),
   policy_id   text COLLATE "C" NOT NULL,
@@ -437,6 +439,15 @@ CREATE TABLE decision_policy (
   company   bigint PRIMARY KEY REFERENCES company (id),
   decisions text COLLATE "C" NOT NULL CHECK (decisions IN ('denied', 'all'))
 );
+ALTER TABLE passport ADD COLUMN details text COLLATE "C";
+ALTER TABLE oauth_token ADD COLUMN details text COLLATE "C";
+ALTER TABLE federated_token ADD COLUMN details text COLLATE "C";
+DROP TRIGGER passport_only_revoked ON passport;
+CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport FOR EACH ROW WHEN (
+    (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at, NEW.jkt, NEW.details)
+      IS DISTINCT FROM (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at, OLD.jkt, OLD.details)
+    OR OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NULL)
+  EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
 DO $$
 DECLARE server text;
 BEGIN

@@ -201,6 +201,9 @@ func fill(t *testing.T, db *sql.DB, address string) {
 var beside = map[string]string{
 	"federated_token.client":            "no older server makes such tokens, which are under an HMAC",
 	"federated_token.delegation":        "no older server makes such tokens, which are under an HMAC",
+	"federated_token.details":           "NULL limits nothing, and a token with details is refused by older servers for its HMAC",
+	"oauth_token.details":               "NULL limits nothing, and a token with details is refused by older servers for its HMAC",
+	"passport.details":                  "NULL limits nothing, as is what an older server issues",
 	"head.bytes":                        "the trigger head_bytes_counted: TestRollingUpgradeEndsWithAValidDatabase",
 	"company_usage.deleted_revocations": "the trigger company_usage_passport_deleted: TestPassportsGoADayAfterTheirEnd",
 	"agent_key.statement_version":       "the default is what the keys of an older server make",

@@ -302,7 +302,8 @@ CREATE TABLE federated_token (
   expires_at bigint NOT NULL,
   mac        bytea NOT NULL CHECK (length(mac) = 32),
   client     bigint REFERENCES oauth_client (id) ON DELETE CASCADE,
-  delegation text COLLATE "C"
+  delegation text COLLATE "C",
+  details    text COLLATE "C"
 );
 CREATE INDEX federated_token_expiry ON federated_token (expires_at);
 CREATE INDEX federated_token_federation ON federated_token (federation);
@@ -325,7 +326,8 @@ CREATE TABLE oauth_token (
   agent_key  bigint REFERENCES agent_key (id),
   bound      bigint NOT NULL DEFAULT 0 CHECK (bound IN (0, 1)),
   scope      text COLLATE "C" NOT NULL DEFAULT '',
-  jkt        text COLLATE "C"
+  jkt        text COLLATE "C",
+  details    text COLLATE "C"
 );
 CREATE INDEX oauth_token_expiry ON oauth_token (expires_at);
 CREATE INDEX oauth_token_client ON oauth_token (client);
@@ -368,7 +370,8 @@ CREATE TABLE passport (
   expires_at bigint NOT NULL,
   revoked_at text COLLATE "C",
   reason     text COLLATE "C",
-  jkt        text COLLATE "C"
+  jkt        text COLLATE "C",
+  details    text COLLATE "C"
 );
 -- Once for each statement: a row that one transaction updates many times takes longer each time.
 CREATE FUNCTION company_usage_passport_revoked() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -601,8 +604,8 @@ CREATE TRIGGER company_no_update BEFORE UPDATE ON company EXECUTE FUNCTION refus
 CREATE TRIGGER company_no_delete BEFORE DELETE ON company EXECUTE FUNCTION refuse_change('companies never change');
 CREATE TRIGGER company_no_truncate BEFORE TRUNCATE ON company EXECUTE FUNCTION refuse_change('companies never change');
 CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport FOR EACH ROW WHEN (
-    (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at, NEW.jkt)
-      IS DISTINCT FROM (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at, OLD.jkt)
+    (NEW.id, NEW.company, NEW.jti, NEW.agent_id, NEW.scopes, NEW.issued_at, NEW.expires_at, NEW.jkt, NEW.details)
+      IS DISTINCT FROM (OLD.id, OLD.company, OLD.jti, OLD.agent_id, OLD.scopes, OLD.issued_at, OLD.expires_at, OLD.jkt, OLD.details)
     OR OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NULL)
   EXECUTE FUNCTION refuse_change('a passport is only revoked, for good');
 CREATE TRIGGER passport_no_delete BEFORE DELETE ON passport FOR EACH ROW WHEN (OLD.expires_at > extract(epoch FROM now()) - 86400)

@@ -18,10 +18,12 @@ type Passport struct {
 	RevokedAt string `json:"revokedAt"` // "" while valid
 	Reason    Text   `json:"reason"`
 	JKT       string `json:"jkt,omitempty"` // thumbprint of the key that it is bound to, or ""
+	// authorization details, a JSON array, or ""
+	Details string `json:"authorizationDetails,omitempty"`
 }
 
 func (d *details) passport() (p Passport, err error) {
-	p = Passport{AgentID: d.AgentID, Scopes: string(d.Scopes), IssuedAt: d.IssuedAt, JKT: d.JKT}
+	p = Passport{AgentID: d.AgentID, Scopes: string(d.Scopes), IssuedAt: d.IssuedAt, JKT: d.JKT, Details: string(d.AuthorizationDetails)}
 	err = json.Unmarshal(d.ExpiresAt, &p.ExpiresAt)
 	return p, err
 }

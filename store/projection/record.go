@@ -43,6 +43,8 @@ type details struct {
 	Since     *string        `json:"since"` // from when a revoked key was in other hands
 	JKT       string         `json:"jkt"`
 
+	AuthorizationDetails jsontext.Value `json:"authorizationDetails"`
+
 	Compromised bool `json:"compromised"`
 	// of a token key, or of the signing key before; older records do not say the latter
 	EndedAt string `json:"endedAt"`

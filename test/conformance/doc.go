@@ -103,16 +103,16 @@
 //	verifyChain    {} → the verdict
 //	proof          {"index"} → the proof
 //	registerAgent  {"agentId"} → the agent
-//	issuePassport  {"agentId","scopes","ttl"} → the passport
-//	verifyPassport {"passport","tool"} → the verdict; one that is not valid is a result
+//	issuePassport  {"agentId","scopes","ttl","authorizationDetails"} → the passport
+//	verifyPassport {"passport","tool","arguments"} → the verdict; one that is not valid is a result
 //	revokePassport {"jti","reason"} → the revocation
-//	delegate       {"agentId","actingOn","scope"} → the token
+//	delegate       {"agentId","actingOn","scope","authorizationDetails"} → the token
 //	evidence       {"index"} → the evidence file
 //	health         {} → {}
 //	checkRecord    {"record","key"} → {"genuine":true or false}; key is PEM or the x of a JWK
 //	checkProof     {"proof","key","root"} → {"genuine"}; root may be absent
-//	checkPassport  {"passport","key","companyId","tool"} → {"valid":true,"scopeGranted"} or {"valid":false,"code"};
-//	               tool may be absent
+//	checkPassport  {"passport","key","companyId","tool","arguments"} → {"valid":true,"scopeGranted"} or
+//	               {"valid":false,"code"}; tool and arguments, a JSON text, may be absent
 //	checkEvidence  {"evidence","fingerprint","agentKey"} → {"verdict","code"}, as of attestd check; agentKey, the
 //	               thumbprint of a key of the agent, may be absent. "word" is the sentence, if any, that says whose
 //	               key "signed this"

@@ -14,6 +14,7 @@ import (
 
 	"attestd/chain"
 	"attestd/crypto/cred"
+	"attestd/crypto/cred/details"
 	"attestd/sdk/attestd"
 	"attestd/sdk/attestd/spool"
 )
@@ -222,14 +223,20 @@ func (g *goRunner) register() {
 	}) (any, error) {
 		return g.IssuePassport(ctx, a.AgentID, a.NewPassport)
 	})
-	g.calls["verifyPassport"] = typed(func(ctx ctx, a struct{ Passport, Tool string }) (any, error) {
-		return g.VerifyPassport(ctx, a.Passport, a.Tool)
+	g.calls["verifyPassport"] = typed(func(ctx ctx, a struct {
+		Passport, Tool string
+		Arguments      json.RawMessage
+	}) (any, error) {
+		return g.VerifyBoundPassport(ctx, a.Passport, a.Tool, attestd.ToolCall{Arguments: a.Arguments})
 	})
 	g.calls["revokePassport"] = typed(func(ctx ctx, a struct{ JTI, Reason string }) (any, error) {
 		return g.RevokePassport(ctx, a.JTI, a.Reason)
 	})
-	g.calls["delegate"] = typed(func(ctx ctx, a struct{ AgentID, ActingOn, Scope string }) (any, error) {
-		return g.Delegate(ctx, a.AgentID, a.ActingOn, a.Scope)
+	g.calls["delegate"] = typed(func(ctx ctx, a struct {
+		AgentID, ActingOn, Scope string
+		AuthorizationDetails     details.Details
+	}) (any, error) {
+		return g.DelegateLimited(ctx, a.AgentID, a.ActingOn, a.Scope, a.AuthorizationDetails)
 	})
 	g.calls["checkRecord"] = typed(func(_ ctx, a struct {
 		Record attestd.Record
@@ -243,13 +250,17 @@ func (g *goRunner) register() {
 	}) (any, error) {
 		return genuine(a.Key, func(keys chain.KeySet) error { return a.Proof.Verify(keys, a.Root) })
 	})
-	g.calls["checkPassport"] = typed(func(_ ctx, a struct{ Passport, Key, CompanyID, Tool string }) (any, error) {
+	g.calls["checkPassport"] = typed(func(_ ctx, a struct{ Passport, Key, CompanyID, Tool, Arguments string }) (any, error) {
 		key, err := attestd.ParsePublicKey(a.Key)
 		if err != nil {
 			return nil, err
 		}
 		var denied *cred.Error
-		_, scope, err := attestd.Issuer{CompanyID: a.CompanyID, Key: key}.VerifyPassport(a.Passport, a.Tool, time.Now())
+		var arguments json.RawMessage
+		if a.Arguments != "" {
+			arguments = json.RawMessage(a.Arguments)
+		}
+		_, scope, err := attestd.Issuer{CompanyID: a.CompanyID, Key: key}.VerifyPassportCall(a.Passport, a.Tool, arguments, time.Now())
 		if errors.As(err, &denied) {
 			return map[string]any{"valid": false, "code": denied.Code}, nil
 		}

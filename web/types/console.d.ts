@@ -890,6 +890,9 @@ interface Passport {
   scopes: string[];
   delegationChain: string[];
 }
+/** An operator of authorization details, and an entry of them; tests is null for any arguments. */
+interface DetailTest { operator: string; values: JSONNode[] }
+interface DetailEntry { tools: string[]; tests: [string, DetailTest[]][] | null }
 interface Token {
   compact: string;
   header: TokenPart<{ alg: string; typ: string; kid?: string }>;

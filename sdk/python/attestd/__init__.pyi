@@ -116,6 +116,15 @@ AlreadyRotated = TypedDict("AlreadyRotated", {
     "error": Literal["Passport has already been revoked"],
 })
 
+ArgumentTest = TypedDict("ArgumentTest", {
+    "absent": NotRequired[Literal[True]],
+    "equals": NotRequired[Scalar],
+    "in": NotRequired[list[Scalar]],
+    "max": NotRequired[float],
+    "min": NotRequired[float],
+    "prefix": NotRequired[str],
+})
+
 AttestError = TypedDict("AttestError", {
     "code": NotRequired[Literal["STATEMENT_MALFORMED", "STATEMENT_SIGNATURE_INVALID", "STATEMENT_MISMATCH", "STATEMENT_TIME"]],
     "error": str,
@@ -189,6 +198,7 @@ AuthorityPassport = TypedDict("AuthorityPassport", {
 })
 
 AuthorityPassportsItem = TypedDict("AuthorityPassportsItem", {
+    "authorizationDetails": NotRequired[AuthorizationDetails],
     "expiresAt": Timestamp,
     "issued": ControlEntry,
     "issuedAt": Timestamp,
@@ -220,6 +230,10 @@ Authority = TypedDict("Authority", {
     "statement": NotRequired[AuthorityStatement],
     "timestamp": Timestamp,
 })
+
+AuthorizationDetails: TypeAlias = list[ToolCallDetail]
+
+AuthorizationDetailsOrNone: TypeAlias = Union[list[ToolCallDetail], None]
 
 ChainInvalid = TypedDict("ChainInvalid", {
     "error": str,
@@ -333,11 +347,13 @@ CursorBeyondLog = TypedDict("CursorBeyondLog", {
 DelegateRequest = TypedDict("DelegateRequest", {
     "actingOn": Segment,
     "agentId": str,
+    "authorizationDetails": NotRequired[AuthorizationDetailsOrNone],
     "scope": str,
 })
 
 Delegated = TypedDict("Delegated", {
     "act": Act,
+    "authorizationDetails": NotRequired[AuthorizationDetails],
     "jti": JTI,
     "scope": str,
     "sub": SPIFFEID,
@@ -489,6 +505,7 @@ ExchangeAudiences: TypeAlias = Union[list[str], None]
 ExchangeRequest = TypedDict("ExchangeRequest", {
     "actor_token": str,
     "actor_token_type": Literal["urn:ietf:params:oauth:token-type:jwt"],
+    "authorization_details": NotRequired[Union[AuthorizationDetails, str]],
     "grant_type": Literal["urn:ietf:params:oauth:grant-type:token-exchange"],
     "subject_token": str,
     "subject_token_type": Literal["urn:ietf:params:oauth:token-type:jwt"],
@@ -496,6 +513,7 @@ ExchangeRequest = TypedDict("ExchangeRequest", {
 
 Exchanged = TypedDict("Exchanged", {
     "access_token": JWT,
+    "authorization_details": NotRequired[AuthorizationDetails],
     "delegation_chain": SPIFFEIDs,
     "expires_in": int,
     "issued_token_type": Literal["urn:ietf:params:oauth:token-type:jwt"],
@@ -615,6 +633,7 @@ Introspection2 = TypedDict("Introspection2", {
     "active": Literal[True],
     "agent_id": NotRequired[str],
     "aud": NotRequired[Union[str, list[str]]],
+    "authorization_details": NotRequired[AuthorizationDetails],
     "client_id": str,
     "cnf": NotRequired[Introspection2Cnf],
     "exp": int,
@@ -636,6 +655,7 @@ InvalidClient = TypedDict("InvalidClient", {
 })
 
 IssuePassport = TypedDict("IssuePassport", {
+    "authorizationDetails": NotRequired[AuthorizationDetailsOrNone],
     "jkt": NotRequired[Union[str, None]],
     "scopes": NotRequired[Union[list[str], None]],
     "ttl": NotRequired[Union[int, None]],
@@ -644,6 +664,7 @@ IssuePassport = TypedDict("IssuePassport", {
 IssuedJWT: TypeAlias = str
 
 IssuerMetadata = TypedDict("IssuerMetadata", {
+    "authorization_details_types_supported": list[Literal["tool_call"]],
     "authorization_endpoint": str,
     "authorization_grant_profiles_supported": list[str],
     "claims_supported": list[str],
@@ -834,6 +855,7 @@ PEM: TypeAlias = str
 
 Passport = TypedDict("Passport", {
     "agentId": Segment,
+    "authorizationDetails": NotRequired[AuthorizationDetails],
     "caPublicKey": PEM,
     "delegationChain": SPIFFEIDs,
     "expiresIn": int,
@@ -866,6 +888,7 @@ PassportClaimsCnf = TypedDict("PassportClaimsCnf", {
 
 PassportClaims = TypedDict("PassportClaims", {
     "aud": list[str],
+    "authorization_details": NotRequired[AuthorizationDetails],
     "cnf": NotRequired[PassportClaimsCnf],
     "exp": int,
     "iat": int,
@@ -910,6 +933,7 @@ PassportStatus = TypedDict("PassportStatus", {
 
 PassportSummary = TypedDict("PassportSummary", {
     "agentId": Segment,
+    "authorizationDetails": NotRequired[AuthorizationDetails],
     "expiresAt": Timestamp,
     "issuedAt": Timestamp,
     "jti": JTI,
@@ -1021,6 +1045,12 @@ RecoverKey = TypedDict("RecoverKey", {
     "companyId": Segment,
 })
 
+RefusedDetails = TypedDict("RefusedDetails", {
+    "code": NotRequired[Literal["invalid_authorization_details"]],
+    "error": str,
+    "pointer": NotRequired[str],
+})
+
 RegistrationClosed = TypedDict("RegistrationClosed", {
     "code": Literal["REGISTRATION_CLOSED"],
     "error": str,
@@ -1063,6 +1093,7 @@ RotateKeys = TypedDict("RotateKeys", {
 
 RotatedPassport = TypedDict("RotatedPassport", {
     "agentId": Segment,
+    "authorizationDetails": NotRequired[AuthorizationDetails],
     "caPublicKey": PEM,
     "delegationChain": SPIFFEIDs,
     "expiresIn": int,
@@ -1091,6 +1122,8 @@ SPIFFEBundle = TypedDict("SPIFFEBundle", {
 SPIFFEID: TypeAlias = str
 
 SPIFFEIDs: TypeAlias = list[SPIFFEID]
+
+Scalar: TypeAlias = Union[str, float, bool, None]
 
 Scopes: TypeAlias = list[str]
 
@@ -1157,7 +1190,7 @@ Thumbprint: TypeAlias = str
 Timestamp: TypeAlias = str
 
 TokenError = TypedDict("TokenError", {
-    "error": Literal["unsupported_grant_type", "invalid_request", "invalid_scope", "invalid_dpop_proof", "use_dpop_nonce", "unauthorized_client", "invalid_grant", "invalid_target"],
+    "error": Literal["unsupported_grant_type", "invalid_request", "invalid_scope", "invalid_dpop_proof", "use_dpop_nonce", "unauthorized_client", "invalid_grant", "invalid_target", "invalid_authorization_details"],
     "error_description": NotRequired[str],
 })
 
@@ -1182,6 +1215,7 @@ TokenRequest = TypedDict("TokenRequest", {
     "actor_token_type": NotRequired[str],
     "assertion": NotRequired[str],
     "audience": NotRequired[Union[str, list[str]]],
+    "authorization_details": NotRequired[Union[AuthorizationDetails, str]],
     "client_assertion": NotRequired[str],
     "client_assertion_type": NotRequired[str],
     "client_id": NotRequired[str],
@@ -1197,6 +1231,7 @@ TokenRequest = TypedDict("TokenRequest", {
 
 TokenResponse = TypedDict("TokenResponse", {
     "access_token": str,
+    "authorization_details": NotRequired[AuthorizationDetails],
     "expires_in": int,
     "issued_token_type": NotRequired[Literal["urn:ietf:params:oauth:token-type:access_token", "urn:ietf:params:oauth:token-type:jwt"]],
     "scope": NotRequired[str],
@@ -1212,6 +1247,12 @@ TooManyRequests = TypedDict("TooManyRequests", {
     "error": Literal["Too Many Requests"],
 })
 
+ToolCallDetail = TypedDict("ToolCallDetail", {
+    "arguments": NotRequired[dict[str, Any]],
+    "tools": list[str],
+    "type": Literal["tool_call"],
+})
+
 Unauthorized = TypedDict("Unauthorized", {
     "code": NotRequired[Literal["INVALID_DPOP_PROOF", "USE_DPOP_NONCE"]],
     "error": str,
@@ -1225,9 +1266,10 @@ Unavailable = TypedDict("Unavailable", {
 
 Verdict: TypeAlias = Union[ChainValid, ChainInvalid]
 
-VerificationCode: TypeAlias = Literal["MALFORMED_TOKEN", "ALGORITHM_MISMATCH", "WRONG_TOKEN_TYPE", "SIGNATURE_INVALID", "TOKEN_EXPIRED", "TOKEN_NOT_YET_VALID", "AUDIENCE_MISMATCH", "INVALID_ISSUER", "INVALID_SUBJECT", "MALFORMED_CLAIMS", "UNSUPPORTED_VERSION", "CHAIN_INCOHERENT", "SCOPE_DENIED", "PASSPORT_REVOKED", "NOT_PROVEN", "VERIFICATION_ERROR"]
+VerificationCode: TypeAlias = Literal["MALFORMED_TOKEN", "ALGORITHM_MISMATCH", "WRONG_TOKEN_TYPE", "SIGNATURE_INVALID", "TOKEN_EXPIRED", "TOKEN_NOT_YET_VALID", "AUDIENCE_MISMATCH", "INVALID_ISSUER", "INVALID_SUBJECT", "MALFORMED_CLAIMS", "UNSUPPORTED_VERSION", "CHAIN_INCOHERENT", "SCOPE_DENIED", "DETAILS_DENIED", "PASSPORT_REVOKED", "NOT_PROVEN", "VERIFICATION_ERROR"]
 
 VerifyPassport = TypedDict("VerifyPassport", {
+    "arguments": NotRequired[Any],
     "htm": NotRequired[Union[str, None]],
     "htu": NotRequired[Union[str, None]],
     "passport": str,
@@ -1489,9 +1531,9 @@ class Client:
     def create_oauth_client(self, *, expiresAt: Optional[NewExpiry] = ..., jwks: Optional[Union[dict[str, Any], None]] = ..., jwksUri: Optional[Union[str, None]] = ..., role: Optional[NewRole] = ...) -> OAuthClientCreated: ...
     def create_webhook(self, url: str, *, actions: Optional[NewNames] = ..., agents: Optional[NewNames] = ..., description: Optional[Union[str, None]] = ...) -> WebhookWithSecret: ...
     @overload
-    def delegate(self, agent_id: str, acting_on: Segment, scope: str) -> Delegated: ...
+    def delegate(self, agent_id: str, acting_on: Segment, scope: str, *, authorization_details: Optional[AuthorizationDetailsOrNone] = ...) -> Delegated: ...
     @overload
-    def delegate(self, agentId: str, actingOn: Segment, scope: str) -> Delegated: ...
+    def delegate(self, agentId: str, actingOn: Segment, scope: str, *, authorizationDetails: Optional[AuthorizationDetailsOrNone] = ...) -> Delegated: ...
     def delete_federation(self, name: str) -> KeyDeleted: ...
     def delete_key(self, key: str) -> KeyDeleted: ...
     @overload
@@ -1522,7 +1564,7 @@ class Client:
     def enrol_agent_key(self, agent_id: str, jwk: dict[str, Any], *, dpop: Optional[str] = ..., endorsement: Optional[Union[str, None]] = ..., expires_at: Optional[Union[str, None]] = ..., label: Optional[Union[str, None]] = ..., proof: Optional[Union[str, None]] = ...) -> EnrolledKey: ...
     @overload
     def enrol_agent_key(self, agentId: str, jwk: dict[str, Any], *, DPoP: Optional[str] = ..., endorsement: Optional[Union[str, None]] = ..., expiresAt: Optional[Union[str, None]] = ..., label: Optional[Union[str, None]] = ..., proof: Optional[Union[str, None]] = ...) -> EnrolledKey: ...
-    def exchange_token(self, grant_type: Literal["urn:ietf:params:oauth:grant-type:token-exchange"], subject_token: str, subject_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"], actor_token: str, actor_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"]) -> Exchanged: ...
+    def exchange_token(self, grant_type: Literal["urn:ietf:params:oauth:grant-type:token-exchange"], subject_token: str, subject_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"], actor_token: str, actor_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"], *, authorization_details: Optional[Union[AuthorizationDetails, str]] = ...) -> Exchanged: ...
     def export_logs(self, *, agent: Optional[str] = ..., all: Optional[Literal["true", "false"]] = ..., content: Optional[Literal["hash", "keep"]] = ..., **members: Any) -> dict[str, Any]: ...
     def export_traces(self, *, agent: Optional[str] = ..., all: Optional[Literal["true", "false"]] = ..., content: Optional[Literal["hash", "keep"]] = ..., **members: Any) -> dict[str, Any]: ...
     @overload
@@ -1545,9 +1587,9 @@ class Client:
     @overload
     def get_company_resource_metadata(self, companyId: str) -> ResourceMetadata: ...
     @overload
-    def get_company_token(self, company_id: str, grant_type: Literal["client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer", "urn:ietf:params:oauth:grant-type:token-exchange"], *, actor_token: Optional[str] = ..., actor_token_type: Optional[str] = ..., assertion: Optional[str] = ..., audience: Optional[Union[str, list[str]]] = ..., client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., may_act: Optional[str] = ..., requested_token_type: Optional[str] = ..., resource: Optional[Union[str, list[str]]] = ..., scope: Optional[str] = ..., subject_token: Optional[str] = ..., subject_token_type: Optional[str] = ...) -> TokenResponse: ...
+    def get_company_token(self, company_id: str, grant_type: Literal["client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer", "urn:ietf:params:oauth:grant-type:token-exchange"], *, actor_token: Optional[str] = ..., actor_token_type: Optional[str] = ..., assertion: Optional[str] = ..., audience: Optional[Union[str, list[str]]] = ..., authorization_details: Optional[Union[AuthorizationDetails, str]] = ..., client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., may_act: Optional[str] = ..., requested_token_type: Optional[str] = ..., resource: Optional[Union[str, list[str]]] = ..., scope: Optional[str] = ..., subject_token: Optional[str] = ..., subject_token_type: Optional[str] = ...) -> TokenResponse: ...
     @overload
-    def get_company_token(self, companyId: str, grant_type: Literal["client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer", "urn:ietf:params:oauth:grant-type:token-exchange"], *, actor_token: Optional[str] = ..., actor_token_type: Optional[str] = ..., assertion: Optional[str] = ..., audience: Optional[Union[str, list[str]]] = ..., client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., may_act: Optional[str] = ..., requested_token_type: Optional[str] = ..., resource: Optional[Union[str, list[str]]] = ..., scope: Optional[str] = ..., subject_token: Optional[str] = ..., subject_token_type: Optional[str] = ...) -> TokenResponse: ...
+    def get_company_token(self, companyId: str, grant_type: Literal["client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer", "urn:ietf:params:oauth:grant-type:token-exchange"], *, actor_token: Optional[str] = ..., actor_token_type: Optional[str] = ..., assertion: Optional[str] = ..., audience: Optional[Union[str, list[str]]] = ..., authorization_details: Optional[Union[AuthorizationDetails, str]] = ..., client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., may_act: Optional[str] = ..., requested_token_type: Optional[str] = ..., resource: Optional[Union[str, list[str]]] = ..., scope: Optional[str] = ..., subject_token: Optional[str] = ..., subject_token_type: Optional[str] = ...) -> TokenResponse: ...
     def get_consistency(self, from_: int, to: int, *, log: Optional[Literal["actions", "control"]] = ...) -> Consistency: ...
     @overload
     def get_cosigned_checkpoint(self, origin_hash: str) -> str: ...
@@ -1573,7 +1615,7 @@ class Client:
     def get_log_proof(self, log_id: str, index: int) -> str: ...
     @overload
     def get_log_proof(self, logId: str, index: int) -> str: ...
-    def get_oauth_token(self, grant_type: Literal["client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer", "urn:ietf:params:oauth:grant-type:token-exchange"], *, actor_token: Optional[str] = ..., actor_token_type: Optional[str] = ..., assertion: Optional[str] = ..., audience: Optional[Union[str, list[str]]] = ..., client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., may_act: Optional[str] = ..., requested_token_type: Optional[str] = ..., resource: Optional[Union[str, list[str]]] = ..., scope: Optional[str] = ..., subject_token: Optional[str] = ..., subject_token_type: Optional[str] = ...) -> TokenResponse: ...
+    def get_oauth_token(self, grant_type: Literal["client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer", "urn:ietf:params:oauth:grant-type:token-exchange"], *, actor_token: Optional[str] = ..., actor_token_type: Optional[str] = ..., assertion: Optional[str] = ..., audience: Optional[Union[str, list[str]]] = ..., authorization_details: Optional[Union[AuthorizationDetails, str]] = ..., client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., may_act: Optional[str] = ..., requested_token_type: Optional[str] = ..., resource: Optional[Union[str, list[str]]] = ..., scope: Optional[str] = ..., subject_token: Optional[str] = ..., subject_token_type: Optional[str] = ...) -> TokenResponse: ...
     def get_open_api(self) -> dict[str, Any]: ...
     @overload
     def get_open_idconfiguration(self, company_id: str) -> IssuerMetadata: ...
@@ -1622,9 +1664,9 @@ class Client:
     @overload
     def introspect_token(self, companyId: str, token: str, *, client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., token_type_hint: Optional[str] = ...) -> Introspection: ...
     @overload
-    def issue_passport(self, agent_id: str, *, jkt: Optional[Union[str, None]] = ..., scopes: Optional[Union[list[str], None]] = ..., ttl: Optional[Union[int, None]] = ...) -> Passport: ...
+    def issue_passport(self, agent_id: str, *, authorization_details: Optional[AuthorizationDetailsOrNone] = ..., jkt: Optional[Union[str, None]] = ..., scopes: Optional[Union[list[str], None]] = ..., ttl: Optional[Union[int, None]] = ...) -> Passport: ...
     @overload
-    def issue_passport(self, agentId: str, *, jkt: Optional[Union[str, None]] = ..., scopes: Optional[Union[list[str], None]] = ..., ttl: Optional[Union[int, None]] = ...) -> Passport: ...
+    def issue_passport(self, agentId: str, *, authorizationDetails: Optional[AuthorizationDetailsOrNone] = ..., jkt: Optional[Union[str, None]] = ..., scopes: Optional[Union[list[str], None]] = ..., ttl: Optional[Union[int, None]] = ...) -> Passport: ...
     @overload
     def list_agent_keys(self, agent_id: str) -> dict[str, Any]: ...
     @overload
@@ -1696,7 +1738,7 @@ class Client:
     @overload
     def test_webhook(self, webhookId: str) -> WebhookTested: ...
     def verify_chain(self, *, log: Optional[Literal["actions", "control"]] = ...) -> Verdict: ...
-    def verify_passport(self, passport: str, *, htm: Optional[Union[str, None]] = ..., htu: Optional[Union[str, None]] = ..., proof: Optional[Union[str, None]] = ..., tool: Optional[str] = ...) -> Union[PassportAccepted, PassportDenied]: ...
+    def verify_passport(self, passport: str, *, arguments: Optional[Any] = ..., htm: Optional[Union[str, None]] = ..., htu: Optional[Union[str, None]] = ..., proof: Optional[Union[str, None]] = ..., tool: Optional[str] = ...) -> Union[PassportAccepted, PassportDenied]: ...
 
 class AsyncClient:
     client: Client
@@ -1757,9 +1799,9 @@ class AsyncClient:
     async def create_oauth_client(self, *, expiresAt: Optional[NewExpiry] = ..., jwks: Optional[Union[dict[str, Any], None]] = ..., jwksUri: Optional[Union[str, None]] = ..., role: Optional[NewRole] = ...) -> OAuthClientCreated: ...
     async def create_webhook(self, url: str, *, actions: Optional[NewNames] = ..., agents: Optional[NewNames] = ..., description: Optional[Union[str, None]] = ...) -> WebhookWithSecret: ...
     @overload
-    async def delegate(self, agent_id: str, acting_on: Segment, scope: str) -> Delegated: ...
+    async def delegate(self, agent_id: str, acting_on: Segment, scope: str, *, authorization_details: Optional[AuthorizationDetailsOrNone] = ...) -> Delegated: ...
     @overload
-    async def delegate(self, agentId: str, actingOn: Segment, scope: str) -> Delegated: ...
+    async def delegate(self, agentId: str, actingOn: Segment, scope: str, *, authorizationDetails: Optional[AuthorizationDetailsOrNone] = ...) -> Delegated: ...
     async def delete_federation(self, name: str) -> KeyDeleted: ...
     async def delete_key(self, key: str) -> KeyDeleted: ...
     @overload
@@ -1790,7 +1832,7 @@ class AsyncClient:
     async def enrol_agent_key(self, agent_id: str, jwk: dict[str, Any], *, dpop: Optional[str] = ..., endorsement: Optional[Union[str, None]] = ..., expires_at: Optional[Union[str, None]] = ..., label: Optional[Union[str, None]] = ..., proof: Optional[Union[str, None]] = ...) -> EnrolledKey: ...
     @overload
     async def enrol_agent_key(self, agentId: str, jwk: dict[str, Any], *, DPoP: Optional[str] = ..., endorsement: Optional[Union[str, None]] = ..., expiresAt: Optional[Union[str, None]] = ..., label: Optional[Union[str, None]] = ..., proof: Optional[Union[str, None]] = ...) -> EnrolledKey: ...
-    async def exchange_token(self, grant_type: Literal["urn:ietf:params:oauth:grant-type:token-exchange"], subject_token: str, subject_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"], actor_token: str, actor_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"]) -> Exchanged: ...
+    async def exchange_token(self, grant_type: Literal["urn:ietf:params:oauth:grant-type:token-exchange"], subject_token: str, subject_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"], actor_token: str, actor_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"], *, authorization_details: Optional[Union[AuthorizationDetails, str]] = ...) -> Exchanged: ...
     async def export_logs(self, *, agent: Optional[str] = ..., all: Optional[Literal["true", "false"]] = ..., content: Optional[Literal["hash", "keep"]] = ..., **members: Any) -> dict[str, Any]: ...
     async def export_traces(self, *, agent: Optional[str] = ..., all: Optional[Literal["true", "false"]] = ..., content: Optional[Literal["hash", "keep"]] = ..., **members: Any) -> dict[str, Any]: ...
     @overload
@@ -1813,9 +1855,9 @@ class AsyncClient:
     @overload
     async def get_company_resource_metadata(self, companyId: str) -> ResourceMetadata: ...
     @overload
-    async def get_company_token(self, company_id: str, grant_type: Literal["client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer", "urn:ietf:params:oauth:grant-type:token-exchange"], *, actor_token: Optional[str] = ..., actor_token_type: Optional[str] = ..., assertion: Optional[str] = ..., audience: Optional[Union[str, list[str]]] = ..., client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., may_act: Optional[str] = ..., requested_token_type: Optional[str] = ..., resource: Optional[Union[str, list[str]]] = ..., scope: Optional[str] = ..., subject_token: Optional[str] = ..., subject_token_type: Optional[str] = ...) -> TokenResponse: ...
+    async def get_company_token(self, company_id: str, grant_type: Literal["client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer", "urn:ietf:params:oauth:grant-type:token-exchange"], *, actor_token: Optional[str] = ..., actor_token_type: Optional[str] = ..., assertion: Optional[str] = ..., audience: Optional[Union[str, list[str]]] = ..., authorization_details: Optional[Union[AuthorizationDetails, str]] = ..., client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., may_act: Optional[str] = ..., requested_token_type: Optional[str] = ..., resource: Optional[Union[str, list[str]]] = ..., scope: Optional[str] = ..., subject_token: Optional[str] = ..., subject_token_type: Optional[str] = ...) -> TokenResponse: ...
     @overload
-    async def get_company_token(self, companyId: str, grant_type: Literal["client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer", "urn:ietf:params:oauth:grant-type:token-exchange"], *, actor_token: Optional[str] = ..., actor_token_type: Optional[str] = ..., assertion: Optional[str] = ..., audience: Optional[Union[str, list[str]]] = ..., client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., may_act: Optional[str] = ..., requested_token_type: Optional[str] = ..., resource: Optional[Union[str, list[str]]] = ..., scope: Optional[str] = ..., subject_token: Optional[str] = ..., subject_token_type: Optional[str] = ...) -> TokenResponse: ...
+    async def get_company_token(self, companyId: str, grant_type: Literal["client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer", "urn:ietf:params:oauth:grant-type:token-exchange"], *, actor_token: Optional[str] = ..., actor_token_type: Optional[str] = ..., assertion: Optional[str] = ..., audience: Optional[Union[str, list[str]]] = ..., authorization_details: Optional[Union[AuthorizationDetails, str]] = ..., client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., may_act: Optional[str] = ..., requested_token_type: Optional[str] = ..., resource: Optional[Union[str, list[str]]] = ..., scope: Optional[str] = ..., subject_token: Optional[str] = ..., subject_token_type: Optional[str] = ...) -> TokenResponse: ...
     async def get_consistency(self, from_: int, to: int, *, log: Optional[Literal["actions", "control"]] = ...) -> Consistency: ...
     @overload
     async def get_cosigned_checkpoint(self, origin_hash: str) -> str: ...
@@ -1841,7 +1883,7 @@ class AsyncClient:
     async def get_log_proof(self, log_id: str, index: int) -> str: ...
     @overload
     async def get_log_proof(self, logId: str, index: int) -> str: ...
-    async def get_oauth_token(self, grant_type: Literal["client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer", "urn:ietf:params:oauth:grant-type:token-exchange"], *, actor_token: Optional[str] = ..., actor_token_type: Optional[str] = ..., assertion: Optional[str] = ..., audience: Optional[Union[str, list[str]]] = ..., client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., may_act: Optional[str] = ..., requested_token_type: Optional[str] = ..., resource: Optional[Union[str, list[str]]] = ..., scope: Optional[str] = ..., subject_token: Optional[str] = ..., subject_token_type: Optional[str] = ...) -> TokenResponse: ...
+    async def get_oauth_token(self, grant_type: Literal["client_credentials", "urn:ietf:params:oauth:grant-type:jwt-bearer", "urn:ietf:params:oauth:grant-type:token-exchange"], *, actor_token: Optional[str] = ..., actor_token_type: Optional[str] = ..., assertion: Optional[str] = ..., audience: Optional[Union[str, list[str]]] = ..., authorization_details: Optional[Union[AuthorizationDetails, str]] = ..., client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., may_act: Optional[str] = ..., requested_token_type: Optional[str] = ..., resource: Optional[Union[str, list[str]]] = ..., scope: Optional[str] = ..., subject_token: Optional[str] = ..., subject_token_type: Optional[str] = ...) -> TokenResponse: ...
     async def get_open_api(self) -> dict[str, Any]: ...
     @overload
     async def get_open_idconfiguration(self, company_id: str) -> IssuerMetadata: ...
@@ -1890,9 +1932,9 @@ class AsyncClient:
     @overload
     async def introspect_token(self, companyId: str, token: str, *, client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., token_type_hint: Optional[str] = ...) -> Introspection: ...
     @overload
-    async def issue_passport(self, agent_id: str, *, jkt: Optional[Union[str, None]] = ..., scopes: Optional[Union[list[str], None]] = ..., ttl: Optional[Union[int, None]] = ...) -> Passport: ...
+    async def issue_passport(self, agent_id: str, *, authorization_details: Optional[AuthorizationDetailsOrNone] = ..., jkt: Optional[Union[str, None]] = ..., scopes: Optional[Union[list[str], None]] = ..., ttl: Optional[Union[int, None]] = ...) -> Passport: ...
     @overload
-    async def issue_passport(self, agentId: str, *, jkt: Optional[Union[str, None]] = ..., scopes: Optional[Union[list[str], None]] = ..., ttl: Optional[Union[int, None]] = ...) -> Passport: ...
+    async def issue_passport(self, agentId: str, *, authorizationDetails: Optional[AuthorizationDetailsOrNone] = ..., jkt: Optional[Union[str, None]] = ..., scopes: Optional[Union[list[str], None]] = ..., ttl: Optional[Union[int, None]] = ...) -> Passport: ...
     @overload
     async def list_agent_keys(self, agent_id: str) -> dict[str, Any]: ...
     @overload
@@ -1964,7 +2006,7 @@ class AsyncClient:
     @overload
     async def test_webhook(self, webhookId: str) -> WebhookTested: ...
     async def verify_chain(self, *, log: Optional[Literal["actions", "control"]] = ...) -> Verdict: ...
-    async def verify_passport(self, passport: str, *, htm: Optional[Union[str, None]] = ..., htu: Optional[Union[str, None]] = ..., proof: Optional[Union[str, None]] = ..., tool: Optional[str] = ...) -> Union[PassportAccepted, PassportDenied]: ...
+    async def verify_passport(self, passport: str, *, arguments: Optional[Any] = ..., htm: Optional[Union[str, None]] = ..., htu: Optional[Union[str, None]] = ..., proof: Optional[Union[str, None]] = ..., tool: Optional[str] = ...) -> Union[PassportAccepted, PassportDenied]: ...
 
 class Spool:
     folder: Path
@@ -1996,6 +2038,6 @@ def verify_record(record: Given, keys: Keys, *, log: Log = ...) -> None: ...
 def verify_proof(proof: Given, keys: Keys, *, log: Log = ..., root: Optional[str] = ...) -> str: ...
 def verify_inclusion(proof: Given, keys: Keys, *, log: Log = ..., root: Optional[str] = ...) -> str: ...
 def verify_token(token: str, keys: Keys, *, service: str = ...) -> dict[str, Any]: ...
-def verify_passport(passport: str, keys: Keys, *, tool: Optional[str] = ..., service: str = ...) -> tuple[dict[str, Any], str]: ...
+def verify_passport(passport: str, keys: Keys, *, tool: Optional[str] = ..., arguments: Any = ..., service: str = ...) -> tuple[dict[str, Any], str]: ...
 def verify_status(status: Given, keys: Keys, jti: str, *, max_age: float = ...) -> Literal["valid", "revoked", "unknown"]: ...
 def verify_evidence(evidence: Given, *, fingerprint: Optional[str] = ..., policy: Optional[str] = ..., agent_key: Optional[str] = ...) -> tuple[list[str], list[str]]: ...

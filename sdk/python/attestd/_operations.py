@@ -302,7 +302,7 @@ class _Operations:
         """
 
     @_operation("getCompanyToken")
-    def get_company_token(self, company_id, grant_type, *, actor_token=None, actor_token_type=None, assertion=None, audience=None, client_assertion=None, client_assertion_type=None, client_id=None, client_secret=None, may_act=None, requested_token_type=None, resource=None, scope=None, subject_token=None, subject_token_type=None):
+    def get_company_token(self, company_id, grant_type, *, actor_token=None, actor_token_type=None, assertion=None, audience=None, authorization_details=None, client_assertion=None, client_assertion_type=None, client_id=None, client_secret=None, may_act=None, requested_token_type=None, resource=None, scope=None, subject_token=None, subject_token_type=None):
         """Get an access token of a company's issuer.
 
         POST /o/{companyId}/token, getCompanyToken of the API reference. As POST /v1/oauth/token, for the clients and agents of this company alone.
@@ -313,6 +313,7 @@ class _Operations:
         actor_token_type: str. As subject_token_type, with actor_token and not without.
         assertion: str. The token of a workload, with urn:ietf:params:oauth:grant-type:jwt-bearer.
         audience: Union[str, list[str]]. In an exchange of tokens of the company.
+        authorization_details: Union[AuthorizationDetails, str]. With which arguments its holder may call tools (RFC 9396 §5); in a form their JSON text.
         client_assertion: str. The assertion of an agent, in place of ID and secret.
         client_assertion_type: str. urn:ietf:params:oauth:client-assertion-type:jwt-bearer, of an agent.
         client_id: str. Required unless HTTP Basic is used.
@@ -354,7 +355,7 @@ class _Operations:
         """
 
     @_operation("getOAuthToken")
-    def get_oauth_token(self, grant_type, *, actor_token=None, actor_token_type=None, assertion=None, audience=None, client_assertion=None, client_assertion_type=None, client_id=None, client_secret=None, may_act=None, requested_token_type=None, resource=None, scope=None, subject_token=None, subject_token_type=None):
+    def get_oauth_token(self, grant_type, *, actor_token=None, actor_token_type=None, assertion=None, audience=None, authorization_details=None, client_assertion=None, client_assertion_type=None, client_id=None, client_secret=None, may_act=None, requested_token_type=None, resource=None, scope=None, subject_token=None, subject_token_type=None):
         """Get an access token.
 
         POST /v1/oauth/token, getOAuthToken of the API reference. The client credentials grant.
@@ -364,6 +365,7 @@ class _Operations:
         actor_token_type: str. As subject_token_type, with actor_token and not without.
         assertion: str. The token of a workload, with urn:ietf:params:oauth:grant-type:jwt-bearer.
         audience: Union[str, list[str]]. In an exchange of tokens of the company.
+        authorization_details: Union[AuthorizationDetails, str]. With which arguments its holder may call tools (RFC 9396 §5); in a form their JSON text.
         client_assertion: str. The assertion of an agent, in place of ID and secret.
         client_assertion_type: str. urn:ietf:params:oauth:client-assertion-type:jwt-bearer, of an agent.
         client_id: str. Required unless HTTP Basic is used.
@@ -599,7 +601,7 @@ class _Operations:
         """
 
     @_operation("delegate")
-    def delegate(self, agent_id, acting_on, scope):
+    def delegate(self, agent_id, acting_on, scope, *, authorization_details=None):
         """Issue a delegation token for a company.
 
         POST /v1/token-exchange, delegate of the API reference. Issues a delegation token with sub = spiffe://{trustDomain}/company/{actingOn}, the agent as the only actor, and the given scope.
@@ -607,10 +609,11 @@ class _Operations:
         agent_id (or agentId): str. The agent that will act; registered with the company.
         acting_on (or actingOn): Segment. companyId of the company for which it acts.
         scope: str. Scopes separated by spaces.
+        authorization_details (or authorizationDetails): AuthorizationDetailsOrNone. With which arguments tools may be called (RFC 9396); see the tag *Passports*.
         """
 
     @_operation("exchangeToken")
-    def exchange_token(self, grant_type, subject_token, subject_token_type, actor_token, actor_token_type):
+    def exchange_token(self, grant_type, subject_token, subject_token_type, actor_token, actor_token_type, *, authorization_details=None):
         """Exchange tokens (RFC 8693).
 
         POST /v1/token/exchange, exchangeToken of the API reference. Exchanges the token of a subject and the SVID of an actor, both signed with the authenticated company's key, for a delegation token.
@@ -620,15 +623,17 @@ class _Operations:
         subject_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"].
         actor_token: str. SVID of the actor, without act.
         actor_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"].
+        authorization_details: Union[AuthorizationDetails, str]. Narrower ones than those of both tokens; in a form their JSON text.
         """
 
     @_operation("issuePassport")
-    def issue_passport(self, agent_id, *, jkt=None, scopes=None, ttl=None):
+    def issue_passport(self, agent_id, *, authorization_details=None, jkt=None, scopes=None, ttl=None):
         """Issue a passport.
 
         POST /v1/agents/{agentId}/passport, issuePassport of the API reference. Issues a passport to a registered agent.
 
         agent_id (or agentId): str. The agent's name in its company.
+        authorization_details (or authorizationDetails): AuthorizationDetailsOrNone. With which arguments tools may be called (RFC 9396); see the tag *Passports*.
         jkt: Union[str, None]. Thumbprint of a live key of the agent, to which the passport is bound.
         scopes: Union[list[str], None]. null is the default.
         ttl: Union[int, None]. Lifetime in seconds.
@@ -646,12 +651,13 @@ class _Operations:
         """
 
     @_operation("verifyPassport")
-    def verify_passport(self, passport, *, htm=None, htu=None, proof=None, tool=None):
+    def verify_passport(self, passport, *, arguments=None, htm=None, htu=None, proof=None, tool=None):
         """Verify a passport online.
 
         POST /v1/passport/verify, verifyPassport of the API reference. Makes all checks listed under *Passports*, including revocation.
 
         passport: str.
+        arguments: Any. Arguments of the call of tool, any JSON but null; without them an authorization detail that has arguments does not cover the call.
         htm: Union[str, None]. Method of that request.
         htu: Union[str, None]. URL of that request.
         proof: Union[str, None]. Of a passport that is bound to a key.

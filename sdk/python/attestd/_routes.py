@@ -38,7 +38,7 @@ OPERATIONS = {  # all of the API reference, by their names there
     "enableAgent": Route("POST /v1/agents/{agentId}/enable", safe=True),
     "getAgentSVID": Route("GET /v1/agents/{agentId}/svid", query=("audience", "alg")),
     "createAgentToken": Route("POST /v1/agents/{agentId}/token", members=("audience", "ttl", "alg"), status=201, safe=True),
-    "issuePassport": Route("POST /v1/agents/{agentId}/passport", members=("scopes", "ttl", "jkt"), status=201),
+    "issuePassport": Route("POST /v1/agents/{agentId}/passport", members=("scopes", "ttl", "jkt", "authorizationDetails"), status=201),
     "rotatePassport": Route("POST /v1/agents/{agentId}/passport/rotate", header=("Service-Passport", "Attestd-Passport")),
     "enrolAgentKey": Route("POST /v1/agents/{agentId}/keys", members=("jwk", "label", "expiresAt", "proof", "endorsement"), status=201, header=("DPoP",)),
     "listAgentKeys": Route("GET /v1/agents/{agentId}/keys"),
@@ -57,8 +57,8 @@ OPERATIONS = {  # all of the API reference, by their names there
     "listOAuthClients": Route("GET /v1/oauth/clients"),
     "deleteOAuthClient": Route("DELETE /v1/oauth/clients/{clientId}"),
     "listCredentials": Route("GET /v1/credentials", query=("madeBy",)),
-    "getOAuthToken": Route("POST /v1/oauth/token", members=("grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "assertion", "subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type", "may_act", "audience", "scope", "resource"), body="form", public=True, safe=True),
-    "getCompanyToken": Route("POST /o/{companyId}/token", members=("grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "assertion", "subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type", "may_act", "audience", "scope", "resource"), body="form", public=True, safe=True),
+    "getOAuthToken": Route("POST /v1/oauth/token", members=("grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "assertion", "subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type", "may_act", "audience", "scope", "authorization_details", "resource"), body="form", public=True, safe=True),
+    "getCompanyToken": Route("POST /o/{companyId}/token", members=("grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "assertion", "subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type", "may_act", "audience", "scope", "authorization_details", "resource"), body="form", public=True, safe=True),
     "introspectToken": Route("POST /o/{companyId}/introspect", members=("token", "token_type_hint", "client_id", "client_secret", "client_assertion_type", "client_assertion"), body="form", safe=True),
     "revokeToken": Route("POST /o/{companyId}/revoke", members=("token", "token_type_hint", "client_id", "client_secret", "client_assertion_type", "client_assertion"), body="form", safe=True),
     "attest": Route("POST /v1/attest", members=("agentId", "actionType", "payload", "delegation", "statement"), status=201, header=("Idempotency-Key",), safe=True),
@@ -80,9 +80,9 @@ OPERATIONS = {  # all of the API reference, by their names there
     "addCheckpoint": Route("POST /v1/witness/add-checkpoint", members=("text",), body="text", answer="text", public=True, safe=True),
     "getWitness": Route("GET /v1/witness", public=True),
     "getCosignedCheckpoint": Route("GET /v1/witness/{originHash}/checkpoint", answer="text", public=True),
-    "delegate": Route("POST /v1/token-exchange", members=("agentId", "actingOn", "scope"), status=201, safe=True),
-    "exchangeToken": Route("POST /v1/token/exchange", members=("grant_type", "subject_token", "subject_token_type", "actor_token", "actor_token_type"), safe=True),
-    "verifyPassport": Route("POST /v1/passport/verify", members=("passport", "tool", "proof", "htm", "htu"), safe=True, denies=True),
+    "delegate": Route("POST /v1/token-exchange", members=("agentId", "actingOn", "scope", "authorizationDetails"), status=201, safe=True),
+    "exchangeToken": Route("POST /v1/token/exchange", members=("grant_type", "subject_token", "subject_token_type", "actor_token", "actor_token_type", "authorization_details"), safe=True),
+    "verifyPassport": Route("POST /v1/passport/verify", members=("passport", "tool", "arguments", "proof", "htm", "htu"), safe=True, denies=True),
     "listPassports": Route("GET /v1/passports", query=("agent", "status", *_page)),
     "listRevokedPassports": Route("GET /v1/passports/revoked"),
     "revokePassport": Route("POST /v1/passports/{jti}/revoke", members=("reason",)),
@@ -201,5 +201,6 @@ def _arrange(route, order, given):
     if not rest:
         return path, headers, None
     if route.body == "form":
-        return path, headers, urlencode(rest)
+        # what is no text in a form is its JSON
+        return path, headers, urlencode({name: _encode(value) if name == "authorization_details" and type(value) is not str else value for name, value in rest.items()})
     return path, headers, rest["text"] if route.body == "text" else _encode(rest)

@@ -4,7 +4,7 @@ import base64, hashlib, json, time
 
 from ._errors import AttestdError, MissingCryptography, VerificationError
 from .check import (
-    check_inclusion, check_key, check_life, check_record, check_signature, check_status, Ed25519PublicKey, Evidence,
+    check_details, check_inclusion, check_key, check_life, check_record, check_signature, check_status, covers, Ed25519PublicKey, Evidence,
     is_thumbprint, must, Pruned, read, read_policy, token_keys, unbase64url,
 )
 
@@ -91,18 +91,23 @@ def verify_token(token, keys, *, service="service"):
         _demand("INVALID_SUBJECT", body.get("org") == keys.actions["companyId"] and own["sub"] == f"{home}/agent/{body.get('agentId')}")
     with _step("MALFORMED_CLAIMS"):
         check_life(own, 86400 if passport else 3600)
+        if "authorization_details" in own:
+            check_details(own["authorization_details"])
     if passport:
         _demand("UNSUPPORTED_VERSION", body.get("v") == 1)
         _demand("CHAIN_INCOHERENT", body["delegationChain"][-1:] == [own["sub"]])
     return own
 
-def verify_passport(passport, keys, *, tool=None, service="service"):
-    """As verify_token, of a passport alone. With tool, one of its scopes must cover tool:<tool>. Returns its claims and the first scope that does or, without tool, the broadest."""
+def verify_passport(passport, keys, *, tool=None, arguments=None, service="service"):
+    """As verify_token, of a passport alone. With tool, one of its scopes must cover tool:<tool>, and its authorization details, if it has any, a call with these arguments: JSON as text, or
+    what json.loads makes of it. Returns its claims and the first scope that covers the tool or, without tool, the broadest."""
     claims = verify_token(passport, keys, service=service)
     _demand("WRONG_TOKEN_TYPE", type(claims.get(service)) is dict)
     scopes, wide = claims[service]["scopes"], lambda scope: (scope != "*", not scope.endswith(":*"))
     fit = sorted(scopes, key=wide) if tool is None else [scope for scope in scopes if scope in ("*", "tool:*", f"tool:{tool}")]
     _demand("SCOPE_DENIED", fit)
+    text = arguments.decode() if isinstance(arguments, bytes) else arguments if arguments is None or isinstance(arguments, str) else json.dumps(arguments)
+    _demand("DETAILS_DENIED", tool is None or "authorization_details" not in claims or covers(claims["authorization_details"], tool, text))
     return claims, fit[0]
 
 def verify_status(status, keys, jti, *, max_age=300):

@@ -262,7 +262,112 @@ def check_passport(passport, key, audience="service:passport:v1"):
     must(own["org"] == key["companyId"] and claims["sub"] == key["spiffeId"] + "/agent/" + own["agentId"], "not of this company")
     must(own["delegationChain"][-1] == claims["sub"], "the chain does not end with the subject")
     must(claims["nbf"] <= time.time() < claims["exp"], "the passport is not valid now")
+    if "authorization_details" in claims:  # covers() says whether they cover a call
+        check_details(claims["authorization_details"])
     return claims
+
+# Authorization details (RFC 9396), as the reference describes them.
+
+TOOL, POINTER = re.compile(r"\*|[!-)+-~]{1,128}"), re.compile("(/([^~/]|~[01])*)*")
+SCHEME, ODD = re.compile("[A-Za-z][A-Za-z0-9+.-]*://"), re.compile(r"[\\\x00-\x1f\x7f-\x9f]|%(2e|2f|5c|25|7f|[01][0-9a-f])", re.I)
+SCALAR = lambda value: type(value) in (str, int, float, bool, type(None))
+NUMBER = lambda value: type(value) in (int, float)
+OPERATORS = {
+    "equals": SCALAR, "in": lambda values: type(values) is list and values and all(map(SCALAR, values)), "max": NUMBER, "min": NUMBER,
+    "absent": lambda value: value is True,
+    "prefix": lambda value: type(value) is str and value and is_clean(value) and (not SCHEME.match(value) or "/" in SCHEME.sub("", value, count=1)),
+}
+
+def is_clean(path):  # read in one way alone
+    path = SCHEME.sub("", path, count=1) if SCHEME.match(path) else path
+    segments = path.split("/")
+    whole = (segment.strip(". ") if segment else i in (0, len(segments) - 1) for i, segment in enumerate(segments))
+    return not ODD.search(path) and all(whole)
+
+# details as read() gives them: a right with a limit that is not understood is none without
+def check_details(details):
+    must(type(details) is list and details and len(canonical(details).encode()) <= 8 << 10, "not authorization details")
+    for entry in details:
+        exactly(entry, ("type", "tools"), ("arguments",))
+        must(entry["type"] == "tool_call" and type(entry["tools"]) is list and entry["tools"], "not authorization details")
+        must(all(type(tool) is str and TOOL.fullmatch(tool) for tool in entry["tools"]), "not a name of a tool")
+        arguments = entry.get("arguments", {"": {"equals": 0}})
+        must(type(arguments) is dict and arguments, "not arguments")
+        for pointer, tests in arguments.items():
+            must(POINTER.fullmatch(pointer) and type(tests) is dict and tests, "not a test of an argument")
+            must(all(name in OPERATORS and OPERATORS[name](value) for name, value in tests.items()), "not an operator that we know")
+            must(len(tests) == 1 or "absent" not in tests, "an operator is beside absent")
+
+class Scalar:  # a value of a call, or of details, of which equal ones are ==
+    def __init__(self, value):
+        if isinstance(value, (int, float)) and type(value) is not bool:
+            value = Decimal(repr(value))
+        self.number = value if type(value) is Decimal else None
+        self.of = (type(value), value)
+
+    def __eq__(self, other):
+        return self.of == other.of
+
+def exact_number(digits):  # never rounded; None as number where the power is beyond bounds
+    mantissa, _, power = digits.lower().partition("e")
+    if not re.search("[1-9]", mantissa):
+        return Decimal(0)
+    return Decimal(digits) if len(power.lstrip("+-0")) <= 7 and abs(int(power or 0)) <= 1_000_000 else ()
+
+def read_arguments(text):  # strict JSON, with the numbers as they are
+    def unique(members):
+        must(len(dict(members)) == len(members), "a name is duplicated")
+        return dict(members)
+    bounded(text.encode())
+    return json.loads(text, object_pairs_hook=unique, parse_int=exact_number, parse_float=exact_number, parse_constant=lambda _: must(False, "not JSON"))
+
+def strings_in(value):
+    if type(value) is str:
+        yield value
+    for inner in value if type(value) is list else [*value, *value.values()] if type(value) is dict else ():
+        yield from strings_in(inner)
+
+ABSENT = object()
+
+def at_pointer(value, pointer):
+    for token in pointer.split("/")[1:]:
+        name = token.replace("~1", "/").replace("~0", "~")
+        if type(value) is dict:
+            value = value.get(name, ABSENT)
+        elif type(value) is list and re.fullmatch("0|[1-9][0-9]{0,8}", name) and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return ABSENT
+    return value
+
+def holds(operator, want, value):
+    if value is ABSENT or operator == "absent":
+        return value is ABSENT and operator == "absent"
+    if operator == "prefix":
+        return type(value) is str and value.startswith(want) and is_clean(value)
+    if type(value) in (list, dict, tuple):
+        return False
+    value = Scalar(value)
+    if operator in ("equals", "in"):
+        return any(Scalar(one) == value for one in (want if operator == "in" else [want]))
+    if value.number is None:
+        return False
+    return value.number <= Scalar(want).number if operator == "max" else value.number >= Scalar(want).number
+
+# whether details, once checked, cover a call; arguments are its JSON text, None where they are not
+# known
+def covers(details, tool, arguments=None):
+    named = [entry for entry in details if tool and (tool in entry["tools"] or "*" in entry["tools"])]
+    if any("arguments" not in entry for entry in named):
+        return True
+    if arguments is None:
+        return False
+    try:
+        value = read_arguments(arguments)
+        "".join(strings_in(value)).encode()  # no lone surrogate
+    except (ValueError, RecursionError):
+        return False
+    return any(all(holds(name, want, at_pointer(value, pointer)) for pointer, tests in entry["arguments"].items() for name, want in tests.items()) for entry in named)
 
 # of GET /v1/ocsp/:jti; jti is the passport's, max_age in seconds
 def check_status(answer, key, jti, max_age=300):

@@ -413,6 +413,6 @@ function arrange({ call, query = [], header = [], members = [], body }: Route, v
   const names = Object.keys(rest);
   if (names.length === 0) return { path, headers };
   if (body === "text") return { path, headers, body: String(rest.text) };
-  if (body === "form") return { path, headers, body: new URLSearchParams(names.filter((name) => rest[name] !== undefined).map((name) => [name, String(rest[name])])).toString() };
+  if (body === "form") return { path, headers, body: new URLSearchParams(names.filter((name) => rest[name] !== undefined).map((name) => [name, name === "authorization_details" && typeof rest[name] !== "string" ? JSON.stringify(rest[name]) : String(rest[name])])).toString() };
   return { path, headers, body: encode(rest) };
 }

@@ -39,7 +39,7 @@ export const operations = {
   enableAgent: { call: "POST /v1/agents/{agentId}/enable", safe: true },
   getAgentSVID: { call: "GET /v1/agents/{agentId}/svid", query: ["audience", "alg"] },
   createAgentToken: { call: "POST /v1/agents/{agentId}/token", members: ["audience", "ttl", "alg"], status: 201, safe: true },
-  issuePassport: { call: "POST /v1/agents/{agentId}/passport", members: ["scopes", "ttl", "jkt"], status: 201 },
+  issuePassport: { call: "POST /v1/agents/{agentId}/passport", members: ["scopes", "ttl", "jkt", "authorizationDetails"], status: 201 },
   rotatePassport: { call: "POST /v1/agents/{agentId}/passport/rotate", header: ["Service-Passport", "Attestd-Passport"] },
 
   enrolAgentKey: { call: "POST /v1/agents/{agentId}/keys", members: ["jwk", "label", "expiresAt", "proof", "endorsement"], status: 201, header: ["DPoP"] },
@@ -60,8 +60,8 @@ export const operations = {
   listOAuthClients: { call: "GET /v1/oauth/clients" },
   deleteOAuthClient: { call: "DELETE /v1/oauth/clients/{clientId}" },
   listCredentials: { call: "GET /v1/credentials", query: ["madeBy"] },
-  getOAuthToken: { call: "POST /v1/oauth/token", members: ["grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "assertion", "subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type", "may_act", "audience", "scope", "resource"], body: "form", public: true, safe: true },
-  getCompanyToken: { call: "POST /o/{companyId}/token", members: ["grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "assertion", "subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type", "may_act", "audience", "scope", "resource"], body: "form", public: true, safe: true },
+  getOAuthToken: { call: "POST /v1/oauth/token", members: ["grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "assertion", "subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type", "may_act", "audience", "scope", "authorization_details", "resource"], body: "form", public: true, safe: true },
+  getCompanyToken: { call: "POST /o/{companyId}/token", members: ["grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "assertion", "subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type", "may_act", "audience", "scope", "authorization_details", "resource"], body: "form", public: true, safe: true },
   introspectToken: { call: "POST /o/{companyId}/introspect", members: ["token", "token_type_hint", "client_id", "client_secret", "client_assertion_type", "client_assertion"], body: "form", safe: true },
   revokeToken: { call: "POST /o/{companyId}/revoke", members: ["token", "token_type_hint", "client_id", "client_secret", "client_assertion_type", "client_assertion"], body: "form", safe: true },
 
@@ -86,9 +86,9 @@ export const operations = {
   getWitness: { call: "GET /v1/witness", public: true },
   getCosignedCheckpoint: { call: "GET /v1/witness/{originHash}/checkpoint", answer: "text", public: true },
 
-  delegate: { call: "POST /v1/token-exchange", members: ["agentId", "actingOn", "scope"], status: 201, safe: true },
-  exchangeToken: { call: "POST /v1/token/exchange", members: ["grant_type", "subject_token", "subject_token_type", "actor_token", "actor_token_type"], safe: true },
-  verifyPassport: { call: "POST /v1/passport/verify", members: ["passport", "tool", "proof", "htm", "htu"], safe: true, denies: true },
+  delegate: { call: "POST /v1/token-exchange", members: ["agentId", "actingOn", "scope", "authorizationDetails"], status: 201, safe: true },
+  exchangeToken: { call: "POST /v1/token/exchange", members: ["grant_type", "subject_token", "subject_token_type", "actor_token", "actor_token_type", "authorization_details"], safe: true },
+  verifyPassport: { call: "POST /v1/passport/verify", members: ["passport", "tool", "arguments", "proof", "htm", "htu"], safe: true, denies: true },
   listPassports: { call: "GET /v1/passports", query: ["agent", "status", ...page] },
   listRevokedPassports: { call: "GET /v1/passports/revoked" },
   revokePassport: { call: "POST /v1/passports/{jti}/revoke", members: ["reason"] },

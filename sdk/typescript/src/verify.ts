@@ -7,7 +7,8 @@ import { climb, proofForm } from "./console/lib/merkle.js";
 import { checkRecord, controlRecordForm, recordForm } from "./console/lib/record.js";
 import { isThumbprint } from "./console/lib/statement.js";
 import { checkStatus, type Status } from "./console/lib/status.js";
-import { check as checkToken, decode, type Decoded } from "./console/lib/token.js";
+import { covers } from "./console/lib/details.js";
+import { check as checkToken, decode, detailsOf, type Decoded } from "./console/lib/token.js";
 import { VerificationError } from "./errors.js";
 import { check as checkEvidence } from "./console/lib/evidence/check.js";
 import { onlyKnown } from "./known.js";
@@ -166,7 +167,7 @@ export interface TokenChecks {
 // The checks of a token in the order of the reference, each with the code of its failure.
 const CODES = {
   Algorithm: "ALGORITHM_MISMATCH", Header: "WRONG_TOKEN_TYPE", Key: "SIGNATURE_INVALID", Signature: "SIGNATURE_INVALID", Expiry: "TOKEN_EXPIRED", "Not before": "TOKEN_NOT_YET_VALID",
-  Audience: "AUDIENCE_MISMATCH", Issuer: "INVALID_ISSUER", Subject: "INVALID_SUBJECT", Lifetime: "MALFORMED_CLAIMS", Version: "UNSUPPORTED_VERSION", Chain: "CHAIN_INCOHERENT",
+  Audience: "AUDIENCE_MISMATCH", Issuer: "INVALID_ISSUER", Subject: "INVALID_SUBJECT", Lifetime: "MALFORMED_CLAIMS", Details: "MALFORMED_CLAIMS", Version: "UNSUPPORTED_VERSION", Chain: "CHAIN_INCOHERENT",
 };
 
 /**
@@ -186,18 +187,30 @@ export async function verifyToken(token: string, keys: Keys, options: TokenCheck
   return { kind: decoded.kind, claims: JSON.parse(decoded.claims.source) as Record<string, unknown> };
 }
 
+export interface CallChecks {
+  /** The tool that is called. */
+  tool?: string;
+  /** Its arguments: a JSON text, or what JSON.parse made of it, which may have rounded numbers. */
+  arguments?: Given;
+}
+
 /**
- * As verifyToken, of a passport alone. With tool, one of its scopes must cover tool:<tool>;
- * scopeGranted is the first that does or, without tool, the broadest.
+ * As verifyToken, of a passport alone. With tool, one of its scopes must cover tool:<tool>, and its
+ * authorization details, if it has any, a call with these arguments; without arguments only
+ * details that have none cover it. scopeGranted is the first scope that covers the tool or,
+ * without tool, the broadest.
  */
-export async function verifyPassport(token: string, keys: Keys, options: TokenChecks & { tool?: string } = {}): Promise<{ claims: Record<string, unknown>; scopeGranted: string }> {
-  onlyKnown("verifyPassport", options, ["service", "now", "tool"]);
-  const { tool, ...checks } = options;
-  const { passport } = await step("MALFORMED_TOKEN", () => decode(token));
+export async function verifyPassport(token: string, keys: Keys, options: TokenChecks & CallChecks = {}): Promise<{ claims: Record<string, unknown>; scopeGranted: string }> {
+  onlyKnown("verifyPassport", options, ["service", "now", "tool", "arguments"]);
+  const { tool, arguments: given, ...checks } = options;
+  const decoded = await step("MALFORMED_TOKEN", () => decode(token));
+  const { passport } = decoded;
   must(passport, "WRONG_TOKEN_TYPE", "not a passport");
   const { claims } = await verifyToken(token, keys, checks);
   const scopeGranted = grant(passport.scopes, tool);
   must(scopeGranted, "SCOPE_DENIED", `no scope of the passport covers ${tool}`);
+  const details = tool === undefined ? null : await step("MALFORMED_CLAIMS", () => detailsOf(decoded));
+  must(!details || covers(details, tool!, given == null ? undefined : textOf(given)), "DETAILS_DENIED", "no entry of the passport's authorization details covers the call with these arguments");
   return { claims, scopeGranted };
 }
 

@@ -93,7 +93,7 @@ for name in attestd.OPERATIONS:
         assert method.__doc__ and list(inspect.signature(method).parameters)[0] == "self", name
         assert not any(p.kind is p.VAR_POSITIONAL for p in parameters), name
         assert name in ("search", "claudeCodeHook", "exportTraces", "exportLogs") or not any(p.kind is p.VAR_KEYWORD for p in parameters), name
-assert str(inspect.signature(client.issue_passport)) == "(agent_id, *, jkt=None, scopes=None, ttl=None)"
+assert str(inspect.signature(client.issue_passport)) == "(agent_id, *, authorization_details=None, jkt=None, scopes=None, ttl=None)"
 
 published = client.get_public_keys(companyId=client.get_company()["companyId"])
 if _verify.Ed25519PublicKey:

@@ -2,6 +2,7 @@
 // The three kinds of JWT that a company signs (passport, SVID, delegation), read strictly and
 // checked offline.
 import { text as utf8Text, unbase64url, utf8 } from './bytes.js';
+import { readDetails } from './details.js';
 import { verify } from './ed25519.js';
 import { having, integer, list, string } from './form.js';
 import { member, parse } from './json.js';
@@ -97,6 +98,27 @@ function passportOf({ node, source }) {
 }
 
 /**
+ * The authorization details of a token, or null where it has none. Throws an Error where they are
+ * not understood.
+ * @param {Token} token
+ * @returns {DetailEntry[] | null}
+ */
+export function detailsOf({ claims: { node, source } }) {
+  const details = member(node, 'authorization_details');
+  return details ? readDetails(details, source) : null;
+}
+
+/** @param {Token} token */
+function detailsAreUnderstood(token) {
+  try {
+    detailsOf(token);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
  * Which company's key to try. An SVID names its company in its subject, and so does a delegation
  * that acts within one company; whether that is true, only the signature says.
  * @param {{passport: Passport | null, claims: TokenPart<Claims>}} token
@@ -172,6 +194,9 @@ export async function check(decoded, key, { audience: expected, issuer, now }) {
     `${Number.isNaN(life) ? 'not given' : `${life} s from its issue`}; a token of this kind lasts at most ` +
       `${LONGEST[decoded.kind]} s`,
   );
+  if (member(decoded.claims.node, 'authorization_details')) {
+    add('Details', detailsAreUnderstood(decoded), 'authorization details limit the calls of tools');
+  }
   add('Issuer', c.iss === issuer, c.iss ?? 'not given');
   const [service] = expected.split(':');
   add(
