@@ -9,6 +9,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/action"
+	"attestd/chain/decision"
 	"attestd/chain/search"
 	"attestd/crypto/statement"
 	"attestd/crypto/strictjson"
@@ -36,8 +37,9 @@ const (
 // maxRecordDepth is above how deep the payload of a record nests.
 const maxRecordDepth = 2 * MaxDepth
 
-// anyCall and refusals are what is searched for: all records of calls while one that was refused is
-// remembered, and else refusals alone. Most companies have none, and summaries say so.
+// anyCall and refusals are what is searched for: refusals alone while none is remembered and no
+// policy could refuse a request, and else all records of calls. Most companies have no refusals,
+// and summaries say so.
 var (
 	anyCall  = search.Filter{Action: "tool.*"}
 	refusals = search.Filter{Action: "tool.denied"}
@@ -62,12 +64,13 @@ func (c *Calls) Examine(ctx context.Context, company *store.Company, from int64,
 	if from >= head.Length { // also after a rollback
 		return head.Length, true, nil
 	}
-	remembers, err := c.Store.Calls.AnyRefused(ctx, number)
+	by := store.Caller{Company: company, Role: store.Admin, At: at}
+	all, err := c.readsAll(ctx, by)
 	if err != nil {
 		return from, false, err
 	}
 	filter := refusals
-	if remembers {
+	if all {
 		filter = anyCall
 	}
 	var found []examined
@@ -93,20 +96,32 @@ func (c *Calls) Examine(ctx context.Context, company *store.Company, from int64,
 	if len(found) == examinedAtOnce { // the last one is undecided for the scan
 		next = found[len(found)-1].index + 1
 	}
-	if !remembers && len(found) > 0 { // what follows it may be its outcome
+	if !all && len(found) > 0 { // what follows it may be its outcome
 		found = found[:1]
 		next = found[0].index + 1
 	}
-	if err := c.count(ctx, store.Caller{Company: company, Role: store.Admin, At: at}, found); err != nil {
+	if err := c.count(ctx, by, found); err != nil {
 		return from, false, err
 	}
 	return next, next >= head.Length, nil
+}
+
+// readsAll reports whether any record of a call may matter: a call that was refused is remembered,
+// or the company has, or had, policies that refuse requests.
+func (c *Calls) readsAll(ctx context.Context, by store.Caller) (bool, error) {
+	set, err := c.Store.Cedar.Set(ctx, by)
+	if err != nil || set.Revision > 0 { // which policies there were may be in doubt
+		return true, nil
+	}
+	return c.Store.Calls.AnyRefused(ctx, by.Company.Actions.Chain)
 }
 
 // readCall reads a record of a call.
 func readCall(r *chain.Record) (one examined, ok bool) {
 	one.index, one.at = r.Index, r.Timestamp
 	var a Attestation
+	var made *decision.Decision
+	var undecided error
 	err := strictjson.EachMember(r.Payload, maxRecordDepth, func(name, value []byte) {
 		switch string(name) {
 		case "agentId":
@@ -117,12 +132,16 @@ func readCall(r *chain.Record) (one examined, ok bool) {
 			a.Payload = value
 		case "statement":
 			a.Statement, _ = strictjson.AsString(value)
+		case "decision":
+			var d decision.Decision
+			d, undecided = decision.Parse(value)
+			made = &d
 		}
 	})
-	if err != nil {
+	if err != nil || undecided != nil { // verification reports it
 		return one, false
 	}
-	if one.call, ok = action.Read(a.AgentID, a.ActionType, a.Payload); !ok {
+	if one.call, ok = action.Read(a.AgentID, a.ActionType, a.Payload, made); !ok {
 		return one, false
 	}
 	one.session, _ = names.Named(a.AgentID, a.ActionType, a.Payload)
@@ -154,7 +173,7 @@ func (c *Calls) count(ctx context.Context, by store.Caller, records []examined) 
 		switch {
 		case isKnown && r.index < call.Counted: // by another server, or before a kill
 			continue
-		case !isKnown && r.call.Kind != action.Refusal:
+		case !isKnown && !r.call.Kind.Refuses():
 			continue
 		case !isKnown:
 			refusedAt, err := time.Parse(time.RFC3339Nano, r.at)

@@ -141,6 +141,7 @@ func (s Calls) Refused(ctx context.Context, names []chain.Hash) (found map[chain
 			}
 			c.was, c.Expires = c.Counted, time.UnixMilli(expires)
 			c.State.Done, c.State.HasOutcome, c.State.Found = done.Int64, done.Valid, foundAt.Valid
+			c.State.IsRefused = true // as all calls of the table
 			found[name] = c
 		}
 		return nil

@@ -39,7 +39,7 @@ func TestRefusedCalls(t *testing.T) {
 		t.Error("whose call was refused")
 	}
 	one, other := remembered(), remembered()
-	if one.Counted != 5 || one.State != (action.State{Refusals: 1, Refused: 4, Tool: "pay"}) {
+	if one.Counted != 5 || one.State != (action.State{Refusals: 1, IsRefused: true, Refused: 4, Tool: "pay"}) {
 		t.Errorf("%+v", one)
 	}
 	for _, c := range []*store.RefusedCall{&one, &other} {

@@ -49,7 +49,7 @@ func everything(t testing.TB, m *seal.Master) sealed {
 	must.OK(t, s.Settings.RecordStart(ctx, map[string]string{"stream": "off"}))
 	must.OK(t, s.Calls.SaveNext(ctx, nil, map[int64]int64{c.Chain: 1500}))
 	refused := store.NewRefusedCall(chain.Hash{1}, now)
-	refused.State = action.State{Requests: 1, Refusals: 1, Refused: 2, Done: 3, HasOutcome: true, Tool: "Bash", Found: true}
+	refused.State = action.State{Requests: 1, Refusals: 1, IsRefused: true, Refused: 2, Done: 3, HasOutcome: true, Tool: "Bash", Found: true}
 	must.OK(t, s.Calls.Save(ctx, by(c, now), []store.RefusedCall{refused}, nil))
 	publish(t, s, c.Actions)
 	got(once(t, s, keyed(c, "a key", "a request")))(t)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"attestd/chain/action"
+	"attestd/chain/decision"
 	"attestd/internal/must"
 	"attestd/internal/testenv"
 )
@@ -19,6 +20,8 @@ type calledRecord struct {
 	AgentID    string          `json:"agentId"`
 	ActionType string          `json:"actionType"`
 	Payload    json.RawMessage `json:"payload"`
+
+	Decision *decision.Decision `json:"decision,omitempty"`
 }
 
 // stateOfCalls is what every checker says of these records in a session that is complete.
@@ -26,7 +29,7 @@ func stateOfCalls(records []calledRecord) string {
 	var tracker action.Tracker
 	var texts []string
 	for i, r := range records {
-		call, ok := action.Read(r.AgentID, r.ActionType, r.Payload)
+		call, ok := action.Read(r.AgentID, r.ActionType, r.Payload, r.Decision)
 		if !ok {
 			continue
 		}
@@ -61,8 +64,12 @@ func randomCalls(seed uint64) (records []calledRecord) {
 		if random.IntN(20) == 0 {
 			payload = one(`null`, `"callId"`, `[]`, `1.5`, `{}`)
 		}
-		records = append(records, calledRecord{one("bot", "bot", "bot", "other"),
-			one("tool.requested", "tool.denied", "tool.denied", "tool.completed", "tool.failed", "tool.ended", "tool.pending", "toString"), json.RawMessage(payload)})
+		r := calledRecord{AgentID: one("bot", "bot", "bot", "other"), Payload: json.RawMessage(payload),
+			ActionType: one("tool.requested", "tool.denied", "tool.denied", "tool.completed", "tool.failed", "tool.ended", "tool.pending", "toString")}
+		if random.IntN(2) == 0 { // whatever it is about: only one of a request refuses
+			r.Decision = &decision.Decision{Verdict: one(decision.Allow, decision.Deny, decision.Ask)}
+		}
+		records = append(records, r)
 	}
 	return records
 }
@@ -71,7 +78,7 @@ func randomCalls(seed uint64) (records []calledRecord) {
 func manyCalls(count int) (records []calledRecord) {
 	for _, actionType := range []string{"tool.denied", "tool.completed"} {
 		for n := range count {
-			records = append(records, calledRecord{"bot", actionType, json.RawMessage(fmt.Sprintf(`{"source":"mcp","callId":"c%d"}`, n))})
+			records = append(records, calledRecord{AgentID: "bot", ActionType: actionType, Payload: json.RawMessage(fmt.Sprintf(`{"source":"mcp","callId":"c%d"}`, n))})
 		}
 	}
 	return records

@@ -2,8 +2,11 @@ package test
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
+
+	"attestd/internal/must"
 )
 
 const (
@@ -73,6 +76,12 @@ func recordCases(t *testing.T, s *signer) []checkerCase {
 	} {
 		add(false, name, s.record(t, "7", recordTime, p, ""))
 	}
+	for _, c := range decisionForms(t) {
+		for _, by := range []string{"", delegation} {
+			decided := strings.Replace(payload("1"), `"payload"`, `"decision":`+c.Decision+`,"payload"`, 1)
+			add(c.Good, "a decision: "+c.Name, s.record(t, "7", recordTime, decided, by))
+		}
+	}
 	for name, d := range map[string]string{
 		"null": `null`, "false": `false`, "empty": `""`, "a list": `[]`, "without an ID": strings.Replace(delegation, `"tokenId":"0710e78f-3d11-4bcf-813f-65167451ee57"`, `"token":"x"`, 1),
 		"with one member more": strings.Replace(delegation, `"tokenId"`, `"scope":"x","tokenId"`, 1), "with an actor that is a string": strings.Replace(delegation, `{"sub":"`+acme+`/agent/bot"}`, `"bot"`, 1),
@@ -118,6 +127,20 @@ func recordCases(t *testing.T, s *signer) []checkerCase {
 	i := strings.Index(dashed, `"signature"`)
 	add(false, "a signature in the other alphabet", dashed[:i]+strings.NewReplacer("-", "+", "_", "/").Replace(dashed[i:]))
 	return all
+}
+
+// decisionForm is a text as the decision of a record, in the table that all checkers share.
+type decisionForm struct {
+	Name, Decision string
+	Good           bool
+}
+
+func decisionForms(t *testing.T) (forms []decisionForm) {
+	t.Helper()
+	text, err := os.ReadFile("../chain/decision/cases.json")
+	must.OK(t, err)
+	must.OK(t, json.Unmarshal(text, &forms))
+	return forms
 }
 
 func upperHash(record string) string {

@@ -241,9 +241,13 @@ function digestOf(record, company, log = "actions") {
   const { index, timestamp, payload } = record;
   must(typeof index === "bigint" && index >= 0n && index < 2n ** 53n, "the index is not an integer, or was not read with read()");
   milliseconds(timestamp);
-  exactly(payload, ["agentId", "companyId", "actionType", "payload", ...log === "control" ? ["log"] : []], log === "control" ? [] : ["statement"]);
+  exactly(payload, ["agentId", "companyId", "actionType", "payload", ...log === "control" ? ["log"] : []], log === "control" ? [] : ["statement", "decision"]);
   must((log === "control" ? payload.log : "actions") === log, "the record is of another log");
   must([payload.agentId, payload.actionType, Object.hasOwn(payload, "statement") ? payload.statement : ""].every(isString), "not a string");
+  if (Object.hasOwn(payload, "decision")) {
+    hasForm(payload.decision, DECISION, "payload.decision");
+    must(nesting(payload.decision) <= 64, "payload.decision is nested too deep");
+  }
   must(payload.companyId === company, "the record is of another company");
   const digest = digestOfParts(String(index), timestamp, [payload], ...delegationOf(record));
   must(digest.toString("hex") === record.hash, "the record was changed");
@@ -461,6 +465,12 @@ const anything = () => true;
 
 // A form is a function, or [form, most elements], or members with their forms, where ? marks what
 // may be absent.
+const given = (s) => isString(s) && s !== "", some = (list) => Array.isArray(list) && list.length > 0 && list.every(isString);
+const DECISION = {
+  verdict: oneOf("allow", "deny", "ask"), policies: isString, revision: number, by: [isString, Infinity], "errors?": some,
+  "code?": given, "passport?": given, "approval?": given,
+  context: { door: isString, time: isString, "delegation?": some, "details?": anything, "groups?": some, "person?": given, "scopes?": some, "signed?": (signed) => signed === true },
+};
 const WHOLE = { index: number, timestamp, payload: anything, hash: hexadecimal(64), signature: base64url(64), "delegation?": anything };
 const PRUNED = { ...WHOLE, payload: (payload) => payload === null, pruned: (pruned) => pruned === true };
 const RECORD = (value) => {
@@ -484,6 +494,9 @@ const EVIDENCE = {
   "delegation?": anything, "agentKey?": { records: ENTRIES }, "passport?": { jti: like(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/), records: ENTRIES }, "status?": STATUS, "authority?": { records: ENTRIES },
   notProven: [isString, 10_000],
 };
+
+// how deep a value is
+const nesting = (value) => (value && typeof value === "object" ? 1 + Object.values(value).reduce((most, one) => Math.max(most, nesting(one)), 0) : 0);
 
 function hasForm(value, form, name) {
   if (typeof form === "function") return must(form(value), `${name} has not its form`);
@@ -514,8 +527,8 @@ export class Calls {
   found = []; // [refusal, outcome] of the first ones that disobeyed, as indexes
   count = 0; // of all that did
 
-  add({ index, payload: { agentId, actionType, payload: call } }) {
-    const kind = CALL_KINDS.get(actionType);
+  add({ index, payload: { agentId, actionType, payload: call, decision } }) {
+    const kind = CALL_KINDS.get(actionType), isRefused = kind === "request" && (decision?.verdict ?? "allow") !== "allow";
     if (!kind || !call || typeof call !== "object" || Array.isArray(call)) return;
     const part = (name, without) => (Object.hasOwn(call, name) ? call[name] : without);
     const source = part("source"), sessionId = part("sessionId", ""), callId = part("callId");
@@ -524,10 +537,11 @@ export class Calls {
     if (!this.calls.has(key) && this.calls.size === 10_000) this.calls.delete(this.calls.keys().next().value);
     const state = this.calls.get(key) ?? { requests: 0, refusals: 0, refused: null, done: null, found: false };
     this.calls.set(key, state);
-    if (kind === "request") state.requests++;
-    else if (kind === "refusal") Object.assign(state, { refusals: state.refusals + 1, refused: index });
+    // a refusal less for each request that its decision refused: that says it, too
+    if (isRefused || kind === "refusal") Object.assign(state, { refusals: state.refusals + (isRefused ? -1 : 1), refused: index });
+    else if (kind === "request") state.requests++;
     else state.done ??= index;
-    if (state.found || state.done === null || state.refusals === 0 || state.requests > state.refusals) return;
+    if (state.found || state.done === null || state.refused === null || state.requests > Math.max(0, state.refusals)) return;
     state.found = true;
     this.count++;
     if (this.found.length < 10) this.found.push([state.refused, state.done]);
@@ -1074,7 +1088,7 @@ export class Evidence { // a file while it is checked
   }
 
   // returns the statement
-  signedByAgent({ payload: { statement, ...action }, timestamp: time, delegation }) {
+  signedByAgent({ payload: { statement, decision: _, ...action }, timestamp: time, delegation }) {
     const said = readStatement(statement), { claims, kid } = said, [signer] = this.chain, at = milliseconds(time), age = at - Number(claims.iat) * 1000;
     must(signer.version === 1 || Object.hasOwn(claims, "log"), "the statement does not name its log, and its key was enrolled since statements do");
     said.check(signer.key);

@@ -34,7 +34,8 @@
 // A record is one of a call if its actionType is below, and its payload is a JSON object in which
 // source and callId are strings, and sessionId is one or is not there.
 //
-//	tool.requested                           a request
+//	tool.requested                           a request; with a decision that denies or asks (package
+//	                                         decision), a request that is refused
 //	tool.denied                              a refusal
 //	tool.completed, tool.failed, tool.ended  an outcome: the tool ran
 //
@@ -49,12 +50,14 @@
 // # Refused calls that ran
 //
 // A call disobeyed a refusal when the records of it so far have a refusal and an outcome, and no
-// more requests than refusals. So the order of its records does not matter: what waited in a spool
-// comes late. A request beyond those that were refused is another attempt, to which the outcome
-// belongs: the ID was used again, or another open request had it already.
+// more requests than were refused. So the order of its records does not matter: what waited in a
+// spool comes late. A request beyond those that were refused is another attempt, to which the
+// outcome belongs: the ID was used again, another open request had it already, or an approval let
+// the second attempt through.
 //
-// A decision in the record of a request, of which there is no type yet, would be a refusal too
-// where its verdict is not allow: [Read] is the place for it.
+// A request whose decision refuses it may have a tool.denied as well, of who obeyed. That says the
+// same again: requests that no decision refused are held against the tool.denied beyond the number
+// of those that a decision refused.
 //
 // The checkers in JavaScript and Python find the same; chain/action/cases.json holds all of them.
 package action

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"attestd/chain/action/mask"
+	"attestd/chain/decision"
 	"attestd/crypto/jcs"
 	"attestd/crypto/strictjson"
 )
@@ -17,7 +18,11 @@ const (
 	Request
 	Refusal
 	Outcome
+	RefusedRequest // a request that its decision refuses
 )
+
+// Refuses reports whether a call was refused.
+func (k Kind) Refuses() bool { return k == Refusal || k == RefusedRequest }
 
 // Call is what a record says of one call.
 type Call struct {
@@ -55,11 +60,14 @@ func (t Type) kind() Kind {
 // maxDepth is the maximum nesting depth of a payload: a record nests at most 160 deep.
 const maxDepth = 170
 
-// Read returns what a record of actions says of a call. payload is the caller's value in it. ok is
-// false for a record of no call.
-func Read(agentID, actionType string, payload []byte) (c Call, ok bool) {
+// Read returns what a record of actions says of a call. payload is the caller's value in it, and d
+// the decision, nil without one. ok is false for a record of no call.
+func Read(agentID, actionType string, payload []byte, d *decision.Decision) (c Call, ok bool) {
 	if c.Kind = Type(actionType).kind(); c.Kind == None {
 		return c, false
+	}
+	if c.Kind == Request && d.Refuses() {
+		c.Kind = RefusedRequest
 	}
 	c.Agent = agentID
 	ok = true
@@ -94,12 +102,14 @@ type Disobeyed struct {
 // State is the state of one call after the records read so far. The zero State is that of a call
 // without records.
 type State struct {
-	Requests, Refusals int64
-	Refused            int64 // index of the last refusal
-	Done               int64 // index of the first outcome, where HasOutcome
-	HasOutcome         bool
-	Tool               string
-	Found              bool // it has disobeyed
+	Requests   int64 // that no decision refused
+	Refusals   int64 // refusals less the requests that a decision refused: negative where few came
+	IsRefused  bool
+	Refused    int64 // index of the last refusal, where IsRefused
+	Done       int64 // index of the first outcome, where HasOutcome
+	HasOutcome bool
+	Tool       string
+	Found      bool // it has disobeyed
 }
 
 // Add adds the next record of the call. It returns true once: with the record that shows that the
@@ -110,16 +120,20 @@ func (s *State) Add(index int64, c *Call) bool {
 		s.Requests++
 	case Refusal:
 		s.Refusals++
-		s.Refused = index
+	case RefusedRequest:
+		s.Refusals--
 	case Outcome:
 		if !s.HasOutcome {
 			s.Done, s.HasOutcome = index, true
 		}
 	}
+	if c.Kind.Refuses() {
+		s.IsRefused, s.Refused = true, index
+	}
 	if s.Tool == "" {
 		s.Tool = c.Tool
 	}
-	if s.Found || s.Refusals == 0 || !s.HasOutcome || s.Requests > s.Refusals {
+	if s.Found || !s.IsRefused || !s.HasOutcome || s.Requests > max(0, s.Refusals) {
 		return false
 	}
 	s.Found = true

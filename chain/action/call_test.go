@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"attestd/chain/action"
+	"attestd/chain/decision"
 )
 
 // record is a record as cases.json has it.
 type record struct {
 	AgentID, ActionType string
 	Payload             json.RawMessage
+	Decision            *decision.Decision
 }
 
 // found is a finding, which record at shows.
@@ -46,7 +48,7 @@ func TestTracker(t *testing.T) {
 		var tracker action.Tracker
 		var got []found
 		for i, r := range c.Records {
-			call, ok := action.Read(r.AgentID, r.ActionType, r.Payload)
+			call, ok := action.Read(r.AgentID, r.ActionType, r.Payload, r.Decision)
 			if !ok {
 				continue
 			}
@@ -98,7 +100,7 @@ func FuzzRead(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, agent, actionType, payload string) {
-		call, ok := action.Read(agent, actionType, []byte(payload))
+		call, ok := action.Read(agent, actionType, []byte(payload), nil)
 		if !ok {
 			return
 		}
@@ -110,7 +112,7 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("%q is the key of %+v", key, call)
 		}
 		more := strings.TrimSuffix(strings.TrimRight(payload, " \t\r\n"), "}") + `,"another member":{"callId":1}}`
-		if again, ok := action.Read(agent, actionType, []byte(more)); ok && again != call {
+		if again, ok := action.Read(agent, actionType, []byte(more), nil); ok && again != call {
 			t.Errorf("%+v, and with another member %+v", call, again)
 		}
 	})

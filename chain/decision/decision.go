@@ -9,7 +9,7 @@
 //
 //	verdict   allow, deny or ask
 //	policies  the SHA-256 of the set of policies that decided; see [HashSet]
-//	revision  how often that set had changed since it was empty
+//	revision  how often that set had changed since it was empty, an integer in digits alone
 //	by        the policies that made the verdict, sorted: ID, or ID#0 and so on
 //	errors    the policies that erred, sorted; absent where none did
 //	code      why it is denied: POLICY_DENIED, DECISION_ERROR, DETAILS_DENIED, SCOPE_DENIED or a
@@ -17,6 +17,9 @@
 //	passport  the jti of the passport by which it was decided; absent without
 //	approval  the approval by which it is allowed; absent without
 //	context   what was decided on that is nowhere else in the record; see [Context]
+//
+// What is absent is not there: no optional member is null, empty or false. A decision nests at most
+// 64 deep. All checkers refuse any other form.
 //
 // So the decision can be made again of the record and the policies alone.
 package decision
@@ -30,6 +33,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"attestd/crypto/jcs"
 	"attestd/crypto/strictjson"
@@ -80,6 +84,8 @@ type Context struct {
 const (
 	maxDepth        = 64  // nesting of a decision
 	maxPayloadDepth = 256 // more than the payload of a record nests
+
+	maxRevision = 1<<53 - 1 // beyond it, not every integer is a double
 )
 
 // Append appends the canonical form of a decision.
@@ -109,6 +115,9 @@ func Parse(text []byte) (d Decision, err error) {
 	if given, err := jcs.Append(nil, text, maxDepth); err != nil || !bytes.Equal(given, canonical) {
 		return Decision{}, fmt.Errorf("decision: %w", errForm)
 	}
+	if !isRevision(text, d.Revision) {
+		return Decision{}, fmt.Errorf("decision: the revision: %w", errForm)
+	}
 	if d.Verdict != Allow && d.Verdict != Deny && d.Verdict != Ask {
 		return Decision{}, fmt.Errorf("decision: the verdict is %q", d.Verdict)
 	}
@@ -116,6 +125,20 @@ func Parse(text []byte) (d Decision, err error) {
 }
 
 var errForm = errors.New("it is not in the form of one")
+
+// isRevision reports whether a decision spells its revision in digits alone.
+func isRevision(text []byte, revision int64) bool {
+	var digits []byte
+	err := strictjson.EachMember(text, maxDepth, func(name, value []byte) {
+		if string(name) == "revision" {
+			digits = value
+		}
+	})
+	return err == nil && 0 <= revision && revision <= maxRevision && string(digits) == strconv.FormatInt(revision, 10)
+}
+
+// Refuses reports whether a call with this decision was refused; one without a decision was not.
+func (d *Decision) Refuses() bool { return d != nil && d.Verdict != Allow }
 
 // Of returns the decision in a record's payload object, and nil where there is none.
 func Of(payload []byte) (*Decision, error) {

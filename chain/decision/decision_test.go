@@ -3,13 +3,27 @@ package decision_test
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
+	"os"
 	"testing"
 
 	"attestd/chain/decision"
 	"attestd/crypto/jcs"
 	"attestd/internal/must"
 )
+
+// formCase is a text as the member decision of a record.
+type formCase struct {
+	Name, Decision string
+	Good           bool
+}
+
+func formCases(t testing.TB) (cases []formCase) {
+	t.Helper()
+	text, err := os.ReadFile("cases.json")
+	must.OK(t, err)
+	must.OK(t, json.Unmarshal(text, &cases))
+	return cases
+}
 
 const payload = `{"actionType":"a \"decision\":","agentId":"b\\","companyId":"c","payload":{"decision":{}},"statement":"s"}`
 
@@ -39,44 +53,38 @@ func TestInsertAndCut(t *testing.T) {
 	}
 }
 
-// What this version does not know, or is no decision, is refused.
-func TestParseRefuses(t *testing.T) {
+// The table that all checkers share: which texts are decisions.
+func TestParse(t *testing.T) {
 	t.Parallel()
-	const fine = `{"by":[],"context":{"door":"attest","time":"t"},"policies":"p","revision":0,"verdict":"allow"}`
-	if _, err := decision.Parse([]byte(fine)); err != nil {
-		t.Fatal(err)
-	}
-	for _, wrong := range []string{
-		``, `null`, `[]`, `{}`,
-		strings.Replace(fine, "allow", "perhaps", 1),
-		strings.Replace(fine, `"by":[]`, `"by":null`, 1),
-		strings.Replace(fine, `"by":[],`, ``, 1),
-		strings.Replace(fine, `"by":[]`, `"By":[]`, 1),
-		strings.Replace(fine, `"by":[]`, `"by":[],"by":[]`, 1),
-		strings.Replace(fine, `"door":`, `"later":1,"door":`, 1),
-		strings.Replace(fine, `"revision":0`, `"revision":0.5`, 1),
-		strings.Replace(fine, `"verdict"`, `"code":"","verdict"`, 1),
-		fine + `{}`,
-	} {
-		if d, err := decision.Parse([]byte(wrong)); err == nil {
-			t.Errorf("%s is %+v", wrong, d)
+	for _, c := range formCases(t) {
+		if d, err := decision.Parse([]byte(c.Decision)); (err == nil) != c.Good {
+			t.Errorf("%s: %+v, %v", c.Name, d, err)
 		}
 	}
 }
 
-// FuzzCut finds a text that is put together otherwise than it was taken apart.
-func FuzzCut(f *testing.F) {
-	f.Add([]byte(payload))
-	f.Add([]byte(`{"actionType":"a","agentId":"b","companyId":"c","decision":{"a":"}"},"payload":1}`))
+// What is read of a decision is all that it says: it is written again in the same form.
+func FuzzParse(f *testing.F) {
+	for _, c := range formCases(f) {
+		f.Add([]byte(c.Decision))
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		_, _ = decision.Parse(text)
-		_, _ = decision.Of(text)
-		rest, is := decision.Cut(text)
-		if is == nil || !json.Valid(text) {
+		d, err := decision.Parse(text)
+		if err != nil {
 			return
 		}
-		if with, err := decision.Insert(rest, is); err != nil || !bytes.Equal(with, text) {
-			t.Errorf("%s is %s and %s, and together %s, %v", text, rest, is, with, err)
+		given, err := jcs.Append(nil, text, 64)
+		must.OK(t, err)
+		made, err := d.Append(nil)
+		must.OK(t, err)
+		if !bytes.Equal(given, made) {
+			t.Errorf("%s is written as %s", given, made)
+		}
+		whole := []byte(`{"actionType":"pay","agentId":"bot","companyId":"acme","payload":1}`)
+		with, err := decision.Insert(whole, made)
+		must.OK(t, err)
+		if rest, text := decision.Cut(with); !bytes.Equal(rest, whole) || !bytes.Equal(text, made) {
+			t.Errorf("%s is cut into %s and %s", with, rest, text)
 		}
 	})
 }

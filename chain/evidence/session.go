@@ -526,7 +526,7 @@ type disobeyed struct {
 
 // add adds the next record of actions, whose hash was checked.
 func (d *disobeyed) add(r *chain.Record, in *content) {
-	call, ok := action.Read(in.agentID, in.actionType, in.payload)
+	call, ok := action.Read(in.agentID, in.actionType, in.payload, in.decision)
 	if !ok {
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -311,6 +312,7 @@ type step struct {
 	recorded  string // delegation of the record where it is another one
 	action    string // "step" where it is ""
 	payload   string
+	decision  string // of the record
 }
 
 // write signs steps and appends those that are not refused. It returns the hash of each, by seq.
@@ -350,10 +352,58 @@ func (s *cases) write(key *agentSigner, steps ...step) map[int64]string {
 			if at.recorded != "" {
 				info = at.recorded
 			}
-			s.c.addStated(agentID, action, payload, text.Compact, info)
+			s.c.addStated(agentID, action, payload+decided(at.decision), text.Compact, info)
 		}
 	}
 	return hashes
+}
+
+// decided is a decision as a member that follows another one; "" without one.
+func decided(decision string) string {
+	if decision == "" {
+		return ""
+	}
+	return `,"decision":` + decision
+}
+
+// decisions are records with what is a decision, and with what is none.
+func (s *cases) decisions() {
+	text, err := os.ReadFile("../decision/cases.json")
+	must.OK(s.t, err)
+	var list []struct {
+		Name, Decision string
+		Good           bool
+	}
+	must.OK(s.t, json.Unmarshal(text, &list))
+	for _, c := range list {
+		s.begin()
+		s.write(s.second, step{decision: c.Decision})
+		code := evidence.BadRecord
+		if c.Good {
+			code = ""
+		}
+		s.evidence("decision: "+c.Name, code, s.second)
+	}
+	good := list[0].Decision
+	for name, c := range map[string]struct{ decision, says string }{
+		"denied":  {good, "disobeyed: refused at record 0, done at record 1; complete: 0 to 1, sealed"},
+		"asked":   {strings.Replace(good, `"deny"`, `"ask"`, 1), "disobeyed: refused at record 0, done at record 1; complete: 0 to 1, sealed"},
+		"allowed": {strings.Replace(good, `"deny"`, `"allow"`, 1), "2 records, complete: 0 to 1, sealed"},
+	} {
+		s.begin()
+		const call = `{"source":"mcp","callId":"a"}`
+		s.write(s.second, step{action: "tool.requested", payload: call, decision: c.decision}, step{seq: 1, action: "tool.completed", payload: call, ends: true})
+		s.session("calls: "+name+" by a policy, and done", "", s.second, nil, c.says)
+	}
+	var enrolled struct{ Payload json.RawMessage }
+	must.OK(s.t, json.Unmarshal(s.begin().logs[1].records[1].Payload, &enrolled))
+	// a control record has none
+	for decision, code := range map[string]evidence.Code{"": "", good: evidence.BadStatement} {
+		s.c = newCompany(s.t)
+		s.c.add(1, "service", "agent-key.enrolled", string(enrolled.Payload)+decided(decision), "")
+		s.write(s.second, step{})
+		s.evidence(fmt.Sprintf("decision: in a control record: %t", decision != ""), code, s.second)
+	}
 }
 
 // named is an entry of refused, with the hash of what was signed there where it is "".
@@ -483,7 +533,7 @@ func (s *cases) calls() {
 func TestStatementCases(t *testing.T) {
 	t.Parallel()
 	s := &cases{t: t, first: agentKey(t, jose.EdDSA, 1), second: agentKey(t, jose.ES256, 4)}
-	for _, write := range []func(){s.versions, s.delegations, s.endorsed, s.revocations, s.sessions, s.calls} {
+	for _, write := range []func(){s.versions, s.delegations, s.endorsed, s.revocations, s.sessions, s.calls, s.decisions} {
 		write()
 	}
 	slices.SortFunc(s.list, func(a, b statementCase) int { return strings.Compare(a.Name, b.Name) })

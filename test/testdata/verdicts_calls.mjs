@@ -10,6 +10,7 @@ async function ofConsole() {
     const calls = new CallTracker();
     const found = items.map((record, index) => calls.add(index, {
       agentId: member(record, "agentId").value, actionType: member(record, "actionType").value, inner: member(record, "payload"),
+      decision: member(record, "decision") && { verdict: member(member(record, "decision"), "verdict").value },
     })).filter(Boolean);
     return found.length ? `disobeyed: ${disobeyedText(found)}; complete` : "complete";
   });

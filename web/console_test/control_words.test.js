@@ -31,6 +31,8 @@ const one = { // a payload of each kind
   'federation.used': { federation: 'ci', issuer: 'https://ci.example', tokenSubject: 's', rule: 0, agentId: 'bot' },
   'agent.policy-changed': { agentId: 'bot', attest: 'key' },
   'company.policy-changed': { attest: 'any' },
+  'policy.put': { policyId: 'payments', cedar: 'permit (principal, action, resource);', sha256: 'e0', description: 'refunds', set: 'f1', revision: 4 },
+  'policy.deleted': { policyId: 'payments', set: 'f2', revision: 5 },
   'company.suspended': { suspendedAt: at, reason: 'unpaid' },
   'company.resumed': { reason: 'paid' },
   'company.quota-changed': { maxRecords: 1000, maxBytes: null, reason: 'small' },
@@ -82,9 +84,22 @@ test('a change of the company’s policy is told by what it names', () => {
     [{ attest: 'key' }, /^In the name of every agent, only a key of the agent may speak/],
     [{ exchangeAudiences: ['https://mcp.example/', 'vault'] }, /^Tokens are exchanged for https:\/\/mcp.exam.*, vault from then on$/],
     [{ exchangeAudiences: [] }, /^Tokens are exchanged for this service alone/],
+    [{ decisions: 'all' }, /^Of the decisions that are in no record of the agent, all become records/],
+    [{ decisions: 'denied' }, /, those that deny become records/],
   ]) {
     const text = JSON.stringify({ subject: 'company-policy', by: null, ...payload });
     assert.match(textOf(ControlWords({ change: { action: 'company.policy-changed', inner: parse(text), source: text } })), want);
+  }
+});
+
+test('a change of an agent’s policy is told by what it names', () => {
+  for (const [payload, want] of [
+    [{ attest: 'key' }, /^In the name of bot, only a key of the agent may speak/],
+    [{ groups: ['finance', 'ops'] }, /^The agent bot is in finance, ops from then on$/],
+    [{ groups: [] }, /^The agent bot is in no group from then on$/],
+  ]) {
+    const text = JSON.stringify({ subject: 'x', by: null, agentId: 'bot', ...payload });
+    assert.match(textOf(ControlWords({ change: { action: 'agent.policy-changed', inner: parse(text), source: text } })), want);
   }
 });
 

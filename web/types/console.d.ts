@@ -128,6 +128,8 @@ type WorkerResult = CheckedRecord | Unreadable;
 interface LiveEntry { record: LogRecord; check: WorkerResult | null; late: boolean }
 interface CheckedEntry { record: LogRecord; check: { ok: boolean; reason: string; pruned?: boolean } }
 
+type Decision = ReturnType<typeof import('../console/lib/decision.js').decisionForm>;
+
 /** An attestation record as record.js reads it, with the nodes that were hashed. */
 interface LogRecord {
   text: string;
@@ -142,6 +144,7 @@ interface LogRecord {
   signature: string;
   delegation?: { subject: string; chain: string[]; tokenId: string };
   statement?: string;
+  decision?: Decision;
   inner: JSONNode;
   payloadNode: JSONNode | undefined;
   delegationNode: JSONNode | undefined;
@@ -291,8 +294,14 @@ interface SessionWhole {
 interface DisobeyedCall { refused: number; done: number; tool: string }
 /** What the records of a call have said so far. */
 interface CallState {
-  requests: number; refusals: number; refused: number; done: number | null; tool: string; found: boolean;
+  /** Those that no decision refused. */
+  requests: number;
+  /** Less the requests that a decision refused. */
+  refusals: number;
+  refused: number | null; done: number | null; tool: string; found: boolean;
 }
+/** What is read of a record to find its call. */
+type CallRecord = Pick<LogRecord, 'agentId' | 'actionType' | 'inner'> & { decision?: { verdict: string } };
 
 /** What may be recorded in an agent's name, as its policy says and that of the company. */
 interface Policies { own: 'any' | 'key'; company: 'any' | 'key' }

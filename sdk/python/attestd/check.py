@@ -12,7 +12,7 @@
 # cannot be relied on.
 #
 # It is one file that imports nothing of the Python client, which uses its functions, too.
-import base64, hashlib, io, itertools, json, os, re, stat, sys, time
+import base64, hashlib, io, itertools, json, math, os, re, stat, sys, time
 from datetime import datetime
 from decimal import Decimal
 try:
@@ -185,9 +185,12 @@ def digest_of(record, company, log="actions"):
     index, payload = record["index"], record["payload"]
     must(type(index) is int and 0 <= index < 2**53, "the index is not an integer")
     seconds(record["timestamp"])
-    exactly(payload, ("agentId", "companyId", "actionType", "payload") + ("log",) * (log == "control"), ("statement",) * (log == "actions"))
+    exactly(payload, ("agentId", "companyId", "actionType", "payload") + ("log",) * (log == "control"), ("statement", "decision") * (log == "actions"))
     must(payload.get("log", "actions") == log, "the record is of another log")
     strings(payload["agentId"], payload["actionType"], payload.get("statement", ""))
+    if "decision" in payload:
+        has_form(payload["decision"], DECISION, "payload.decision")
+        must(nesting(payload["decision"]) <= 64, "payload.decision is nested too deep")
     must(payload["companyId"] == company, "the record is of another company")
     digest = digest_of_parts(str(index), record["timestamp"], [payload], *delegation_of(record))
     must(digest.hex() == record["hash"], "the record was changed")
@@ -403,6 +406,12 @@ uuid = lambda s: re.fullmatch("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", s)
 
 # A form is a function, or [form, most elements], or members with their forms, where ? marks what
 # may be absent.
+filled, entries = (lambda s: type(s) is str and s), (lambda value: type(value) is list and value and all(map(text, value)))
+DECISION = {
+    "verdict": lambda s: type(s) is str and s in ("allow", "deny", "ask"), "policies": text, "revision": number, "by": [text, math.inf], "errors?": entries,
+    "code?": filled, "passport?": filled, "approval?": filled,
+    "context": {"door": text, "time": text, "delegation?": entries, "details?": anything, "groups?": entries, "person?": filled, "scopes?": entries, "signed?": lambda signed: signed is True},
+}
 WHOLE = {"index": number, "timestamp": timestamp, "payload": anything, "hash": hexadecimal(64), "signature": base64url(64), "delegation?": anything}
 PRUNED = {**WHOLE, "payload": lambda payload: payload is None, "pruned": lambda pruned: pruned is True}
 
@@ -437,6 +446,10 @@ def has_form(value, form, name):
         if member.rstrip("?") in value:
             has_form(value[member.rstrip("?")], inner, f"{name}.{member.rstrip('?')}")
 
+def nesting(value):  # how deep it is
+    inside = value.values() if type(value) is dict else value if type(value) is list else None
+    return 0 if inside is None else 1 + max(map(nesting, inside), default=0)
+
 def whole(value):  # no lone surrogate
     if type(value) is str:
         must(not re.search("[\ud800-\udfff]", value), "a lone surrogate")
@@ -468,14 +481,18 @@ class Calls:
         key = payload["agentId"], *parts
         if key not in self.calls and len(self.calls) == self.MOST_CALLS:
             del self.calls[next(iter(self.calls))]
+        # a refusal less for each request that its decision refused: that says it, too
         state = self.calls.setdefault(key, {"requests": 0, "refusals": 0, "refused": None, "done": None, "found": False})
-        if kind != "outcomes":
+        is_refused = kind == "requests" and payload.get("decision", {}).get("verdict", "allow") != "allow"
+        if is_refused:
+            state["refusals"] -= 1
+        elif kind != "outcomes":
             state[kind] += 1
-        if kind == "refusals":
-            state["refused"] = index
-        elif kind == "outcomes" and state["done"] is None:
+        elif state["done"] is None:
             state["done"] = index
-        if not state["found"] and state["done"] is not None and 0 < state["refusals"] >= state["requests"]:
+        if is_refused or kind == "refusals":
+            state["refused"] = index
+        if not state["found"] and None not in (state["refused"], state["done"]) and state["requests"] <= max(0, state["refusals"]):
             state["found"] = True
             self.count += 1
             self.found += [(state["refused"], state["done"])][:self.MOST_NAMED - len(self.found)]
@@ -1007,7 +1024,7 @@ class Evidence:  # a file while it is checked
         said.check(signer["key"])
         self.named(said)
         must(claims.get("log", origin) == origin, "the statement was made for another log")
-        action = digest_of_parts([{name: payload[name] for name in payload if name != "statement"}]).hex()
+        action = digest_of_parts([{name: payload[name] for name in payload if name not in ("statement", "decision")}]).hex()
         must(claims["action_hash"] == action, "the statement is of another action")
         authority = record.get("delegation", {}).get("tokenId", "")
         if "log" in claims and "delegation" in record:

@@ -5,7 +5,7 @@ import { utf8 } from './bytes.js';
 import { member, textOf } from './json.js';
 import { table } from './table.js';
 
-/** @type {Record<string, 'request' | 'refusal' | 'outcome'>} */
+/** @type {Record<string, 'request' | 'refusal' | 'outcome' | 'refused request'>} */
 const KINDS = table({
   'tool.requested': 'request',
   'tool.denied': 'refusal',
@@ -20,10 +20,11 @@ const MAX_CALLS = 10_000; // that are remembered
 /**
  * What a record of actions says of a call; null for a record of none, and of a call whose ID may
  * have been cut off or masked. key: the same for all records of one call.
- * @param {{agentId: string, actionType: string, inner: JSONNode}} record
+ * @param {CallRecord} record
  */
-export function callOf({ agentId, actionType, inner }) {
-  const kind = Object.hasOwn(KINDS, actionType) ? KINDS[actionType] : null;
+export function callOf({ agentId, actionType, inner, decision }) {
+  let kind = Object.hasOwn(KINDS, actionType) ? KINDS[actionType] : null;
+  if (kind === 'request' && decision && decision.verdict !== 'allow') kind = 'refused request';
   if (!kind || inner.type !== 'object') return null;
   const [source, sessionId, id, tool] = ['source', 'sessionId', 'callId', 'tool'].map((name) => member(inner, name));
   if (source?.type !== 'string' || id?.type !== 'string' || (sessionId && sessionId.type !== 'string')) return null;
@@ -40,7 +41,7 @@ export class CallTracker {
   /**
    * What the next record shows: that a call was refused and ran all the same, once a call; or null.
    * @param {number} index
-   * @param {{agentId: string, actionType: string, inner: JSONNode}} record
+   * @param {CallRecord} record
    * @returns {DisobeyedCall | null}
    */
   add(index, record) {
@@ -49,15 +50,18 @@ export class CallTracker {
     let state = this.#calls.get(call.key);
     if (!state) {
       if (this.#calls.size === MAX_CALLS) this.#calls.delete(this.#calls.keys().next().value ?? '');
-      state = { requests: 0, refusals: 0, refused: 0, done: null, tool: '', found: false };
+      state = { requests: 0, refusals: 0, refused: null, done: null, tool: '', found: false };
       this.#calls.set(call.key, state);
     }
     if (call.kind === 'request') state.requests++;
-    else if (call.kind === 'refusal') Object.assign(state, { refusals: state.refusals + 1, refused: index });
-    else state.done ??= index;
+    else if (call.kind === 'outcome') state.done ??= index;
+    else {
+      state.refused = index;
+      state.refusals += call.kind === 'refusal' ? 1 : -1; // a request that is refused may have a refusal, too
+    }
     state.tool ||= call.tool;
     const { requests, refusals, refused, done, tool, found } = state;
-    if (found || !refusals || done === null || requests > refusals) return null;
+    if (found || refused === null || done === null || requests > Math.max(0, refusals)) return null;
     state.found = true;
     return { refused, done, tool };
   }

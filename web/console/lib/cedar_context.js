@@ -17,8 +17,8 @@ class Whole extends Error {}
 const size = (text) => new TextEncoder().encode(text).length;
 
 /**
- * @typedef {{long: string} | {decimal: string} | {string: string} | {bool: boolean} | {set: CedarValue[]}
- *   | {record: Map<string, CedarValue>}} CedarValue
+ * @typedef {{long: string} | {decimal: string} | {string: string} | {bool: boolean}
+ *   | {set: CedarValue[]} | {record: Map<string, CedarValue>}} CedarValue
  */
 
 /**

@@ -2,6 +2,7 @@
 // One attestation record: read strictly and without loss, and checked from nothing but itself and
 // the company's key.
 import { concat, hex, text, unbase64url, unhex } from './bytes.js';
+import { decisionForm } from './decision.js';
 import { verify } from './ed25519.js';
 import {
   exactly,
@@ -33,7 +34,8 @@ const delegation = exactly({
  * Parts that moved between index, timestamp, payload and delegation would give the same preimage.
  * The forms refuse them.
  * @param {Forms} log
- * @param {{statement?: Form<string>}} said what the agent itself may have signed
+ * @param {{statement?: Form<string>, decision?: typeof decisionForm}} said by the agent itself,
+ * and by the policies
  */
 const formOf = (log, said) =>
   exactly(
@@ -47,7 +49,7 @@ const formOf = (log, said) =>
     { delegation },
   );
 
-const actionForm = formOf({}, { statement: string });
+const actionForm = formOf({}, { statement: string, decision: decisionForm });
 const controlForm = formOf({ log: oneOf('control') }, {});
 /** What is left of an action whose payload was pruned. */
 const prunedForm = exactly(
@@ -97,6 +99,7 @@ function of(form, node, source, name) {
     companyId: payload.companyId,
     actionType: payload.actionType,
     statement: payload.statement,
+    decision: payload.decision,
     inner: payload.payload.node,
     delegation: by && { subject: by.subject, chain: by.delegationChain, tokenId: by.tokenId },
     payloadNode: member(node, 'payload'),

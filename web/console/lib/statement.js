@@ -160,12 +160,12 @@ export async function signedWith({ kid, alg, signature, signed }, key) {
 }
 
 /**
- * The action_hash of a record: of its payload without the statement.
+ * The action_hash of a record: of its payload without the statement and the decision.
  * @param {LogRecord} record
  */
 export async function actionHash({ payloadNode }) {
   must(payloadNode?.type === 'object', 'the record has no payload');
-  const members = payloadNode.members.filter(({ key }) => key !== 'statement');
+  const members = payloadNode.members.filter(({ key }) => key !== 'statement' && key !== 'decision');
   return hex(await sha256(canonicalBytes('', { ...payloadNode, members }, '')));
 }
 

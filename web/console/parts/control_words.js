@@ -30,6 +30,8 @@ const Passport = ({ jti }) =>
   <code>${short(visible(jti), 8, 4)}</code></a>`;
 /** @param {{of: string}} props */
 const Name = ({ of }) => html`<code>${short(visible(of), 16, 6)}</code>`;
+/** @param {{of: string[]}} props */
+const Names = ({ of }) => of.map((name, i) => html`${i > 0 && ', '}<${Name} of=${name} />`);
 /** @param {string | null} [expiresAt] */
 const until = (expiresAt) => (expiresAt ? `, until ${timeText(expiresAt)}` : ', without expiry');
 /** @param {number} seconds */
@@ -52,8 +54,9 @@ const agentKey = having(
   { expiresAt: nullable(string), enrolment: nullable(string), endorsement: nullable(string), label: nullable(string) },
 );
 const POLICY = new Map([['any', 'any credential may speak'], ['key', 'only a key of the agent may speak']]);
-const policy = having({ attest: string }, { agentId: string });
-const companyPolicy = having({}, { attest: string, exchangeAudiences: list(string) });
+const agentPolicy = having({ agentId: string }, { attest: string, groups: list(string) });
+const companyPolicy = having({}, { attest: string, exchangeAudiences: list(string), decisions: string });
+const DECISIONS = new Map([['denied', 'those that deny'], ['all', 'all']]);
 
 const row = having({ table: string, name: string });
 
@@ -226,18 +229,35 @@ const KINDS = table({
   ),
   'agent.policy-changed': kind(
     'Agent policy changed',
-    policy,
-    ({ agentId = '', attest }) => html`In the name of <${Agent} id=${agentId} />
-    , ${POLICY.get(attest) ?? visible(attest)} from then on`,
+    agentPolicy,
+    ({ agentId, attest = '', groups }) => (groups
+      ? html`The agent <${Agent} id=${agentId} /> is
+        ${groups.length ? html` in <${Names} of=${groups} />` : ' in no group'} from then on`
+      : html`In the name of <${Agent} id=${agentId} />
+        , ${POLICY.get(attest) ?? visible(attest)} from then on`),
+  ),
+  'policy.put': kind(
+    'Policy put',
+    having({ policyId: string, sha256: string, revision: integer }, { description: nullable(string) }),
+    ({ policyId, sha256, description, revision }) => html`
+    The policy <${Name} of=${policyId} />${description && html` “${visible(description)}”`} was put, with the SHA-256
+    ${' '}<${Name} of=${sha256} />: revision ${count(revision)} of the policies`,
+  ),
+  'policy.deleted': kind(
+    'Policy deleted',
+    having({ policyId: string, revision: integer }),
+    ({ policyId, revision }) => html`
+    The policy <${Name} of=${policyId} /> was deleted: revision ${count(revision)} of the policies`,
   ),
   'company.policy-changed': kind(
     'Company policy changed',
     companyPolicy,
-    ({ attest = '', exchangeAudiences: named }) => (named === undefined
-      ? html`In the name of every agent, ${POLICY.get(attest) ?? visible(attest)} from then on`
-      : named.length === 0 ? 'Tokens are exchanged for this service alone from then on'
-        : html`Tokens are exchanged for ${named.map((name, i) => html`${i > 0 && ', '}<${Name} of=${name} />`)}
-          ${' '}from then on`),
+    ({ attest = '', exchangeAudiences: named, decisions }) => (decisions !== undefined
+      ? html`Of the decisions that are in no record of the agent, ${DECISIONS.get(decisions) ?? visible(decisions)}
+        ${' '}become records from then on`
+      : named === undefined ? html`In the name of every agent, ${POLICY.get(attest) ?? visible(attest)} from then on`
+        : named.length === 0 ? 'Tokens are exchanged for this service alone from then on'
+          : html`Tokens are exchanged for <${Names} of=${named} /> from then on`),
   ),
   'company.suspended': kind(
     'Company suspended',
