@@ -21,7 +21,7 @@ type Policy struct {
 	// of a company, for which tokens may be exchanged
 	ExchangeAudiences *[]string `json:"exchangeAudiences,omitempty"`
 	Decisions         string    `json:"decisions,omitempty"` // of a company, which become records
-	Groups            *[]string `json:"groups,omitempty"`    // of an agent, where the request names them
+	Groups            *[]string `json:"groups,omitempty"`    // of an agent, where they are named
 	DryRun            *DryRun   `json:"dryRun,omitempty"`
 }
 

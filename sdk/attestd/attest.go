@@ -27,6 +27,9 @@ type Attestation struct {
 	// Statement is what the agent signed of the action; see [Identity.Sign]. It is its own
 	// idempotency key: the attestation needs no other.
 	Statement string
+	// Decide asks for a decision by the company's policies. The record holds it, whatever the
+	// verdict is: Record.Payload.Decision.
+	Decide bool
 	// Last states that nothing follows in the session in which it is attested.
 	Last bool
 }
@@ -80,6 +83,9 @@ func (a Attestation) appendRequest(dst []byte) []byte {
 	}
 	if a.Statement != "" {
 		dst = appendText(append(dst, `,"statement":`...), a.Statement)
+	}
+	if a.Decide {
+		dst = append(dst, `,"decide":true`...)
 	}
 	return append(dst, '}')
 }
