@@ -20,10 +20,9 @@ type Policy struct {
 	Attest  string `json:"attest,omitempty"`
 	// of a company, for which tokens may be exchanged
 	ExchangeAudiences *[]string `json:"exchangeAudiences,omitempty"`
-	// of a company, which become records
-	Decisions string    `json:"decisions,omitempty"`
-	Groups    *[]string `json:"groups,omitempty"` // of an agent, where the request names them
-	DryRun    *DryRun   `json:"dryRun,omitempty"`
+	Decisions         string    `json:"decisions,omitempty"` // of a company, which become records
+	Groups            *[]string `json:"groups,omitempty"`    // of an agent, where they are named
+	DryRun            *DryRun   `json:"dryRun,omitempty"`
 }
 
 // DryRun is what a policy would have refused of the last day, had it been in force.

@@ -469,7 +469,7 @@ const given = (s) => isString(s) && s !== "", some = (list) => Array.isArray(lis
 const DECISION = {
   verdict: oneOf("allow", "deny", "ask"), policies: isString, revision: number, by: [isString, Infinity], "errors?": some,
   "code?": given, "passport?": given, "approval?": given,
-  context: { door: isString, time: isString, "delegation?": some, "details?": anything, "groups?": some, "person?": given, "scopes?": some, "signed?": (signed) => signed === true },
+  context: { door: isString, time: isString, "delegation?": some, "details?": (list) => Array.isArray(list) && list.length > 0, "folder?": given, "groups?": some, "person?": given, "scopes?": some, "signed?": (signed) => signed === true },
 };
 const WHOLE = { index: number, timestamp, payload: anything, hash: hexadecimal(64), signature: base64url(64), "delegation?": anything };
 const PRUNED = { ...WHOLE, payload: (payload) => payload === null, pruned: (pruned) => pruned === true };

@@ -169,13 +169,28 @@ const (
 
 // SetAgentPolicy sets the policy of an agent. The stricter one of agent and company holds.
 func (c *Client) SetAgentPolicy(ctx context.Context, agentID string, p AttestPolicy) error {
-	return c.putPolicy(ctx, "/v1/agents/{agentId}/policy", p, agentID)
+	return c.put(ctx, "/v1/agents/{agentId}/policy", map[string]AttestPolicy{"attest": p}, nil, agentID)
+}
+
+// SetAgentGroups sets the groups of an agent, which policies name as Group::"…", in place of those
+// before.
+func (c *Client) SetAgentGroups(ctx context.Context, agentID string, groups []string) error {
+	if groups == nil {
+		groups = []string{}
+	}
+	return c.put(ctx, "/v1/agents/{agentId}/policy", map[string][]string{"groups": groups}, nil, agentID)
 }
 
 // SetCompanyPolicy sets the policy of the company, for all its agents. It leaves the audiences of
 // exchanges as they are.
 func (c *Client) SetCompanyPolicy(ctx context.Context, p AttestPolicy) error {
-	return c.putPolicy(ctx, "/v1/company/policy", p)
+	return c.put(ctx, "/v1/company/policy", map[string]AttestPolicy{"attest": p}, nil)
+}
+
+// RecordDecisions sets which decisions of the company become records where no record of the agent
+// holds them: "denied" or "all".
+func (c *Client) RecordDecisions(ctx context.Context, which string) error {
+	return c.put(ctx, "/v1/company/policy", map[string]string{"decisions": which}, nil)
 }
 
 // SetExchangeAudiences names all audiences for which tokens of the company may be exchanged, in
@@ -185,11 +200,7 @@ func (c *Client) SetExchangeAudiences(ctx context.Context, audiences []string) e
 	if audiences == nil {
 		audiences = []string{}
 	}
-	body, err := json.Marshal(map[string][]string{"exchangeAudiences": audiences})
-	if err != nil {
-		return err
-	}
-	return c.do(ctx, request{method: http.MethodPut, route: "/v1/company/policy", body: body, status: http.StatusOK, safe: true}, nil)
+	return c.put(ctx, "/v1/company/policy", map[string][]string{"exchangeAudiences": audiences}, nil)
 }
 
 // SessionInfo describes a session of an agent.
@@ -264,15 +275,6 @@ func (c *Client) SessionEvidence(ctx context.Context, agentID, id, kid string) (
 		query.Set("kid", kid)
 	}
 	return c.open(ctx, request{method: http.MethodGet, route: "/v1/sessions/{agentId}/{sid}", path: []string{agentID, id}, query: query, status: http.StatusOK})
-}
-
-func (c *Client) putPolicy(ctx context.Context, route string, p AttestPolicy, path ...string) error {
-	body, err := json.Marshal(map[string]AttestPolicy{"attest": p})
-	if err != nil {
-		return err
-	}
-	// it is the same however often it is set
-	return c.do(ctx, request{method: http.MethodPut, route: route, path: path, body: body, status: http.StatusOK, safe: true}, nil)
 }
 
 // errNoToken reports an answer of the token endpoint that is of no use.

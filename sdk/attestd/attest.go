@@ -27,11 +27,11 @@ type Attestation struct {
 	// Statement is what the agent signed of the action; see [Identity.Sign]. It is its own
 	// idempotency key: the attestation needs no other.
 	Statement string
+	// Decide asks for a decision by the company's policies. The record holds it, whatever the
+	// verdict is: Record.Payload.Decision.
+	Decide bool
 	// Last states that nothing follows in the session in which it is attested.
 	Last bool
-	// Decide demands that the record holds a decision by the company's policies. A statement does
-	// not cover it.
-	Decide bool
 	// Folder is where the agent works, for that decision; "" where it is unknown.
 	Folder string
 }

@@ -276,6 +276,15 @@ func (c *Client) post(ctx context.Context, route string, status int, body, dest 
 	return c.do(ctx, r, dest)
 }
 
+// put sends a body as JSON and decodes the response. What is put is the same however often.
+func (c *Client) put(ctx context.Context, route string, body, dest any, path ...string) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, request{method: http.MethodPut, route: route, path: path, body: text, status: http.StatusOK, safe: true}, dest)
+}
+
 func (c *Client) delete(ctx context.Context, route string, path ...string) error {
 	return c.do(ctx, request{method: http.MethodDelete, route: route, path: path, status: http.StatusOK}, nil)
 }

@@ -15,12 +15,14 @@ import (
 // Error is an error response of the service. Programs should use Status and Code, which the API
 // reference lists. A call without a response returns another type of error.
 type Error struct {
-	Status     int
-	Code       string        // "" if the response has none
-	Message    string        // for people
-	Pointer    string        // JSON Pointer (RFC 6901) to the refused member of the request, or ""
-	RequestID  string        // ID of the cause in the service's log
-	RetryAfter time.Duration // 0 if the response has none
+	Status  int
+	Code    string // "" if the response has none
+	Message string // for people
+	Pointer string // JSON Pointer (RFC 6901) to the refused member of the request, or ""
+	// place of the mistake in the text of a policy, from 1; 0 if the response has none
+	Line, Column int
+	RequestID    string        // ID of the cause in the service's log
+	RetryAfter   time.Duration // 0 if the response has none
 	// Retried states that an earlier attempt of the request had no response, so that it may have
 	// had an effect.
 	Retried bool
@@ -82,6 +84,7 @@ func readError(operation string, answer *http.Response) *Error {
 	}
 	var body struct {
 		Error, Code, Pointer string
+		Line, Column         int
 		Description          string `json:"error_description"`
 	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxErrorBody))
@@ -93,7 +96,7 @@ func readError(operation string, answer *http.Response) *Error {
 		return e
 	}
 	e.Foreign = e.RequestID == ""
-	e.Code, e.Message, e.Pointer = body.Code, body.Error, body.Pointer
+	e.Code, e.Message, e.Pointer, e.Line, e.Column = body.Code, body.Error, body.Pointer, body.Line, body.Column
 	if body.Description != "" {
 		e.Message += ": " + body.Description
 	}

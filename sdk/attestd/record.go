@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"attestd/chain"
-	"attestd/chain/decision"
 	"attestd/crypto/cred"
 	"attestd/crypto/jcs"
 )
@@ -43,8 +42,8 @@ type Action struct {
 	// what the agent has signed of it, a compact JWS
 	Statement string `json:"statement,omitempty"`
 	Log       string `json:"log,omitempty"` // "control" in records of that log
-	// what the server decided of the request that the record is of; nil where nothing was decided
-	Decision *decision.Decision `json:"decision,omitempty"`
+	// what the service decided of it by the company's policies; nil where it did not
+	Decision *Decision `json:"decision,omitempty"`
 }
 
 // DelegationInfo says under which authority an action was done.
@@ -151,6 +150,8 @@ func (c *Client) differs(r *Record, sent *Attestation) string {
 		return "statement"
 	case !sameJSON(is.Payload, payload):
 		return "payload"
+	case sent.Decide && is.Decision == nil:
+		return "decision"
 	case signs && is.CompanyID != identity.company:
 		return "companyId"
 	}

@@ -63,6 +63,12 @@ class Runner:
     def verifyPassport(self, **args):
         return self.client.verify_passport(**args)
 
+    def putPolicy(self, **args):
+        return self.client.put_policy(**args)
+
+    def testPolicies(self, **args):
+        return self.client.test_policies(**args)
+
     def revokePassport(self, **args):
         return self.client.revoke_passport(**args)
 

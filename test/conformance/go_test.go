@@ -115,10 +115,11 @@ type configArgs struct {
 type attestArgs struct {
 	AgentID, ActionType, Delegation, IdempotencyKey string
 	Payload                                         json.RawMessage
+	Decide                                          bool
 }
 
 func (a attestArgs) attestation() attestd.Attestation {
-	return attestd.Attestation{AgentID: a.AgentID, ActionType: a.ActionType, Payload: a.Payload, Delegation: a.Delegation, IdempotencyKey: a.IdempotencyKey}
+	return attestd.Attestation{AgentID: a.AgentID, ActionType: a.ActionType, Payload: a.Payload, Delegation: a.Delegation, IdempotencyKey: a.IdempotencyKey, Decide: a.Decide}
 }
 
 func (g *goRunner) new(_ context.Context, a configArgs) (any, error) {
@@ -231,6 +232,12 @@ func (g *goRunner) register() {
 	})
 	g.calls["revokePassport"] = typed(func(ctx ctx, a struct{ JTI, Reason string }) (any, error) {
 		return g.RevokePassport(ctx, a.JTI, a.Reason)
+	})
+	g.calls["putPolicy"] = typed(func(ctx ctx, a struct{ PolicyID, Cedar string }) (any, error) {
+		return g.PutPolicy(ctx, a.PolicyID, attestd.NewPolicy{Cedar: a.Cedar})
+	})
+	g.calls["testPolicies"] = typed(func(ctx ctx, a struct{ Draft *attestd.PolicyText }) (any, error) {
+		return g.TestPolicies(ctx, attestd.PolicyTrial{Draft: a.Draft})
 	})
 	g.calls["delegate"] = typed(func(ctx ctx, a struct {
 		AgentID, ActingOn, Scope string

@@ -22,6 +22,8 @@ def _differs(record, sent, company, person):
     for name in ("agentId", "actionType", "statement", "payload"):
         if (name in payload) != (name in sent) or not _same(payload.get(name), sent.get(name)):
             return name
+    if sent.get("decide") and "decision" not in payload:
+        return "decision"
     return None if company is None or payload["companyId"] == company else "companyId"
 
 def _same(a, b):

@@ -154,6 +154,58 @@ class _Operations:
         key: str. The full key.
         """
 
+    @_operation("listPolicies")
+    def list_policies(self):
+        """List policies.
+
+        GET /v1/policies, listPolicies of the API reference. The policies in force, by ID, with the hash and the revision of the set that they make.
+        """
+
+    @_operation("testPolicies")
+    def test_policies(self, *, agent_id=None, draft=None, from_=None, limit=None, policies=None, remove=None, to=None):
+        """Try policies on what is on record.
+
+        POST /v1/policies/test, testPolicies of the API reference. Decides again what is on record, and changes nothing.
+
+        agent_id (or agentId): Union[str, None]. The agent whose records alone are decided.
+        draft: Union[TriedPolicy, None]. Put into the set.
+        from_: Union[int, None]. The first record that is decided.
+        limit: Union[int, None]. The most decisions.
+        policies: Union[list[TriedPolicy], None]. In place of those in force.
+        remove: Union[list[str], None]. Taken out of the set.
+        to: Union[int, None]. The first record that is not decided any more.
+        """
+
+    @_operation("deletePolicy")
+    def delete_policy(self, policy_id):
+        """Delete a policy.
+
+        DELETE /v1/policies/{policyId}, deletePolicy of the API reference. From then on records are decided without it.
+
+        policy_id (or policyId): str. ID of the policy.
+        """
+
+    @_operation("getPolicy")
+    def get_policy(self, policy_id):
+        """Read a policy.
+
+        GET /v1/policies/{policyId}, getPolicy of the API reference. One of the policies in force.
+
+        policy_id (or policyId): str. ID of the policy.
+        """
+
+    @_operation("putPolicy")
+    def put_policy(self, policy_id, cedar, *, force=None, description=None):
+        """Put a policy in force.
+
+        PUT /v1/policies/{policyId}, putPolicy of the API reference. Puts a policy in the place of one with its ID.
+
+        policy_id (or policyId): str. ID of the policy.
+        cedar: str.
+        force: Literal["true", "false"]. Whether the policy may name what does not exist.
+        description: Union[str, None].
+        """
+
     @_operation("createEnrolment")
     def create_enrolment(self, agent_id, *, expires_in=None, label=None):
         """Create an enrolment token.
@@ -202,23 +254,25 @@ class _Operations:
         """
 
     @_operation("setAgentPolicy")
-    def set_agent_policy(self, agent_id, attest, *, dry_run=None):
+    def set_agent_policy(self, agent_id, *, attest=None, dry_run=None, groups=None):
         """Set the policy of an agent.
 
-        PUT /v1/agents/{agentId}/policy, setAgentPolicy of the API reference. key.
+        PUT /v1/agents/{agentId}/policy, setAgentPolicy of the API reference. Changes the members that it names, and leaves the others.
 
         agent_id (or agentId): str. The agent's name in its company.
-        attest: Literal["any", "key"].
+        attest: Literal["any", "key", None].
         dry_run (or dryRun): Union[bool, None].
+        groups: Union[list[str], None]. The groups of the agent, in place of those before.
         """
 
     @_operation("setCompanyPolicy")
-    def set_company_policy(self, *, attest=None, dry_run=None, exchange_audiences=None):
+    def set_company_policy(self, *, attest=None, decisions=None, dry_run=None, exchange_audiences=None):
         """Set the policy of the company.
 
         PUT /v1/company/policy, setCompanyPolicy of the API reference. Changes the members that it names, and leaves the others.
 
         attest: Literal["any", "key", None].
+        decisions: Literal["denied", "all", None]. Which decisions become records where no record of the agent holds them.
         dry_run (or dryRun): Union[bool, None].
         exchange_audiences (or exchangeAudiences): ExchangeAudiences. For whom a token may be exchanged, at most 16,384 bytes together.
         """

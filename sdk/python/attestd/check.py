@@ -410,7 +410,7 @@ filled, entries = (lambda s: type(s) is str and s), (lambda value: type(value) i
 DECISION = {
     "verdict": lambda s: type(s) is str and s in ("allow", "deny", "ask"), "policies": text, "revision": number, "by": [text, math.inf], "errors?": entries,
     "code?": filled, "passport?": filled, "approval?": filled,
-    "context": {"door": text, "time": text, "delegation?": entries, "details?": anything, "groups?": entries, "person?": filled, "scopes?": entries, "signed?": lambda signed: signed is True},
+    "context": {"door": text, "time": text, "delegation?": entries, "details?": lambda value: type(value) is list and value, "folder?": filled, "groups?": entries, "person?": filled, "scopes?": entries, "signed?": lambda signed: signed is True},
 }
 WHOLE = {"index": number, "timestamp": timestamp, "payload": anything, "hash": hexadecimal(64), "signature": base64url(64), "delegation?": anything}
 PRUNED = {**WHOLE, "payload": lambda payload: payload is None, "pruned": lambda pruned: pruned is True}

@@ -12,6 +12,8 @@ export interface Attestation {
   payload: unknown;
   /** Token of the delegation under which the agent acts. */
   delegation?: string | null;
+  /** Whether the record is to hold a decision by the company's policies: its payload.decision. */
+  decide?: boolean;
   /**
    * 1 to 255 printable ASCII characters. Without it the client makes one, the same for all its
    * retries.
@@ -51,8 +53,8 @@ export const isNewKey = (key: string): boolean => /^[0-9a-f]{12}-[0-9a-f]{32}$/.
 
 /** Makes an attestation ready, once for all its retries. Refuses what could never be sent. */
 export function prepare(attestation: Attestation): Prepared {
-  onlyKnown("an attestation", attestation, ["agentId", "actionType", "payload", "delegation", "idempotencyKey"]);
-  const { agentId, actionType, payload, delegation, idempotencyKey } = attestation;
+  onlyKnown("an attestation", attestation, ["agentId", "actionType", "payload", "delegation", "decide", "idempotencyKey"]);
+  const { agentId, actionType, payload, delegation, decide, idempotencyKey } = attestation;
   const key = idempotencyKey ?? newKey();
   for (const [name, text] of [["/agentId", agentId], ["/actionType", actionType]] as const) {
     const length = typeof text === "string" ? [...text].length : 0;
@@ -60,7 +62,7 @@ export function prepare(attestation: Attestation): Prepared {
   }
   if (payload === undefined) throw new PayloadError("/payload", "is missing; null is a payload");
   if (!/^[ -~]{1,255}$/.test(key)) throw new PayloadError("/idempotencyKey", "must have 1 to 255 printable ASCII characters");
-  return { text: encode({ agentId, actionType, payload, ...(delegation != null && { delegation }) }), key, made: idempotencyKey == null };
+  return { text: encode({ agentId, actionType, payload, ...(delegation != null && { delegation }), ...(decide && { decide }) }), key, made: idempotencyKey == null };
 }
 
 /**

@@ -43,6 +43,7 @@ async function differs(record: JSONNode, sent: JSONNode, { companyId, mayActForP
     return (is && canonical(is)) !== (given && canonical(given));
   });
   if (wrong) return wrong;
+  if (member(sent, "decide")?.type === "true" && !member(payload, "decision")) return "decision";
   return companyId && textOf(member(payload, "companyId")) !== companyId ? "companyId" : "";
 }
 

@@ -7,9 +7,17 @@ const DEEPEST = 64;
 
 const given = stringThat((s) => s !== '', 'a text');
 const strings = list(string);
+const anyJSON = list(json);
 /** @type {Form<string[]>} */
 const some = (node, source, name) => {
   const all = strings(node, source, name);
+  if (!all.length) throw new FormError(`${name} is empty`);
+  return all;
+};
+
+/** @type {Form<unknown[]>} */
+const someJSON = (node, source, name) => {
+  const all = anyJSON(node, source, name);
   if (!all.length) throw new FormError(`${name} is empty`);
   return all;
 };
@@ -21,7 +29,7 @@ const members = exactly(
     revision: integer,
     by: strings,
     context: exactly({ door: string, time: string }, {
-      delegation: some, details: json, groups: some, person: given, scopes: some, signed: onlyTrue,
+      delegation: some, details: someJSON, folder: given, groups: some, person: given, scopes: some, signed: onlyTrue,
     }),
   },
   { errors: some, code: given, passport: given, approval: given },
