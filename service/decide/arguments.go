@@ -42,7 +42,7 @@ const (
 // sdk/python/attestd/_cedar.py and web/console/lib/cedar_context.js are the same; testdata/
 // arguments.json holds all three.
 func Arguments(text []byte) (types.Record, []string) {
-	record, _, dropped := mapArguments(text)
+	record, _, dropped, _ := mapArguments(text)
 	return record, dropped
 }
 
@@ -53,13 +53,15 @@ type member struct {
 	list  []string // an array of strings as it is, since value has no order
 }
 
-// mapArguments returns the top-level members also by themselves, sorted by name.
-func mapArguments(text []byte) (record types.Record, members []member, dropped []string) {
+// mapArguments returns the top-level members also by themselves, sorted by name. Of what is
+// dropped, hidden may hold a command, a path or a URL: it is no number and no null.
+func mapArguments(text []byte) (record types.Record, members []member, dropped, hidden []string) {
+	whole := []string{""}
 	if len(text) == 0 {
-		return record, nil, nil
+		return record, nil, nil, nil
 	}
 	if len(text) > MaxArguments {
-		return record, nil, []string{""}
+		return record, nil, whole, whole
 	}
 	m := mapper{r: readers.Get().(*strictjson.Reader)}
 	m.r.Open(text)
@@ -74,9 +76,9 @@ func mapArguments(text []byte) (record types.Record, members []member, dropped [
 	}
 	switch {
 	case err == nil && kind == 'n':
-		return record, nil, nil
+		return record, nil, nil, nil
 	case err != nil || kind != '{' || !ok:
-		return record, nil, []string{""}
+		return record, nil, whole, whole
 	}
 	record = value.(types.Record)
 	for name, value := range record.All() {
@@ -84,7 +86,7 @@ func mapArguments(text []byte) (record types.Record, members []member, dropped [
 	}
 	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
 	slices.Sort(m.dropped)
-	return record, members, m.dropped
+	return record, members, m.dropped, m.hidden
 }
 
 var readers = sync.Pool{New: func() any { return strictjson.NewReader() }}
@@ -96,6 +98,7 @@ type mapper struct {
 	r       *strictjson.Reader
 	path    []string // of the value that is read, escaped
 	dropped []string
+	hidden  []string
 	size    int // of dropped
 	muted   int // open values that are left out already
 	lists   map[string][]string
@@ -116,6 +119,13 @@ func (m *mapper) drop() error {
 	}
 	m.dropped = append(m.dropped, "/"+strings.Join(m.path, "/"))
 	return nil
+}
+
+// hide notes that the value that was dropped last may hold more than a number.
+func (m *mapper) hide() {
+	if m.muted == 0 {
+		m.hidden = append(m.hidden, m.dropped[len(m.dropped)-1])
+	}
 }
 
 // value reads the next value. It is not ok where there is nothing to put into the record.
@@ -167,6 +177,7 @@ func (m *mapper) object(depth int) (types.Value, bool, error) {
 			if err := m.drop(); err != nil {
 				return nil, false, err
 			}
+			m.hide()
 			m.muted++
 		}
 		value, ok, err := m.value(depth)
@@ -188,7 +199,7 @@ func (m *mapper) array(depth int) (types.Value, bool, error) {
 		return nil, false, err
 	}
 	var elements []types.Value
-	dropped, size := len(m.dropped), m.size
+	dropped, hidden, size := len(m.dropped), len(m.hidden), m.size
 	n := 0
 	for ; m.r.Kind() != ']'; n++ {
 		if n == maxElements {
@@ -210,10 +221,11 @@ func (m *mapper) array(depth int) (types.Value, bool, error) {
 	}
 	if n > maxElements {
 		m.muted--
-		m.dropped, m.size = m.dropped[:dropped], size
+		m.dropped, m.hidden, m.size = m.dropped[:dropped], m.hidden[:hidden], size
 		if err := m.drop(); err != nil {
 			return nil, false, err
 		}
+		m.hide()
 		return nil, false, m.r.Bracket()
 	}
 	if depth == 2 {

@@ -13,7 +13,7 @@ import (
 
 // starter are policies that read everything that is derived.
 const starter = `permit (principal, action, resource);
-forbid (principal, action, resource) when { context.dropped.contains("/command") || context.keyFile };
+forbid (principal, action, resource) when { context.dropped.contains("/command") || !context.unclear.isEmpty() || context.keyFile };
 forbid (principal, action, resource) when { context has outside && context.outside && context.words.contains("rm -r") };
 forbid (principal, action, resource) when { context.arguments has command && context.arguments.command like "*rm*-rf*/*" };
 forbid (principal, action, resource) when { context.arguments has a && context.arguments.a == context.arguments } unless { context.approved };`
@@ -57,7 +57,8 @@ func TestHostileArguments(t *testing.T) { // not in parallel: it counts what the
 	}
 	for _, unit := range []string{"(", "((", "$(", "{ ", "if ", "! ", "`", `"$(`, "<(", "$((", "${a:-", "while ", "case x in x) ", "[[ ( ", "[[ ! ",
 		"a|", "a&&", "a;", "f(){ ", "f() ", "time ", "coproc ", "a[", "@(", "((-", "$[", "<<a\n", `\`, "select x do ", "{a,b}", "sudo ", "a=$a$a;",
-		"sh -c 'a' ", "echo a|sh|", "eval ", "find -exec ", "x=a;x=$x$x;rm $x;", "rm a{1,2,3,4}{1,2,3,4}{1,2,3,4} ;", "for i in a b; do ", "curl a.example/", "~/.ssh/*?[",
+		"sh -c 'a' ", "echo a|sh|", "eval ", "find -exec ", "x=a;x=$x$x;rm $x;", "rm a{1,2,3,4}{1,2,3,4}{1,2,3,4} ;", "for i in a b; do ", "ls|sort|", "$(ls ", "$(ls $(echo ", "ls|while read a;do ", "alias a=b;a ",
+		"ls|xargs -I{} xargs ", "curl -o a a>a|tee a;sh a;", "curl a.example/", "~/.ssh/*?[",
 		"'sh -c \"", "ssh x ", "echo x | sh -c 'echo x | sh -c '"} {
 		arguments[unit] = command(fill(unit))
 	}

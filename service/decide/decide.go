@@ -390,7 +390,7 @@ func (e *entities) of(req *Request) error {
 // contextOf returns the context without approved, and what is derived where a policy reads it.
 func contextOf(req *Request, derives bool) types.RecordMap {
 	c := &req.Context
-	record, members, dropped := mapArguments(req.Arguments)
+	record, members, dropped, hidden := mapArguments(req.Arguments)
 	context := types.RecordMap{
 		"arguments": record, "door": types.String(c.Door), "source": types.String(c.Source), "session": types.String(c.Session),
 		"delegation": setOf(c.Delegation), "scopes": setOf(c.Scopes), "signed": types.Boolean(c.Signed),
@@ -400,7 +400,7 @@ func contextOf(req *Request, derives bool) types.RecordMap {
 		context["person"] = types.String(c.Person)
 	}
 	if derives {
-		derive(members, dropped, req.Folder).into(context)
+		derive(members, dropped, hidden, req.Folder).into(context)
 	}
 	return context
 }

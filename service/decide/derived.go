@@ -17,6 +17,10 @@ import (
 //	               understood: a command that cannot be parsed, whose program or whose arguments
 //	               follow from the environment or from the output of another program, and URLs that
 //	               two readers could understand in two ways
+//	unclear        those of dropped in which something is hidden that may matter: all but numbers,
+//	               null, and arguments of programs that do not write, talk to hosts or run others
+//	               for them, such as those of go test. Where find, ls, git ls-files and the like
+//	               list the arguments of another program, these are known to lie where they look.
 //	clean          a record: each top-level member that is a path or a URL, by its name or its form,
 //	               as its clean path. A relative path is joined to the folder, where that is known.
 //	               A URL has its scheme, host, port and clean path.
@@ -25,22 +29,24 @@ import (
 //	words          the program, a space, and one of its arguments: "git push", "git --force"; of short
 //	               options in one word also each, as "rm -r" of "rm -rf"; for options also with the
 //	               first words before them: "git push --force"; and "curl | sh" for each program
-//	               before another in a pipe
+//	               before another in a pipe; and "download | shell" where
+//	               a program that downloads is before a shell or an interpreter in a pipe, or writes
+//	               a file that the same text runs
 //	outside        a path of the call lies outside the folder. This and writesOutside are there only
 //	               where the folder is known.
 //	writesOutside  a path that may be written lies outside the folder
 //	keyFile        a path of the call is that of a key or a file of secrets, by its name
 type Derived struct {
-	Dropped, Hosts, Programs, Words []string // sorted
-	Clean                           map[string]string
-	FolderKnown                     bool
-	Outside, WritesOutside, KeyFile bool
+	Dropped, Unclear, Hosts, Programs, Words []string // sorted
+	Clean                                    map[string]string
+	FolderKnown                              bool
+	Outside, WritesOutside, KeyFile          bool
 }
 
 // Derive derives them of the arguments of a call.
 func Derive(arguments []byte, folder string) Derived {
-	_, members, dropped := mapArguments(arguments)
-	return derive(members, dropped, folder).result()
+	_, members, dropped, hidden := mapArguments(arguments)
+	return derive(members, dropped, hidden, folder).result()
 }
 
 // maxDerived is how many elements a derived set may have.
@@ -48,15 +54,26 @@ const maxDerived = 1_000
 
 // derivation collects what is derived.
 type derivation struct {
-	folder                          folder
-	dropped, hosts, programs, words map[string]bool
-	clean                           map[string]string
-	outside, writesOutside, keyFile bool
+	folder                                   folder
+	dropped, unclear, hosts, programs, words map[string]bool
+	clean                                    map[string]string
+	outside, writesOutside, keyFile          bool
 }
 
-func derive(members []member, dropped []string, in string) *derivation {
-	d := &derivation{folder: newFolder(in), dropped: set(dropped...), hosts: map[string]bool{}, programs: map[string]bool{},
-		words: map[string]bool{}, clean: map[string]string{}}
+func newDerivation(f folder) *derivation {
+	return &derivation{folder: f, dropped: map[string]bool{}, unclear: map[string]bool{}, hosts: map[string]bool{},
+		programs: map[string]bool{}, words: map[string]bool{}, clean: map[string]string{}}
+}
+
+// unknown names a place where something that may matter is not understood.
+func (d *derivation) unknown(at string) {
+	d.dropped[at] = true
+	d.unclear[at] = true
+}
+
+func derive(members []member, dropped, hidden []string, in string) *derivation {
+	d := newDerivation(newFolder(in))
+	d.dropped, d.unclear = set(dropped...), set(hidden...)
 	base := d.folder.path
 	for _, m := range members {
 		if s, is := m.value.(types.String); is && workdirs[m.name] {
@@ -73,7 +90,7 @@ func derive(members []member, dropped []string, in string) *derivation {
 func (d *derivation) add(to map[string]bool, element, at string) {
 	const longest = 512 // bytes of an element
 	if len(to) >= maxDerived || len(element) > longest {
-		d.dropped[at] = true
+		d.unknown(at)
 		return
 	}
 	to[element] = true
@@ -81,7 +98,7 @@ func (d *derivation) add(to map[string]bool, element, at string) {
 
 func (d *derivation) result() Derived {
 	return Derived{
-		Dropped: sortedKeys(d.dropped), Hosts: sortedKeys(d.hosts), Programs: sortedKeys(d.programs), Words: sortedKeys(d.words),
+		Dropped: sortedKeys(d.dropped), Unclear: sortedKeys(d.unclear), Hosts: sortedKeys(d.hosts), Programs: sortedKeys(d.programs), Words: sortedKeys(d.words),
 		Clean: d.clean, FolderKnown: d.folder.known(), Outside: d.outside, WritesOutside: d.writesOutside, KeyFile: d.keyFile,
 	}
 }
@@ -102,7 +119,7 @@ func (d *derivation) into(context types.RecordMap) {
 		clean[types.String(name)] = types.String(value)
 	}
 	context["clean"] = types.NewRecord(clean)
-	for name, of := range map[types.String]map[string]bool{"dropped": d.dropped, "hosts": d.hosts, "programs": d.programs, "words": d.words} {
+	for name, of := range map[types.String]map[string]bool{"dropped": d.dropped, "unclear": d.unclear, "hosts": d.hosts, "programs": d.programs, "words": d.words} {
 		context[name] = setOf(sortedKeys(of))
 	}
 	context["keyFile"] = types.Boolean(d.keyFile)
@@ -299,7 +316,7 @@ func (d *derivation) url(text, at string) (clean string, ok bool) {
 	authority, tail := rest[:end], rest[end:]
 	if i := strings.LastIndexByte(authority, '@'); i >= 0 {
 		if strings.Contains(authority[:i], "@") {
-			d.dropped[at] = true
+			d.unknown(at)
 		}
 		authority = authority[i+1:]
 	}
@@ -309,7 +326,7 @@ func (d *derivation) url(text, at string) (clean string, ok bool) {
 	}
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if !hostForm.MatchString(host) || strings.ContainsAny(tail, "\\\t\r\n") || strings.Trim(port, "0123456789") != "" {
-		d.dropped[at] = true
+		d.unknown(at)
 		return "", false
 	}
 	d.add(d.hosts, host, at)
@@ -343,6 +360,11 @@ var (
 	publicName = regexp.MustCompile(`(?:^|/)(?:\.env\.(?:example|sample|template|dist|defaults|schema)|\.ssh/known_hosts|[^/]*\.pub)$`)
 )
 
+// mayMatch reports whether a pattern that only the shell understands may match a name.
+func mayMatch(pattern, name string) bool {
+	return strings.HasPrefix(name, pattern[:strings.IndexAny(pattern, "*?[\\")]) && strings.HasSuffix(name, pattern[strings.LastIndexAny(pattern, "*?]\\")+1:])
+}
+
 // isKeyFile reports whether a path, or what a pattern of the shell matches, is a key file by name.
 func isKeyFile(p string) bool {
 	p = strings.ToLower(p)
@@ -357,14 +379,14 @@ func isKeyFile(p string) bool {
 	}
 	if last := path.Base(p); last != "*" && !strings.HasPrefix(last, "*.") || strings.HasPrefix(last, "*.") && keyName.MatchString("x"+last[1:]) {
 		for _, name := range keyNames {
-			if ok, err := path.Match(last, name); ok || err != nil {
+			if ok, err := path.Match(last, name); ok || err != nil && mayMatch(last, name) {
 				return true
 			}
 		}
 	}
 	for part := range strings.SplitSeq(path.Dir(p), "/") {
 		for _, name := range []string{".ssh", ".gnupg", ".aws"} {
-			if ok, _ := path.Match(part, name); ok && part != "*" {
+			if ok, _ := path.Match(part, name); ok && strings.Trim(part, "*") != "" {
 				return true
 			}
 		}

@@ -310,7 +310,7 @@ var (
 	actions        = set("call", "attest", "http", "token", "any")
 	urlMembers     = set("scheme", "host", "path", "method")
 	contextMembers = set("arguments", "door", "source", "session", "delegation", "person", "scopes", "signed", "time",
-		"approved", "dropped", "clean", "hosts", "outside", "programs", "words", "writesOutside", "keyFile")
+		"approved", "dropped", "clean", "hosts", "outside", "programs", "words", "writesOutside", "keyFile", "unclear")
 )
 
 func set(names ...string) map[string]bool {

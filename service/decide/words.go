@@ -21,6 +21,7 @@ func (s *shell) assignments(file *syntax.File) {
 		}
 		return v
 	}
+	fed, scoped := s.fedReads(file), map[*syntax.Assign]bool{}
 	// first what may change a variable, since a later part of the text may run before
 	syntax.Walk(file, func(node syntax.Node) bool {
 		switch n := node.(type) {
@@ -29,7 +30,12 @@ func (s *shell) assignments(file *syntax.File) {
 				of(n.Param.Value).tainted = true
 			}
 		case *syntax.CallExpr:
-			if len(n.Args) > 0 && slices.Contains([]string{"read", "printf", "mapfile", "readarray", "unset", "getopts", "let", "eval", "source", "."}, n.Args[0].Lit()) {
+			if len(n.Args) > 0 && n.Args[0].Lit() == "read" {
+				for _, a := range n.Assigns {
+					scoped[a] = true
+				}
+			}
+			if len(n.Args) > 0 && fed[n] == nil && slices.Contains([]string{"read", "printf", "mapfile", "readarray", "unset", "getopts", "let", "eval", "source", "."}, n.Args[0].Lit()) {
 				for _, w := range n.Args {
 					of(w.Lit()).tainted = true
 				}
@@ -46,7 +52,7 @@ func (s *shell) assignments(file *syntax.File) {
 				return true
 			})
 		case *syntax.Assign:
-			if n.Name != nil && (n.Append || n.Index != nil || n.Array != nil || n.Name.Value == "IFS") {
+			if n.Name != nil && !scoped[n] && (n.Append || n.Index != nil || n.Array != nil || n.Name.Value == "IFS") {
 				of(n.Name.Value).tainted = true
 				if n.Name.Value == "IFS" {
 					of("").tainted = true
@@ -71,6 +77,11 @@ func (s *shell) assignments(file *syntax.File) {
 	syntax.Walk(file, func(node syntax.Node) bool {
 		switch n := node.(type) {
 		case *syntax.CallExpr:
+			for i := 1; fed[n] != nil && i < len(n.Args); i++ {
+				if name := n.Args[i].Lit(); name != "" && name[0] != '-' {
+					s.assignFields(of(name), fed[n], n.End())
+				}
+			}
 			for _, a := range n.Assigns {
 				if a.Name == nil || len(n.Args) > 0 { // of one command alone
 					continue
@@ -90,7 +101,7 @@ func (s *shell) assignments(file *syntax.File) {
 				break
 			}
 			for _, w := range n.Items {
-				s.assign(v, w, true, n.End())
+				s.assignFields(v, s.fields(w), n.End())
 			}
 		}
 		return true
@@ -132,6 +143,20 @@ func (s *shell) assign(v *variable, w *syntax.Word, certain bool, at syntax.Pos)
 	}
 }
 
+// assignFields gives a variable one of several values.
+func (s *shell) assignFields(v *variable, fields []field, at syntax.Pos) {
+	for _, f := range fields {
+		if !f.known || len(v.values) >= maxValues {
+			v.tainted = true
+			return
+		}
+		v.values = append(v.values, f.text)
+	}
+	if v.certain == 0 {
+		v.certain = at.Offset()
+	}
+}
+
 // fields expands a word.
 func (s *shell) fields(w *syntax.Word) []field {
 	if w == nil {
@@ -142,14 +167,19 @@ func (s *shell) fields(w *syntax.Word) []field {
 	}
 	values, known := s.expand(w.Parts, false)
 	if !known {
-		return []field{{}}
+		return []field{{quoted: !s.splits(w.Parts)}}
+	}
+	if c, is := w.Parts[0].(*syntax.CmdSubst); is && len(w.Parts) == 1 {
+		if listed, ok := s.listed(c); ok {
+			return listed
+		}
 	}
 	var fields []field
 	for _, value := range values {
-		switch _, isParameter := w.Parts[0].(*syntax.ParamExp); {
+		switch {
 		case !s.splits(w.Parts) || !strings.ContainsAny(value, " \t\n"):
 			fields = append(fields, field{text: value, known: true, one: len(values) > 1})
-		case len(w.Parts) == 1 && isParameter && len(values) == 1:
+		case len(w.Parts) == 1 && len(values) == 1:
 			fields = append(fields, literals(strings.Fields(value))...)
 		default:
 			return []field{{}}
@@ -169,8 +199,11 @@ func literals(texts []string) []field {
 // splits reports whether a part of a word is split after its expansion.
 func (s *shell) splits(parts []syntax.WordPart) bool {
 	return slices.ContainsFunc(parts, func(part syntax.WordPart) bool {
-		_, is := part.(*syntax.ParamExp)
-		return is
+		switch part.(type) {
+		case *syntax.ParamExp, *syntax.CmdSubst:
+			return true
+		}
+		return false
 	})
 }
 
@@ -294,7 +327,7 @@ func (s *shell) parameter(p *syntax.ParamExp) ([]string, bool) {
 	if p.Length {
 		return []string{"0"}, true
 	}
-	if p.Excl || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Names != 0 || p.Exp != nil || p.NestedParam != nil || len(p.Modifiers) > 0 || p.Flags != nil {
+	if p.Excl || p.Index != nil || p.Slice != nil || p.Repl != nil || p.Names != 0 || p.NestedParam != nil || len(p.Modifiers) > 0 || p.Flags != nil {
 		return nil, false
 	}
 	if v := s.values[name]; v != nil {
@@ -302,7 +335,10 @@ func (s *shell) parameter(p *syntax.ParamExp) ([]string, bool) {
 		if v.tainted || all != nil && all.tainted || v.certain == 0 || p.Pos().Offset() < v.certain {
 			return nil, false
 		}
-		return v.values, true
+		return trimmed(v.values, p.Exp)
+	}
+	if p.Exp != nil {
+		return nil, false
 	}
 	switch name {
 	case "?", "#", "$", "!":
@@ -371,10 +407,48 @@ func (s *shell) output(c *syntax.CmdSubst) ([]string, bool) {
 			}
 		}
 		return []string{"0"}, true
-	case "nproc":
+	case "nproc", "seq":
 		return []string{"0"}, true
 	}
+	if listed, ok := s.listed(c); ok {
+		values := make([]string, len(listed))
+		for i, f := range listed {
+			values[i] = f.text
+		}
+		return values, true
+	}
 	return nil, false
+}
+
+// trimmed returns what ${name%.go} and the like make of values, for the patterns that are common.
+func trimmed(values []string, exp *syntax.Expansion) ([]string, bool) {
+	if exp == nil {
+		return values, true
+	}
+	pattern := exp.Word.Lit()
+	var cut func(value string) string
+	switch literal := pattern != "" && !strings.ContainsAny(pattern, `*?[\`); {
+	case literal && (exp.Op == syntax.RemSmallSuffix || exp.Op == syntax.RemLargeSuffix):
+		cut = func(value string) string { return strings.TrimSuffix(value, pattern) }
+	case literal && (exp.Op == syntax.RemSmallPrefix || exp.Op == syntax.RemLargePrefix):
+		cut = func(value string) string { return strings.TrimPrefix(value, pattern) }
+	case pattern == "*/" && exp.Op == syntax.RemLargePrefix:
+		cut = func(value string) string { return value[strings.LastIndexByte(value, '/')+1:] }
+	case (pattern == ".*" || pattern == "/*") && exp.Op == syntax.RemSmallSuffix:
+		cut = func(value string) string {
+			if i := strings.LastIndexByte(value, pattern[0]); i >= 0 {
+				return value[:i]
+			}
+			return value
+		}
+	default:
+		return nil, false
+	}
+	cutValues := make([]string, len(values))
+	for i, value := range values {
+		cutValues[i] = cut(value)
+	}
+	return cutValues, true
 }
 
 func hasBraces(part syntax.WordPart) bool {
