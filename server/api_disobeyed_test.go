@@ -3,6 +3,7 @@ package server_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 
@@ -171,5 +172,77 @@ func TestRefusedCallThatRanAcrossServers(t *testing.T) {
 	}
 	if n := strings.Count(string(acme.do(t, "GET /v1/chain?log=control", "").status(200).raw), `"call.disobeyed"`); n != 4 {
 		t.Errorf("%d control records", n)
+	}
+}
+
+// A call that a policy refused, or for which it demanded an approval that nobody gave, and that ran
+// all the same is found, whether a hook or an MCP proxy recorded it, and also once the company has
+// no policy any more. A second attempt that was allowed is another call.
+func TestCallRefusedByAPolicyThatRan(t *testing.T) {
+	testenv.Concurrent(t)
+	t.Parallel()
+	s := start(t, private)
+	acme := s.company(t, "acme")
+	e := newEndpoint(t)
+	acme.webhook(t, e.URL, `,"actions":["call.*"]`)
+	acme.do(t, "PUT /v1/policies/all", policyBody(t, `permit (principal, action, resource);`)).status(200)
+	acme.do(t, "PUT /v1/policies/rm", policyBody(t, `forbid (principal, action, resource) when { context.arguments has command && context.arguments.command == "rm" };
+forbid (principal, action, resource) when { context.arguments has command && context.arguments.command == "mv" } unless { context.approved };`)).status(200)
+
+	indexes := make(map[string]float64) // of the last record of each call
+	attest := func(action, call, more string) {
+		t.Helper()
+		r := acme.do(t, "POST /v1/attest", fmt.Sprintf(`{"agentId":"bot","actionType":%q,"payload":{"source":"mcp","tool":"sh","callId":%q,"sessionId":"s"%s}}`, action, call, more)).status(201)
+		indexes[call] = r.at("index").(float64)
+	}
+	command := func(name string) string { return `,"input":{"command":"` + name + `"}` }
+	acme.hookEvent(t, "", "PreToolUse", "hook", `,"tool_input":{"command":"rm"}`)
+	acme.hookEvent(t, "", "PostToolUse", "hook", `,"tool_response":"gone"`)
+	attest("tool.requested", "denied", command("rm"))
+	attest("tool.failed", "denied", "")
+	attest("tool.requested", "asked", command("mv"))
+	attest("tool.completed", "asked", "")
+	attest("tool.requested", "allowed", command("ls"))
+	attest("tool.completed", "allowed", "")
+	attest("tool.requested", "again", command("rm"))
+	attest("tool.denied", "again", "")
+	attest("tool.requested", "again", command("ls"))
+	attest("tool.completed", "again", "")
+	attest("tool.requested", "later", command("rm"))
+	for _, id := range []string{"all", "rm"} {
+		acme.do(t, "DELETE /v1/policies/"+id, "").status(200)
+	}
+	attest("tool.completed", "later", "")
+
+	found := func() map[string]string {
+		calls := make(map[string]string)
+		for _, record := range acme.do(t, "GET /v1/chain?log=control", "").status(200).at("records").([]any) {
+			payload := record.(map[string]any)["payload"].(map[string]any)
+			if payload["actionType"] == "call.disobeyed" {
+				inner := payload["payload"].(map[string]any)
+				calls[inner["callId"].(string)] = fmt.Sprint("refused ", inner["refused"], ", done ", inner["done"])
+			}
+		}
+		return calls
+	}
+	eventually(t, "four calls are found", func() bool { return len(found()) == 4 })
+	want := map[string]string{"hook": "refused 0, done 1"}
+	for call, between := range map[string]float64{"denied": 1, "asked": 1, "later": 1} {
+		want[call] = fmt.Sprint("refused ", indexes[call]-between, ", done ", indexes[call])
+	}
+	if got := found(); !maps.Equal(got, want) {
+		t.Errorf("found %v, want %v", got, want)
+	}
+	for _, agent := range []string{"claude-code", "bot"} {
+		e.keyEvent(t, "call.disobeyed", agent)
+	}
+	eventually(t, "readyz counts them", func() bool {
+		return strings.Contains(string(s.anyone().do(t, "GET /readyz", "").status(200).raw), `"callsDisobeyed":4`)
+	})
+	for sid, calls := range map[string]int{"s": 3, "run-7": 1} {
+		r := acme.do(t, "GET /v1/sessions?sid="+sid, "").status(200)
+		if list, _ := r.at("sessions", 0, "disobeyed").([]any); r.at("sessions", 0, "state") != "disobeyed" || len(list) != calls {
+			t.Errorf("session %s: %s", sid, r.raw)
+		}
 	}
 }
