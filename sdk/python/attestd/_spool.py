@@ -53,9 +53,9 @@ class Spool:
                 pass
 
     @_either
-    def add(self, agent_id, action_type, payload, *, delegation=None, decide=False, idempotency_key=None):
+    def add(self, agent_id, action_type, payload, *, delegation=None, decide=False, folder=None, idempotency_key=None):
         """Puts an attestation on disk and returns its idempotency key, once it is synced."""
-        return self._add(_prepare({"agentId": agent_id, "actionType": action_type, "payload": payload, "delegation": delegation, "decide": decide, "idempotencyKey": idempotency_key}))
+        return self._add(_prepare({"agentId": agent_id, "actionType": action_type, "payload": payload, "delegation": delegation, "decide": decide, "folder": folder, "idempotencyKey": idempotency_key}))
 
     def session(self, id, *, continues=None):
         """Opens a session of the agent whose credential the client has, which goes on where the process before was, also after a kill. continues is the last of another session, which a
@@ -110,10 +110,10 @@ class Spool:
         (self.folder / "pending" / name).unlink(missing_ok=True)
 
     @_either
-    def attest(self, agent_id, action_type, payload, *, delegation=None, decide=False, idempotency_key=None):
+    def attest(self, agent_id, action_type, payload, *, delegation=None, decide=False, folder=None, idempotency_key=None):
         """Appends a record, or puts it on disk while the service is away. Returns {"queued": False, "record": …} or {"queued": True, "idempotencyKey": …}. It raises what
         the service says of a request that it will never take. After a RecordMismatchError, too, the attestation is on disk."""
-        prepared = _prepare({"agentId": agent_id, "actionType": action_type, "payload": payload, "delegation": delegation, "decide": decide, "idempotencyKey": idempotency_key})
+        prepared = _prepare({"agentId": agent_id, "actionType": action_type, "payload": payload, "delegation": delegation, "decide": decide, "folder": folder, "idempotencyKey": idempotency_key})
         try:
             return {"queued": False, "record": self.client._attest(prepared)}
         except AttestdError as error:
@@ -423,15 +423,15 @@ class SpoolSession:
         return self._next.last(self._agent.thumbprint)
 
     @_either
-    def add(self, action_type, payload, *, delegation=None, decide=False, idempotency_key=None):
+    def add(self, action_type, payload, *, delegation=None, decide=False, folder=None, idempotency_key=None):
         """Signs an action at the next place. It returns when that is synced; a flush sends it."""
-        self._add(self._prepared(action_type, payload, delegation, decide, idempotency_key), False)
+        self._add(self._prepared(action_type, payload, delegation, decide, folder, idempotency_key), False)
 
     @_either
-    def attest(self, action_type, payload, *, delegation=None, decide=False, idempotency_key=None, end=False):
+    def attest(self, action_type, payload, *, delegation=None, decide=False, folder=None, idempotency_key=None, end=False):
         """As add, and sends it; with end, the last one of the session. Returns {"queued": False, "record": …} or, where there is no answer, {"queued": True}. What the service
         refuses is raised, and is in the folder refused then. After a RecordMismatchError or an OtherLogError it waits on disk, too."""
-        prepared = self._prepared(action_type, payload, delegation, decide, idempotency_key)
+        prepared = self._prepared(action_type, payload, delegation, decide, folder, idempotency_key)
         if not self._asked:
             self._spool.client._learn_log()
         self._asked, sid = True, self.id
@@ -443,8 +443,8 @@ class SpoolSession:
         # Another statement has the place or the jti. Only the jti is the same elsewhere.
         return self._attest(prepared, end, False)
 
-    def _prepared(self, action_type, payload, delegation, decide, key):
-        return _prepare({"agentId": self._agent.agent_id, "actionType": action_type, "payload": payload, "delegation": delegation, "decide": decide, "idempotencyKey": key})
+    def _prepared(self, action_type, payload, delegation, decide, folder, key):
+        return _prepare({"agentId": self._agent.agent_id, "actionType": action_type, "payload": payload, "delegation": delegation, "decide": decide, "folder": folder, "idempotencyKey": key})
 
     def _attest(self, prepared, end, moves):
         signed, statement, name = self._add(prepared, end)

@@ -14,6 +14,8 @@ export interface Attestation {
   delegation?: string | null;
   /** Whether the record is to hold a decision by the company's policies: its payload.decision. */
   decide?: boolean;
+  /** The folder in which the agent works, for that decision. */
+  folder?: string | null;
   /**
    * 1 to 255 printable ASCII characters. Without it the client makes one, the same for all its
    * retries.
@@ -53,8 +55,8 @@ export const isNewKey = (key: string): boolean => /^[0-9a-f]{12}-[0-9a-f]{32}$/.
 
 /** Makes an attestation ready, once for all its retries. Refuses what could never be sent. */
 export function prepare(attestation: Attestation): Prepared {
-  onlyKnown("an attestation", attestation, ["agentId", "actionType", "payload", "delegation", "decide", "idempotencyKey"]);
-  const { agentId, actionType, payload, delegation, decide, idempotencyKey } = attestation;
+  onlyKnown("an attestation", attestation, ["agentId", "actionType", "payload", "delegation", "decide", "folder", "idempotencyKey"]);
+  const { agentId, actionType, payload, delegation, decide, folder, idempotencyKey } = attestation;
   const key = idempotencyKey ?? newKey();
   for (const [name, text] of [["/agentId", agentId], ["/actionType", actionType]] as const) {
     const length = typeof text === "string" ? [...text].length : 0;
@@ -62,7 +64,7 @@ export function prepare(attestation: Attestation): Prepared {
   }
   if (payload === undefined) throw new PayloadError("/payload", "is missing; null is a payload");
   if (!/^[ -~]{1,255}$/.test(key)) throw new PayloadError("/idempotencyKey", "must have 1 to 255 printable ASCII characters");
-  return { text: encode({ agentId, actionType, payload, ...(delegation != null && { delegation }), ...(decide && { decide }) }), key, made: idempotencyKey == null };
+  return { text: encode({ agentId, actionType, payload, ...(delegation != null && { delegation }), ...(decide && { decide }), ...(folder != null && { folder }) }), key, made: idempotencyKey == null };
 }
 
 /**
