@@ -37,11 +37,21 @@ var examples = func() map[string]string {
 		"master-key new":  `master-key new /etc/attestd/master.key`,
 		"migrate":         `migrate --db postgres://attestd@db.example.com/attestd`,
 		"move":            `move attestd.db postgres://attestd@db.example.com/attestd`,
-		"recover-key":     `recover-key --company acme`,
-		"rekey":           `rekey --db attestd.db --new-master-key-file /etc/attestd/master.key`,
-		"report":          `report --key SHA256:… november.json`,
-		"restore":         `restore monday.db --db attestd.db`,
-		"rotate-key":      `rotate-key --company acme`,
+		"policy": `
+		policy test no-force.cedar --since 7d
+		policy put no-force.cedar`,
+		"policy delete": `policy delete no-force`,
+		"policy list":   `policy list`,
+		"policy put":    `policy put no-force.cedar --description "no forced pushes"`,
+		"policy show":   `policy show no-force`,
+		"policy test": `
+		policy test no-force.cedar --since 7d --agent claude-code
+		policy test no-force.cedar --records actions.ndjson`,
+		"recover-key": `recover-key --company acme`,
+		"rekey":       `rekey --db attestd.db --new-master-key-file /etc/attestd/master.key`,
+		"report":      `report --key SHA256:… november.json`,
+		"restore":     `restore monday.db --db attestd.db`,
+		"rotate-key":  `rotate-key --company acme`,
 		"serve": `
 		serve
 		serve --listen :443 --acme-domain attest.example.com --db /var/lib/attestd/attestd.db`,

@@ -99,6 +99,7 @@ var otherFiles = map[string]string{
 	"out":         "written",
 	"settings":    "of another program, which decides whom it lets write them",
 	"passport":    "signed by the company, and checked with its keys",
+	"records":     "what somebody tries policies on; no right follows from it",
 	"newer":       "checked with the key of the log",
 	"policy":      "what somebody who types a check trusts; no right follows from it",
 }

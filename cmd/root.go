@@ -60,13 +60,12 @@ Start with: attestd serve. attestd COMMAND --help explains a command.`)
 		rotateKeyCommand(schema), acceptRollbackCommand(schema), acceptTablesCommand(schema), masterKeyCommand(),
 		rekeyCommand(schema), moveCommand(schema), migrateCommand(), backupCommand(version, schema), restoreCommand(schema),
 		archiveCommand(schema), verifyCommand(schema), companyLogCommand(), companyCommand(schema), exportCommand(),
-		demoCommand(), healthCommand(), doctorCommand(version, schema), cli.VersionCommand(version))
+		demoCommand(), healthCommand(), policyCommand(), doctorCommand(version, schema), cli.VersionCommand(version))
 	root.AddCommand(agent.Commands(version)...)
 	root.AddCommand(check.Command(), check.TrustCommand(), verifierCommand(), report.Command())
 	cli.Explain(root, statuses, examples)
 	return root
 }
 
-const statuses = `Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed, 5 refused or not
-trusted, 6 database in use, 7 master key missing or wrong, 8 not an attestd database, corrupt or
-newer, 9 warnings of doctor or of verify, 10 failures of doctor.`
+const statuses = `Exit status: 0 done, 1 failed, 2 usage, 3 not found, 4 verification failed, 5 refused or untrusted,
+6 database in use, 7 master key wrong, 8 database corrupt or newer, 9 warnings, 10 doctor failed.`

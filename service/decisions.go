@@ -32,7 +32,7 @@ const maxCompiled = 1024
 
 // The doors, as decisions name them.
 const (
-	DoorAttest  = "attest"
+	DoorAttest  = decide.DoorAttest
 	DoorAuthZEN = "authzen"
 	DoorVerify  = "verify"
 )

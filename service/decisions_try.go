@@ -2,14 +2,11 @@ package service
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
 
 	"attestd/chain"
-	"attestd/chain/action"
-	"attestd/chain/decision"
 	"attestd/service/decide"
 	"attestd/store"
 )
@@ -145,40 +142,22 @@ func (d *Decisions) tryRecord(ctx context.Context, by store.Caller, set *decide.
 	if r.IsPruned() {
 		return nil
 	}
-	var body struct {
-		AgentID, ActionType string
-		Payload, Decision   json.RawMessage
-	}
-	if err := json.Unmarshal(r.Payload, &body); err != nil {
+	past, err := decide.ReadPast(r.Timestamp, r.Payload)
+	if err != nil {
 		return fmt.Errorf("%w: record %d: %w", store.ErrCorrupt, r.Index, err)
 	}
-	isCall := body.ActionType == string(action.ToolRequested)
-	if body.Decision == nil && !isCall || t.AgentID != "" && t.AgentID != body.AgentID {
+	if past == nil || t.AgentID != "" && t.AgentID != past.AgentID {
 		return nil
 	}
-	var was *string
-	c := decision.Context{Door: DoorAttest, Time: r.Timestamp}
-	if body.Decision != nil {
-		made, err := decision.Parse(body.Decision)
-		if err != nil {
-			return fmt.Errorf("%w: record %d: %w", store.ErrCorrupt, r.Index, err)
-		}
-		was, c = &made.Verdict, made.Context
-	} else {
-		groups, err := d.Store.Cedar.Groups(ctx, by, body.AgentID)
-		if err != nil {
+	var groups []string
+	if past.Was == nil {
+		if groups, err = d.Store.Cedar.Groups(ctx, by, past.AgentID); err != nil {
 			return err
 		}
-		c.Groups = groups
 	}
 	tried.Decided++
-	again := set.Decide(decide.Recorded(by.Company.ID, body.AgentID, body.ActionType, body.Payload, c))
-	if before := decision.Allow; was == nil && again.Verdict == before || was != nil && again.Verdict == *was {
-		return nil
+	if again, differs := set.Again(past, groups); differs {
+		tried.Different = append(tried.Different, TriedDifference{r.Index, past.Was, again.Verdict, again.By})
 	}
-	if again.By == nil {
-		again.By = []string{}
-	}
-	tried.Different = append(tried.Different, TriedDifference{r.Index, was, again.Verdict, again.By})
 	return nil
 }

@@ -303,7 +303,7 @@ func (f *initFlags) runCheck(cmd *cobra.Command, s setup.Steps) error {
 		version = "unknown: " + setup.Version(f.kind.Program) + " --version prints none"
 	}
 	s.Print("version", f.kind.Title+" "+string(version))
-	since, err := recordCount(ctx, c, attestd.Actions)
+	since, err := RecordCount(ctx, c, attestd.Actions)
 	if err != nil {
 		return err
 	}

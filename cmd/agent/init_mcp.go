@@ -135,7 +135,7 @@ func (f *initMCPFlags) runCheck(cmd *cobra.Command, settings []byte, say func(wh
 	}
 	defer c.Close()
 	say("server", c.URL())
-	since, err := recordCount(ctx, c, attestd.Actions)
+	since, err := RecordCount(ctx, c, attestd.Actions)
 	if err != nil {
 		return err
 	}

@@ -150,7 +150,7 @@ func (b bound) index(ctx context.Context, c *attestd.Client, log attestd.Log) (i
 	if b.time.IsZero() {
 		return b.at, nil
 	}
-	size, err := recordCount(ctx, c, log)
+	size, err := RecordCount(ctx, c, log)
 	if err != nil {
 		return 0, err
 	}
@@ -167,7 +167,13 @@ func (b bound) index(ctx context.Context, c *attestd.Client, log attestd.Log) (i
 	return int64(found), err
 }
 
-func recordCount(ctx context.Context, c *attestd.Client, log attestd.Log) (int64, error) {
+// IndexAt returns the index of the first record of a log that is not before a time.
+func IndexAt(ctx context.Context, c *attestd.Client, log attestd.Log, at time.Time) (int64, error) {
+	return bound{time: at}.index(ctx, c, log)
+}
+
+// RecordCount returns how many records a log has.
+func RecordCount(ctx context.Context, c *attestd.Client, log attestd.Log) (int64, error) {
 	logs, err := c.Logs(ctx)
 	if err != nil {
 		return 0, err
@@ -205,7 +211,7 @@ record. Each record is printed exactly once. Without --from, it begins with the 
 			ctx := cmd.Context()
 			next, err := first.index(ctx, c, attestd.Actions)
 			if err == nil && from == "" {
-				next, err = recordCount(ctx, c, attestd.Actions)
+				next, err = RecordCount(ctx, c, attestd.Actions)
 			}
 			if err != nil {
 				return err

@@ -1,0 +1,82 @@
+package decide
+
+import (
+	"errors"
+
+	"attestd/chain/action"
+	"attestd/chain/decision"
+	"attestd/crypto/strictjson"
+)
+
+// DoorAttest is the door of attestations, as decisions name it.
+const DoorAttest = "attest"
+
+// Past is a record that is decided again: it holds a decision, or is the request of a tool call
+// that holds none, which was let through.
+type Past struct {
+	AgentID string
+	Was     *string // the verdict; nil where nothing decided
+
+	company, actionType string
+	payload             []byte
+	context             decision.Context
+}
+
+// ReadPast reads a record of its time and payload object. It returns nil where the record is none
+// that is decided again.
+func ReadPast(timestamp string, object []byte) (*Past, error) {
+	p := Past{context: decision.Context{Door: DoorAttest, Time: timestamp}}
+	var made []byte
+	isControl := false
+	err := strictjson.EachMember(object, maxPayloadDepth, func(name, value []byte) {
+		text, _ := strictjson.AsString(value)
+		switch string(name) {
+		case "agentId":
+			p.AgentID = text
+		case "companyId":
+			p.company = text
+		case "actionType":
+			p.actionType = text
+		case "payload":
+			p.payload = value
+		case "decision":
+			made = value
+		case "log":
+			isControl = true
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case p.AgentID == "" || p.company == "" || p.actionType == "" || p.payload == nil:
+		return nil, errNoAction
+	case isControl || made == nil && p.actionType != string(action.ToolRequested):
+		return nil, nil
+	case made == nil:
+		return &p, nil
+	}
+	d, err := decision.Parse(made)
+	if err != nil {
+		return nil, err
+	}
+	p.Was, p.context = &d.Verdict, d.Context
+	return &p, nil
+}
+
+var errNoAction = errors.New("the payload of a record has agentId, companyId, actionType and payload")
+
+// Again decides a record again. groups are those of its agent, which count where the record does
+// not say them because it holds no decision. differs is whether the verdict is another one.
+func (s *Set) Again(p *Past, groups []string) (made Decision, differs bool) {
+	c, was := p.context, Allow
+	if p.Was == nil {
+		c.Groups = groups
+	} else {
+		was = *p.Was
+	}
+	made = s.Decide(Recorded(p.company, p.AgentID, p.actionType, p.payload, c))
+	if made.By == nil {
+		made.By = []string{}
+	}
+	return made, made.Verdict != was
+}
