@@ -100,6 +100,34 @@ func TestBrowserSessionOfHooks(t *testing.T) {
 	b.shows(`[data-sessions="2"] tr[data-session="s-1"]`)
 }
 
+// What the policies decided of a call is beside it, in the rows of records and on the page of its
+// record, and a call that they denied and that ran makes its session an exception.
+func TestBrowserDecisions(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.api("PUT", "/v1/policies/all", key, map[string]any{"cedar": `permit (principal, action, resource);`})
+	s.api("PUT", "/v1/policies/no-rm", key, map[string]any{"cedar": `forbid (principal, action, resource == Tool::"rm");`})
+	for _, tool := range []string{"ls", "rm"} {
+		s.api("POST", "/v1/attest", key, toolCall("coder", "s-1", "tool.requested", map[string]any{"tool": tool, "callId": tool, "input": map[string]any{"path": "x"}}))
+	}
+	s.api("POST", "/v1/attest", key, toolCall("coder", "s-1", "tool.completed", map[string]any{"tool": "rm", "callId": "rm"}))
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	b.goTo(sessionPage)
+	b.reads(`[data-call="0"] .call-decision`, "allowed by all")
+	b.reads(`[data-call="1"] .call-decision .warn-text`, "denied")
+	b.reads(`[data-call="1"] .call-decision`, "by no-rm")
+	b.shows(`[data-whole="disobeyed"][data-whole-tone="bad"]`)
+	b.goTo("#/records/1")
+	b.reads(`.decision`, "POLICY_DENIED")
+	b.reads(`.decision`, "revision 2")
+	b.goTo("#/records")
+	b.reads(`main`, "denied by no-rm")
+	b.goTo("#/control")
+	b.reads(`main`, "The policy no-rm was put")
+}
+
 // A session of statements is green only where it is complete, each record holds, and the agent's
 // key is confirmed by the reader.
 func TestBrowserSessionOfStatements(t *testing.T) {

@@ -130,6 +130,8 @@ interface CheckedEntry { record: LogRecord; check: { ok: boolean; reason: string
 
 type Decision = ReturnType<typeof import('../console/lib/decision.js').decisionForm>;
 
+type Decided = Pick<Decision, 'verdict' | 'by' | 'code'>;
+
 /** An attestation record as record.js reads it, with the nodes that were hashed. */
 interface LogRecord {
   text: string;
@@ -253,6 +255,7 @@ interface CallWords {
   outcome: 'requested' | 'completed' | 'failed' | 'denied' | 'pending' | 'ended' | '';
   why: string;
   output: string;
+  decided?: Decided;
 }
 
 /** A line of both texts, of the one before alone, or of the one after alone. */

@@ -324,12 +324,12 @@ function saying(record) {
 /**
  * The words of a record: of a call what was asked of which tool, what came of it, and why it was
  * denied or failed; of any other record its action and the beginning of its payload. output is the
- * beginning of what a call gave.
+ * beginning of what a call gave. decided is what the policies said of it.
  * @param {LogRecord} record
  * @returns {CallWords}
  */
 export function callWords(record) {
-  const { actionType, pruned } = record;
+  const { actionType, decision, pruned } = record;
   if (pruned) return { tool: '', what: '', kind: 'other', outcome: '', why: '', output: '' };
   const said = saying(record);
   return {
@@ -339,6 +339,7 @@ export function callWords(record) {
     outcome: said.outcome ?? OUTCOMES[actionType] ?? '',
     why: oneLine(said.why ?? ''),
     output: oneLine(said.output ?? ''),
+    ...(decision && { decided: { verdict: decision.verdict, by: decision.by, code: decision.code } }),
   };
 }
 

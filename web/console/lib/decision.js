@@ -1,9 +1,7 @@
 // @ts-check
 // The decision in a record of actions: by which policies the service allowed what was asked, denied
 // it, or demanded an approval. Package decision is the specification.
-import { exactly, FormError, integer, json, list, oneOf, onlyTrue, string, stringThat } from './form.js';
-
-const DEEPEST = 64;
+import { exactly, integer, json, list, oneOf, onlyTrue, refuse, string, stringThat } from './form.js';
 
 const given = stringThat((s) => s !== '', 'a text');
 const strings = list(string);
@@ -11,8 +9,7 @@ const anyJSON = list(json);
 /** @type {Form<string[]>} */
 const some = (node, source, name) => {
   const all = strings(node, source, name);
-  if (!all.length) throw new FormError(`${name} is empty`);
-  return all;
+  return all.length ? all : refuse(name, 'a list of some');
 };
 
 /** @type {Form<unknown[]>} */
@@ -41,9 +38,9 @@ const members = exactly(
  * @returns {number}
  */
 function nesting(node) {
-  const inside = node.type === 'object' ? node.members.map(({ value }) => value) : node.type === 'array' ? node.items
-    : null;
-  return inside ? 1 + inside.reduce((most, one) => Math.max(most, nesting(one)), 0) : 0;
+  if (node.type !== 'object' && node.type !== 'array') return 0;
+  const inside = node.type === 'array' ? node.items : node.members.map(({ value }) => value);
+  return 1 + inside.reduce((most, one) => Math.max(most, nesting(one)), 0);
 }
 
 /**
@@ -52,7 +49,6 @@ function nesting(node) {
  * @param {string} name
  */
 export function decisionForm(node, source, name) {
-  const decision = members(node, source, name);
-  if (nesting(node) > DEEPEST) throw new FormError(`${name} is nested too deep`);
-  return decision;
+  if (nesting(node) > 64) refuse(name, 'of 64 levels');
+  return members(node, source, name);
 }

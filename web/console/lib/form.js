@@ -14,7 +14,7 @@ export class FormError extends Error {}
  * @param {string} what
  * @returns {never}
  */
-function refuse(name, what) {
+export function refuse(name, what) {
   throw new FormError(`${name} is not ${what}`);
 }
 

@@ -18,6 +18,7 @@ import { table } from '../lib/table.js';
 import { visible } from '../lib/visible.js';
 import { Icon, Notice } from '../parts/basic.js';
 import { Asked, Outcome } from '../parts/call_line.js';
+import { DecisionWord } from '../parts/decision.js';
 import { KeyHint, useAssess } from '../parts/key_trust.js';
 import { useMedia } from '../parts/media.js';
 import { withText } from '../parts/text.js';
@@ -163,7 +164,9 @@ function cells({ call, link, tab, span, ended, assess, judge }) {
       : event || asked ? html`${word(event ?? asked)}${(event ?? asked)?.words.what
         ? html`<${Asked} words=${(event ?? asked)?.words} />` : asked && html`<span class="muted">no input</span>`}`
         : html`<span class="muted">not on record</span>`, visible((event ?? asked)?.words.what ?? ''))}
-    ${cell('decision', broken || event ? '' : html`<span class="muted">–</span>`)}
+    ${cell('decision', broken || event ? ''
+      : asked?.record.decision ? html`<${DecisionWord} of=${asked.record.decision} />`
+        : html`<span class="muted">–</span>`)}
     ${cell('outcome', event ? html`${event.words.outcome && html`<${Outcome} is=${event.words.outcome} /> `}
       <span class="call-why">${withText(event.words.why || event.words.output)}</span>` : !broken && html`
       ${word(came)}<${Outcome} is=${state} says=${state === 'none' && !ended ? 'no outcome yet' : STATES[state]} />

@@ -2,6 +2,7 @@
 // A call as one line: the tool, what was asked of it, and after an arrow what came of it. A command
 // and a path look like what they are.
 import { html } from '../vendor/preact-htm.js';
+import { DecisionWord } from './decision.js';
 import { withText } from './text.js';
 
 /**
@@ -28,7 +29,7 @@ export const Outcome = ({ is, says = is }) => html`<span class="outcome outcome-
  * @param {{words: CallWords, action?: string}} props
  */
 export function CallLine({ words, action = '' }) {
-  const { tool, what, outcome, why, output } = words;
+  const { tool, what, outcome, why, output, decided } = words;
   const after = why || output;
   const came = outcome && outcome !== 'requested' && html`
     <span class="call-came"><span class="visually-hidden">, then</span>
@@ -37,5 +38,6 @@ export function CallLine({ words, action = '' }) {
         <span class="visually-hidden">:</span>${' '}${withText(after)}</span>`}</span>`;
   return html`<span class="call-line">
     ${tool && html`<span class="call-tool ${tool === action ? 'call-action' : ''}">${withText(tool)}</span>`}
-    ${what && html` <${Asked} words=${words} />`}${came}</span>`;
+    ${what && html` <${Asked} words=${words} />`}
+    ${decided && decided.verdict !== 'allow' && html` <span><${DecisionWord} of=${decided} /></span>`}${came}</span>`;
 }

@@ -7,6 +7,7 @@ import { callWords } from '../core/call_words.js';
 import { plural } from '../core/format.js';
 import { table } from '../lib/table.js';
 import { CallLine } from './call_line.js';
+import { DecisionView } from './decision.js';
 import { withText } from './text.js';
 
 const LINES = 400; // of a change that are shown
@@ -40,14 +41,22 @@ const Part = ({ name, text }) => text && html`
 /** @type {Record<string, string>} */
 const NAMES = table({ command: 'Command', prompt: 'Prompt' });
 
+/**
+ * What a record says of a call, where it is one, and the decision in it.
+ * @param {{record: LogRecord, isCall: boolean}} props
+ */
+export const CallView = ({ record, isCall }) => html`
+  ${isCall && html`<${Words} record=${record} />`}
+  ${record.decision && html`<${DecisionView} of=${record.decision} />`}`;
+
 /** @param {{record: LogRecord}} props */
-export function CallView({ record }) {
+function Words({ record }) {
   const words = useMemo(() => callWords(record), [record]);
   const { kind, asked, changes, why, output } = useMemo(() => callParts(record), [record]);
   const name = NAMES[kind] ?? (asked.length > ROW ? 'Asked' : '');
   return html`
     <section class="stack tight call-view" aria-label="The call in words">
-      <p class="call-head"><${CallLine} words=${{ ...words, why: '', output: '' }} /></p>
+      <p class="call-head"><${CallLine} words=${{ ...words, why: '', output: '', decided: undefined }} /></p>
       <${Part} name="Why" text=${why} />
       ${name && html`<${Part} name=${name} text=${asked} />`}
       ${changes.map((lines) => html`<${Change} lines=${lines} />`)}

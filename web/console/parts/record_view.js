@@ -141,7 +141,7 @@ export function RecordView({ record, companyKey, log = 'actions' }) {
       <${Verdict} ...${{ result, verdict, record }} />
       ${tone === 'warn' && html`<${KeyHint} keyOf=${companyKey} />`}
     </section>
-    ${isCall && html`<${CallView} record=${record} />`}
+    ${(isCall || record.decision) && html`<${CallView} ...${{ record, isCall }} />`}
     ${asks && html`<${WordCard} of=${record} record=${verdict} />`}
     <dl class="facts">
       ${!record.pruned && html`<dt>agent</dt><dd><${Only} name="agent" value=${record.agentId} /></dd>
