@@ -423,8 +423,7 @@ type reads struct {
 }
 
 func readsOf(p *ast.Policy) (r reads) {
-	var visit func(node ast.IsNode) bool
-	visit = func(node ast.IsNode) bool {
+	visit := func(node ast.IsNode) bool {
 		switch v := node.(type) {
 		case ast.NodeTypeVariable:
 			r.context("approved", v.Name)

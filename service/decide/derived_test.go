@@ -121,6 +121,43 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// What is not known is unclear only where it may matter; what may pass unseen always is.
+func TestUnclear(t *testing.T) {
+	t.Parallel()
+	for arguments, want := range map[string]bool{
+		`{"command":"go test $X"}`:                                         false,
+		`{"command":"grep -n \"$X\" a.go"}`:                                false,
+		`{"command":"PATH=$PATH:/x go test"}`:                              false,
+		`{"timeout":1.23456,"list":[null]}`:                                false,
+		`{"command":"find . -name x | grep -v y | xargs rm"}`:              false,
+		`{"command":"find . | while IFS= read -r f; do rm $f; done"}`:      false,
+		`{"command":"for f in $(git ls-files); do mv $f ${f%.a}.b; done"}`: false,
+		`{"command":"$X test"}`:                                            true,
+		`{"command":"grep -n $X a.go"}`:                                    true,
+		`{"command":"grep -n a \"$X\""}`:                                   true,
+		`{"command":"rm \"$X\""}`:                                          true,
+		`{"command":"cat list | xargs rm"}`:                                true,
+		`{"command":"find . -printf %f | xargs rm"}`:                       true,
+		`{"command":"find . | sed s/a/b/ | xargs rm"}`:                     true,
+		`{"command":"find . | xargs rm < list"}`:                           true,
+		`{"command":"find . | while read f; do read f; rm $f; done"}`:      true,
+		`{"command":"if"}`:                                                 true,
+		`{"__command":"rm"}`:                                               true,
+		`{"paths":[` + strings.Repeat(`"a",`, 200) + `"b"]}`:               true,
+		`{"content":"` + strings.Repeat("a", 70_000) + `"}`:                true,
+	} {
+		d := decide.Derive([]byte(arguments), project)
+		if got := len(d.Unclear) > 0; got != want || len(d.Dropped) == 0 && want {
+			t.Errorf("%s: unclear is %t: %q", arguments[:min(len(arguments), 80)], got, d.Dropped)
+		}
+		for _, at := range d.Unclear {
+			if !slices.Contains(d.Dropped, at) {
+				t.Errorf("%s: %q is unclear, and not dropped", arguments[:min(len(arguments), 80)], at)
+			}
+		}
+	}
+}
+
 // Tools take commands in several forms.
 func TestFormsOfCommands(t *testing.T) {
 	t.Parallel()

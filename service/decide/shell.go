@@ -609,7 +609,7 @@ func (s *shell) words(program string, args []field) {
 // inert are the programs that neither read, write nor run what their arguments name.
 var inert = set("echo", "printf", "true", "false", ":", "test", "[", "sleep", "exit", "return", "break", "continue", "shift",
 	"kill", "wait", "seq", "expr", "basename", "dirname", "pwd", "type", "which", "nproc", "uname", "whoami", "id", "ps", "pgrep",
-	"umask", "ulimit", "set", "read", "jobs", "tput", "cut", "tr")
+	"umask", "ulimit", "set", "read", "jobs", "tput", "tr")
 
 // writing are the programs that write, move or remove the files that their arguments name.
 var writing = set("ed", "ex", "vi", "vim", "nvim", "nano", "emacs", "sponge", "pax", "cpio", "ditto", "rename", "zip", "mknod", "setfacl", "chattr", "crontab",
@@ -762,7 +762,7 @@ func (s *shell) writes(program string, args []field, i int) bool {
 	case "gzip", "bzip2", "xz", "zstd":
 		return !has("cdlt", "--stdout", "--decompress", "--list", "--test")
 	case "tar":
-		return !has("t", "--list") && !(len(args) > 0 && isAny("-"+args[0].text, "tvzfjJ"))
+		return !has("", "--list") && !(len(args) > 0 && isAny("-"+strings.TrimPrefix(args[0].text, "-"), "tvzfjJ") && strings.Contains(args[0].text, "t"))
 	case "find":
 		return strings.HasPrefix(previous, "-fprint") || previous == "-fls" || has("", "-delete") && slices.Contains(findRoots(args[:i+1]), text)
 	case "grep", "egrep", "fgrep", "rg", "ls", "ps", "ssh", "stat":
@@ -799,7 +799,7 @@ func (s *shell) argument(f field, writes bool) {
 	// --option=/path, -I/path, user@host:path, @file, key=path
 	parts := []string{text}
 	for i := 0; i < len(text) && len(parts) < maxValues; i++ {
-		if strings.IndexByte("=@:,", text[i]) >= 0 && i+1 < len(text) {
+		if strings.IndexByte("=@:,<", text[i]) >= 0 && i+1 < len(text) {
 			parts = append(parts, text[i+1:])
 		}
 	}
@@ -1013,7 +1013,7 @@ func (s *shell) inner(program string, args []field) {
 	if valued, is := wrappers[program]; is {
 		s.wrapped(program, valued, args, texts)
 	} else if subcommands, is := runners[program]; is && len(args) > 0 && slices.Contains(subcommands, args[0].text) {
-		s.wrapped(program, "", args[1:], texts)
+		s.wrapped(program, map[bool]string{true: "np"}[program == "conda"], args[1:], texts)
 	}
 }
 
@@ -1046,6 +1046,12 @@ func (s *shell) wrapped(program, valued string, args []field, texts func(...fiel
 				s.stdin = nil
 			}
 		}
+		switch folder, has := strings.CutPrefix(text, "--chdir="); {
+		case has:
+			s.changeFolder([]field{{text: folder, known: true}})
+		case i+1 < len(args) && (text == "--chdir" || program == "env" && text == "-C" || program == "sudo" && text == "-D"):
+			s.changeFolder(args[i+1 : i+2])
+		}
 		switch {
 		case text == "--":
 			s.wrapped(program, valued, args[i+1:], texts)
@@ -1066,7 +1072,9 @@ func (s *shell) wrapped(program, valued string, args []field, texts func(...fiel
 				s.unknown()
 			}
 		case program == "timeout" || program == "chrt" || program == "taskset" || program == "flock" || program == "chroot":
-			if i+1 < len(args) { // after a duration, a mask, a file
+			if program == "flock" && i+2 < len(args) && args[i+1].text == "-c" {
+				texts(args[i+2:]...)
+			} else if i+1 < len(args) { // after a duration, a mask, a file
 				s.run(args[i+1:])
 			}
 			return
