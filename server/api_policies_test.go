@@ -264,8 +264,8 @@ func TestDecisionsFollowTheSetInForce(t *testing.T) {
 	}
 }
 
-// A hook obeys the decision about a call: the agent is told which policy forbids it, and the refusal
-// is on record behind the request. With require=policy it refuses what nothing decides.
+// A hook obeys the decision about a call: the agent is told which policy forbids it, and the
+// refusal is on record behind the request. With require=policy it refuses what nothing decides.
 func TestHookObeysDecisions(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")
@@ -313,8 +313,8 @@ func TestHookObeysDecisions(t *testing.T) {
 	}
 }
 
-// A token with authorization details records what its agent asks for, and the decision says that the
-// details do not cover it, before any policy is asked.
+// A token with authorization details records what its agent asks for, and the decision says that
+// the details do not cover it, before any policy is asked.
 func TestDetailsDecide(t *testing.T) {
 	t.Parallel()
 	acme := start(t).company(t, "acme")

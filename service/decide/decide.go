@@ -128,8 +128,8 @@ type Request struct {
 
 	Context Context
 
-	// Details are rights on arguments (RFC 9396): each of them must cover the call, before any policy
-	// is asked. Who has some may do nothing but calls.
+	// Details are rights on arguments (RFC 9396): each of them must cover the call, before any
+	// policy is asked. Who has some may do nothing but calls.
 	Details []details.Details
 	unread  bool // some cannot be read
 }

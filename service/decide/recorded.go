@@ -48,7 +48,8 @@ func Recorded(company, agentID, actionType string, payload []byte, c decision.Co
 	if err != nil || tool == "" {
 		return req
 	}
-	if of, is := strings.CutPrefix(tool, "mcp__"); is && server == "" { // as coding agents name tools of MCP
+	// as coding agents name tools of MCP
+	if of, is := strings.CutPrefix(tool, "mcp__"); is && server == "" {
 		if name, rest, has := strings.Cut(of, "__"); has {
 			server, tool = name, rest
 		}
