@@ -19,7 +19,7 @@ var update = flag.Bool("update", false, "write the picture of rooms into docs/de
 // and what runs next to an agent reaches a server by HTTP alone: only the commands import it.
 var imports = map[string]string{
 	"main":     "cmd",
-	"cmd":      "server service store agent sdk chain crypto web internal",
+	"cmd":      "server service store agent sdk chain crypto web examples internal",
 	"server":   "service store chain crypto web internal",
 	"service":  "store chain crypto internal",
 	"store":    "chain crypto internal",

@@ -52,6 +52,7 @@ type initFlags struct {
 	write, command    bool
 	check, remove     bool
 	unsigned, install bool
+	guard             bool
 	showsAdmin        bool              // whether the admin key was printed
 	identity          *attestd.Identity // with which the hooks sign; nil for none
 	reader            *attestd.Client   // with the API key of the connection file
@@ -94,6 +95,10 @@ With --install, first copies this program to ~/.local/bin, and attestd-agent fro
 The hooks run attestd-agent if it is in the folder of this program, and else this program.
 With --fail closed, a call that cannot be recorded is refused.
 
+With --guard, the company's calls are decided by the starter policies (examples/policies): no writes
+outside the project, no reading of key files, no forced pushes and so on. A company that has
+policies keeps them. "attestd policy" changes them.
+
 With --check, runs the installed hooks with a test call as ` + kind.Title + ` would, then reads the
 records of the call from the server and prints them. It runs their command once more, as if its
 program were missing, and says what becomes of the call. It fails where settings of ` + kind.Title + `
@@ -115,6 +120,7 @@ Records and the registered agent remain.`,
 	}
 	cmd.Flags().BoolVar(&f.unsigned, "unsigned", false, "record with an API key of the role writer, in place of a key of the agent")
 	cmd.Flags().StringVar(&f.require, "require", "", "`what` a tool requires: passport, a valid passport of the agent for it; policy, a decision that allows it; or passport,policy")
+	cmd.Flags().BoolVar(&f.guard, "guard", false, "put the starter policies in force, unless the company has policies, and refuse calls that none allows (--require policy)")
 	cmd.Flags().StringVar(&f.hooks.Redact, "redact", "", "record only the hash of `input,output` or one of them")
 	cmd.Flags().StringVar(&f.fail, "fail", "open", "for calls that cannot be recorded: `open` allows them, closed refuses them")
 	cmd.Flags().StringVar(&f.company, "company", "local", "`ID` of the company to register when there is no key")
@@ -253,6 +259,10 @@ func (f *initFlags) validate(cmd *cobra.Command) error {
 	var err error
 	if f.hooks.Passport, f.hooks.Decided, err = parseRequire(f.require); err != nil {
 		return err
+	}
+	f.hooks.Decided = f.hooks.Decided || f.guard
+	if f.guard && (f.check || f.remove) {
+		return cli.Usagef("--guard is not for --check and --remove")
 	}
 	if f.hooks.FailClosed, err = parseFail(f.fail); err != nil {
 		return err

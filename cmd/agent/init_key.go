@@ -17,6 +17,7 @@ import (
 	"attestd/agent/agentkey"
 	"attestd/agent/setup"
 	"attestd/cmd/cli"
+	"attestd/examples/policies"
 	"attestd/internal/printable"
 	"attestd/sdk/attestd"
 )
@@ -73,6 +74,11 @@ func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *attestd.Clien
 	spiffeID, err := s.Register(cmd.Context(), admin)
 	if err != nil {
 		return nil, "", err
+	}
+	if f.guard {
+		if err := putStarter(cmd.Context(), s, admin); err != nil {
+			return nil, "", err
+		}
 	}
 	c, err = f.storeKey(cmd.Context(), s, path, admin, stored, given)
 	if f.reader = c; err != nil || f.unsigned {
@@ -293,4 +299,29 @@ func ownKey() string {
 		return "the stored key: " + showsKey(path)
 	}
 	return "an API key of the company"
+}
+
+// putStarter puts the starter policies in force in a company that has none.
+func putStarter(ctx context.Context, s setup.Steps, admin *attestd.Client) error {
+	set, err := admin.Policies(ctx)
+	if err != nil {
+		return err
+	}
+	if len(set.Policies) > 0 {
+		s.Print("policies", fmt.Sprintf("the company has %d, which decide; the starter set is not put", len(set.Policies)))
+		return nil
+	}
+	starter := policies.Starter()
+	// What permits comes last: before it, nothing is allowed that a rule would have forbidden.
+	for i := len(starter) - 1; i >= 0; i-- {
+		_, err := admin.PutPolicy(ctx, starter[i].ID, attestd.NewPolicy{Cedar: starter[i].Text, Description: "starter set"})
+		if errors.Is(err, &attestd.Error{Code: "FORBIDDEN_ROLE"}) {
+			return fmt.Errorf("--guard needs the company's admin key in ATTESTD_KEY or ATTESTD_KEY_FILE: %w", err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	s.Print("policies", fmt.Sprintf("%d of the starter set are in force; attestd policy list shows them", len(starter)))
+	return nil
 }
