@@ -177,6 +177,14 @@ func TestServerDies(t *testing.T) {
 			}
 		})
 	}
+	for { // the server has them all before the one of which it dies
+		got, err := os.ReadFile(filepath.Join(p.folder, "server.in"))
+		if err == nil && count(got, `"name":"hang"`) == 20 {
+			break
+		}
+		must.OK(t, t.Context().Err())
+		time.Sleep(time.Millisecond)
+	}
 	calls.Go(func() {
 		_, _ = p.CallTool(t.Context(), &mcp.CallToolParams{Name: "die", Arguments: map[string]any{"text": ""}})
 	})

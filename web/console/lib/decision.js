@@ -15,8 +15,7 @@ const some = (node, source, name) => {
 /** @type {Form<unknown[]>} */
 const someJSON = (node, source, name) => {
   const all = anyJSON(node, source, name);
-  if (!all.length) throw new FormError(`${name} is empty`);
-  return all;
+  return all.length ? all : refuse(name, 'a list of some');
 };
 
 const members = exactly(
