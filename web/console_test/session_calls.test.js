@@ -157,15 +157,13 @@ test('of a session of statements the agent’s own numbers say what is missing',
   assert.equal(whole([step(0), ['note', {}]]).is, 'checking'); // whose word it is, is not known yet
 });
 
-test('five thousand calls are put together in no time', () => {
+test('five thousand calls are put together', () => {
   const calls = new SessionCalls();
   const records = Array.from({ length: 10000 }, (_, i) =>
     recordOf(i, i % 2 ? 'tool.completed' : 'tool.requested', { source: 'x', sessionId: 's', tool: 't', callId: `${i >> 1}` }));
-  const before = performance.now();
   records.forEach((record, index) => calls.add({ index, check: { ok: true, reason: '' } }, record));
   assert.equal(calls.list.length, 5000);
   assert.ok(calls.list.every((call) => stateOf(call) === 'completed'));
-  assert.ok(performance.now() - before < 2000);
 });
 
 test('times and source of a session are those of its records, whatever the server lists', () => {
