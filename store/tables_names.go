@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/chain/decision"
 	"attestd/crypto/jcs"
 	"attestd/store/db"
 	"attestd/store/ledger"
@@ -488,7 +489,8 @@ func (n *nameComparison) row(r *chain.Record, rows []nameRow) (err error) {
 			if n.canonical, err = jcs.Append(n.canonical[:0], r.Payload, payloadDepth); err != nil {
 				return nil // the verification of the log reports it
 			}
-			request = names.Request(n.canonical, "", "")
+			undecided, _ := decision.Cut(n.canonical) // a request has no decision yet
+			request = names.Request(undecided, "", "")
 		}
 		if row.request != request {
 			n.differs(differingName(row.name, fmt.Sprintf("leads to record %d, which is another request's", r.Index)), repair{remove: row.name})
