@@ -48,7 +48,8 @@ func recordOf(t testing.TB, r *reply) (record struct {
 // call is decided, by the arguments of the call, and its record says by which policy.
 func TestRequestsAreDecided(t *testing.T) {
 	t.Parallel()
-	acme := start(t).company(t, "acme")
+	s := start(t)
+	acme := s.company(t, "acme")
 	call := func(command string) string {
 		return `{"agentId":"bot","actionType":"tool.requested","payload":{"source":"claude-code","tool":"Bash","callId":"c","input":{"command":"` + command + `"}}}`
 	}
@@ -97,6 +98,10 @@ forbid (principal, action, resource == Tool::"Bash") when { context.words.contai
 		t.Errorf("what no policy permits: %s", is)
 	}
 	acme.do(t, "GET /v1/verify", "").has(`{"valid":true}`)
+	// the keys of such records are those of their requests, also where the tables are compared
+	company, err := s.store.Companies.Get(t.Context(), "acme")
+	must.OK(t, err)
+	must.OK(t, s.store.Tables.Check(t.Context(), company.Chain))
 }
 
 // An engineer finds the mistake in a policy by its line and column, and nothing is changed.

@@ -139,7 +139,7 @@ func (s *service) populate(t *testing.T, id string) populated {
 	p.do(t, "POST /v1/federation", federationBody("ci", "https://ci.example.invalid", "a", ciRules)).status(201)
 	p.do(t, "PUT /v1/policies/all-of-"+id, policyBody(t, `permit (principal, action, resource);`)).status(200)
 	p.names = map[string]string{
-		"name": "ci", "policyId": "all-of-"+id, "agentId": "deploy-bot", "key": spare, "clientId": client.str("clientId"), "jti": jti(t, p.caller, passport), "index": "1", "webhookId": hook.str("webhookId"),
+		"name": "ci", "policyId": "all-of-" + id, "agentId": "deploy-bot", "key": spare, "clientId": client.str("clientId"), "jti": jti(t, p.caller, passport), "index": "1", "webhookId": hook.str("webhookId"),
 		"logId": p.do(t, "GET /v1/logs", "").status(200).str("logs", 0, "logId"), "path": "0/000.p/2",
 		"Service-Passport": passport, "passport": passport, "delegation": delegation, "subject_token": svid, "actor_token": actor,
 	}

@@ -46,7 +46,7 @@ var older = map[string]time.Time{
 	"18": time.Date(2026, 11, 23, 18, 44, 7, 0, time.UTC),
 	"19": time.Date(2026, 11, 23, 21, 0, 24, 0, time.UTC),
 	"20": time.Date(2026, 11, 26, 13, 58, 0, 0, time.UTC),
-	"21": time.Date(2026, 11, 28, 2, 37, 38, 0, time.UTC),
+	"21": time.Date(2026, 11, 28, 5, 18, 4, 0, time.UTC),
 }
 
 // current is the schema of this program.
