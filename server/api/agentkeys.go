@@ -111,7 +111,7 @@ func (s *AgentKeys) CreateEnrolment(ctx context.Context, by store.Caller, r enro
 
 type agentPolicyRequest struct {
 	AgentID string   `path:"agentId"`
-	Attest  string   `json:"attest" must:"newpolicy"`
+	Attest  string   `json:"attest" must:"oneof any key"`
 	Groups  []string `json:"groups" must:"texts"`
 	DryRun  bool     `json:"dryRun" must:"flag"`
 }
@@ -143,9 +143,9 @@ func (s *AgentKeys) SetAgentPolicy(ctx context.Context, by store.Caller, r agent
 }
 
 type companyPolicyRequest struct {
-	Attest            string   `json:"attest" must:"newpolicy"`
+	Attest            string   `json:"attest" must:"oneof any key"`
 	ExchangeAudiences []string `json:"exchangeAudiences" must:"texts"`
-	Decisions         string   `json:"decisions" must:"recorded"`
+	Decisions         string   `json:"decisions" must:"oneof denied all"`
 	DryRun            bool     `json:"dryRun" must:"flag"`
 }
 

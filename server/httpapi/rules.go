@@ -64,13 +64,9 @@ var rules = map[string]rule{
 	"log": logName,
 	// absent or a time in the one form of the API; zero when it is absent
 	"time":   instant,
-	"policy": policy, // any or key
-	// the same, or absent
-	"newpolicy": newPolicy,
-	"recorded":  recorded, // absent, denied or all
-	"key":       key,      // absent or an idempotency key
-	"number":    number,   // absent or a whole number between the two that follow
-	"oneof":     oneOf,    // absent or one of the words that follow
+	"key":    key,    // absent or an idempotency key
+	"number": number, // absent or a whole number between the two that follow
+	"oneof":  oneOf,  // absent or one of the words that follow
 }
 
 func Invalid(name, what string) error {
@@ -293,34 +289,6 @@ func texts(v value, into reflect.Value) error {
 		given = []string{}
 	}
 	into.Set(reflect.ValueOf(given))
-	return nil
-}
-
-func policy(v value, into reflect.Value) error {
-	s, _ := AsText(v.json)
-	if s != store.AttestAny && s != store.AttestKey {
-		return Invalid(v.Name, "must be any or key")
-	}
-	into.SetString(s)
-	return nil
-}
-
-func newPolicy(v value, into reflect.Value) error {
-	if IsAbsent(v.json) {
-		return nil
-	}
-	return policy(v, into)
-}
-
-func recorded(v value, into reflect.Value) error {
-	if IsAbsent(v.json) {
-		return nil
-	}
-	s, _ := AsText(v.json)
-	if s != store.DecisionsDenied && s != store.DecisionsAll {
-		return Invalid(v.Name, "must be denied or all")
-	}
-	into.SetString(s)
 	return nil
 }
 

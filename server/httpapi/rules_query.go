@@ -46,13 +46,19 @@ func fingerprint(v value, into reflect.Value) error {
 	return nil
 }
 
+// oneOf reads one of a few words, of the query or of the body.
 func oneOf(v value, into reflect.Value) error {
-	words := strings.Fields(v.argument)
-	if v.given && !slices.Contains(words, v.text) {
-		last := len(words) - 1
-		return Fail(http.StatusBadRequest, "Invalid query parameter: "+v.Name+" must be "+strings.Join(words[:last], ", ")+" or "+words[last])
+	text, given, what := v.text, v.given, "Invalid query parameter: "
+	if v.From == "json" {
+		text, _ = AsText(v.json)
+		given, what = !IsAbsent(v.json), "Invalid field: "
 	}
-	into.SetString(v.text)
+	words := strings.Fields(v.argument)
+	if given && !slices.Contains(words, text) {
+		last := len(words) - 1
+		return Fail(http.StatusBadRequest, what+v.Name+" must be "+strings.Join(words[:last], ", ")+" or "+words[last])
+	}
+	into.SetString(text)
 	return nil
 }
 
