@@ -350,3 +350,30 @@ func TestDetailsDecide(t *testing.T) {
 		t.Errorf("without policies: %s %s", verdict, code)
 	}
 }
+
+// Admins who change the policies at once lose none of their changes, and each change has a revision
+// of its own.
+func TestPoliciesAtOnce(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	const admins = 16
+	var all sync.WaitGroup
+	for n := range admins {
+		all.Go(func() {
+			path := fmt.Sprintf("/v1/policies/p%d", n)
+			acme.do(t, "PUT "+path, policyBody(t, `permit (principal, action, resource);`)).status(200)
+			if n%2 == 0 {
+				acme.do(t, "DELETE "+path, "").status(200)
+			}
+		})
+	}
+	all.Wait()
+	set := acme.do(t, "GET /v1/policies", "").has(fmt.Sprintf(`{"revision":%d}`, admins+admins/2))
+	if got := len(set.at("policies").([]any)); got != admins/2 {
+		t.Errorf("%d policies", got)
+	}
+	company, err := s.store.Companies.Get(t.Context(), "acme")
+	must.OK(t, err)
+	must.OK(t, s.store.Tables.Check(t.Context(), company.Chain))
+}

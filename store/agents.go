@@ -134,11 +134,9 @@ func (s Agents) load(r *db.Conn, company *Company, id string) (agentState, error
 		return agentState{}, err
 	}
 	state.disabled = disabled.Valid
-	l, err := controlRecord(r, company, latest)
-	if err != nil {
-		return agentState{}, s.db.noted(company, err)
-	}
-	return state, s.db.checked(company, l.Agent(id, state.registered, disabled.String))
+	return state, s.db.compared(r, company, latest, func(l *projection.Latest) *projection.Difference {
+		return l.Agent(id, state.registered, disabled.String)
+	})
 }
 
 // Check returns nil if passports and delegations may be issued to an agent of the caller's company,

@@ -161,11 +161,7 @@ func (s Credentials) check(ctx context.Context, company *Company, clientID sql.N
 		}
 	}
 	return s.db.Read(ctx, func(r *db.Conn) error {
-		l, err := controlRecord(r, company, latest)
-		if err != nil {
-			return s.db.noted(company, err)
-		}
-		return s.db.checked(company, l.Credential(table, name, has))
+		return s.db.compared(r, company, latest, func(l *projection.Latest) *projection.Difference { return l.Credential(table, name, has) })
 	})
 }
 

@@ -154,6 +154,16 @@ func (s *base) checked(company *Company, d *projection.Difference) error {
 	return fmt.Errorf("%w", err)
 }
 
+// compared compares what was read of a row with the newest control record about it, of which latest
+// is the ID.
+func (s *base) compared(r *db.Conn, company *Company, latest sql.NullInt64, compare func(*projection.Latest) *projection.Difference) error {
+	l, err := controlRecord(r, company, latest)
+	if err != nil {
+		return s.noted(company, err)
+	}
+	return s.checked(company, compare(l))
+}
+
 func changedTables(company *Company, d *projection.Difference) error {
 	return &TablesChangedError{Company: company.ID, Difference: *d}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,29 +86,26 @@ func hashOfPolicies(all []CedarPolicy) string {
 	return decision.HashSet(sums)
 }
 
-// Put puts a policy in the place of one with its ID. It calls admit with the set that results, and
-// returns its error. What is there already, with the same description, is put no second time.
+// Put puts a policy in the place of one with its ID. It calls admit with the set that results,
+// perhaps more than once, and returns its error. What is there already, with the same description,
+// is put no second time.
 func (s CedarPolicies) Put(ctx context.Context, by Caller, p CedarPolicy, admit func([]CedarPolicy) error) (stored CedarPolicy, err error) {
 	p.company, p.PutAt, p.MadeBy = by.Company.Chain, chain.FormatTime(by.At), by.Credential
-	err = s.change(ctx, by, func(w *db.Conn, set *CedarSet) (*controlEvent, error) {
+	err = s.change(ctx, by, func(set *CedarSet) (*cedarChange, error) {
 		at, is := set.find(p.ID)
-		if is {
-			if old := &set.Policies[at]; old.Cedar == p.Cedar && valueOrEmpty(old.Description) == valueOrEmpty(p.Description) {
-				stored = *old
-				return nil, nil
-			}
-			set.Policies[at] = p
-		} else {
+		if !is {
 			set.Policies = slices.Insert(set.Policies, at, p)
+		} else if old := &set.Policies[at]; old.Cedar == p.Cedar && valueOrEmpty(old.Description) == valueOrEmpty(p.Description) {
+			stored = *old
+			return nil, nil
 		}
-		if err := admit(set.Policies); err != nil {
-			return nil, err
-		}
-		stored = p
-		_, err := cedarPolicies.insert(w, &p, `ON CONFLICT (company, policy_id) DO UPDATE SET
-			cedar = excluded.cedar, description = excluded.description, put_at = excluded.put_at, made_by = excluded.made_by`)
+		set.Policies[at], stored = p, p
 		event := cedarPolicies.created(PolicyPut, &p, map[string]any{"sha256": p.SHA256()})
-		return &event, err
+		return &cedarChange{event, func(w *db.Conn) error {
+			_, err := cedarPolicies.insert(w, &p, `ON CONFLICT (company, policy_id) DO UPDATE SET
+				cedar = excluded.cedar, description = excluded.description, put_at = excluded.put_at, made_by = excluded.made_by`)
+			return err
+		}}, admit(set.Policies)
 	})
 	if err != nil {
 		return CedarPolicy{}, fmt.Errorf("put policy %q: %w", p.ID, err)
@@ -129,14 +127,17 @@ func (set *CedarSet) find(id string) (int, bool) {
 
 // Delete deletes a policy; ErrNotFound.
 func (s CedarPolicies) Delete(ctx context.Context, by Caller, id string) error {
-	err := s.change(ctx, by, func(w *db.Conn, set *CedarSet) (*controlEvent, error) {
+	err := s.change(ctx, by, func(set *CedarSet) (*cedarChange, error) {
 		at, is := set.find(id)
 		if !is {
 			return nil, ErrNotFound
 		}
 		set.Policies = slices.Delete(set.Policies, at, at+1)
-		_, err := w.Exec(`DELETE FROM cedar_policy WHERE company = ? AND policy_id = ?`, by.Company.Chain, id)
-		return &controlEvent{action: PolicyDeleted, details: map[string]any{"policyId": id}}, err
+		event := controlEvent{action: PolicyDeleted, details: map[string]any{"policyId": id}}
+		return &cedarChange{event, func(w *db.Conn) error {
+			_, err := w.Exec(`DELETE FROM cedar_policy WHERE company = ? AND policy_id = ?`, by.Company.Chain, id)
+			return err
+		}}, nil
 	})
 	if err != nil {
 		return fmt.Errorf("delete policy %q: %w", id, err)
@@ -144,42 +145,64 @@ func (s CedarPolicies) Delete(ctx context.Context, by Caller, id string) error {
 	return nil
 }
 
-// change changes the set in one transaction with its control record, which says what the set is
-// then. The records of all servers' actions are decided by the new set from then on.
-func (s CedarPolicies) change(ctx context.Context, by Caller, change func(*db.Conn, *CedarSet) (*controlEvent, error)) error {
-	// A set that was altered past the log is not made right by a change of it. In the transaction
-	// the rows may be newer than the log: those of the same batch.
-	if _, err := s.Set(ctx, by); err != nil {
-		return err
-	}
-	defer s.sets.Forget(by.Company.Chain) // whatever the outcome
-	return s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
-		set, _, err := s.read(w, by.Company)
-		if err == nil {
-			err = s.whole(by.Company, set)
-		}
-		if err != nil {
-			return nil, err
-		}
-		event, err := change(w, set)
-		if err != nil || event == nil {
-			return nil, err
-		}
-		event.subject = cedarSets.subject
-		if err := set.write(w, event.details); err != nil {
-			return nil, err
-		}
-		return []controlEvent{*event}, s.db.redecide(w, by.Company)
-	})
+// cedarChange is a change of a policy: its control record, and what writes the row.
+type cedarChange struct {
+	event controlEvent
+	write func(*db.Conn) error
 }
 
-// write writes the row of a set whose policies have changed, and adds it to the details of their
-// control record.
-func (set *CedarSet) write(w *db.Conn, details map[string]any) error {
-	set.Revision++
-	set.SHA256 = hashOfPolicies(set.Policies)
-	details["revision"], details["set"] = set.Revision, set.SHA256
-	_, err := cedarSets.insert(w, set, `ON CONFLICT (company) DO UPDATE SET revision = excluded.revision, sha256 = excluded.sha256`)
+// maxCedarRetries bounds how often a change is made anew, because another one came first.
+const maxCedarRetries = 100
+
+var errCedarMoved = fmt.Errorf("%w: the policies change too often", db.ErrUnavailable)
+
+// change has the set changed, a copy of the one in force, and writes that with the control record
+// that says what the set is then; a nil change changes nothing. What it takes to judge a set
+// happens before the transaction, in which all companies wait. The records of all servers' actions
+// are decided by the new set from then on.
+//
+// The set in force agrees with the control log: one that was altered past the log is not made right
+// by a change of it.
+func (s CedarPolicies) change(ctx context.Context, by Caller, change func(*CedarSet) (*cedarChange, error)) (err error) {
+	for range maxCedarRetries {
+		set, err := s.Set(ctx, by)
+		if err != nil {
+			return err
+		}
+		next := *set
+		next.Policies = slices.Clone(set.Policies)
+		made, err := change(&next)
+		if err != nil || made == nil {
+			return err
+		}
+		next.Revision++
+		next.SHA256 = hashOfPolicies(next.Policies)
+		made.event.subject = cedarSets.subject
+		made.event.details["revision"], made.event.details["set"] = next.Revision, next.SHA256
+		err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
+			if err := next.follow(w); err != nil {
+				return nil, err
+			}
+			if err := made.write(w); err != nil {
+				return nil, err
+			}
+			return []controlEvent{made.event}, s.db.redecide(w, by.Company)
+		})
+		s.sets.Forget(by.Company.Chain) // whatever the outcome
+		if !errors.Is(err, errCedarMoved) {
+			return err
+		}
+	}
+	return errCedarMoved
+}
+
+// follow writes the row of a set, unless that of another revision than the one before it is there.
+func (set *CedarSet) follow(w *db.Conn) error {
+	rows, err := cedarSets.insert(w, set, `ON CONFLICT (company) DO UPDATE SET revision = excluded.revision, sha256 = excluded.sha256
+		WHERE cedar_set.revision = excluded.revision - 1`)
+	if err == nil && rows == 0 {
+		err = errCedarMoved
+	}
 	return err
 }
 
@@ -190,7 +213,9 @@ func (s CedarPolicies) writeSet(w *db.Conn, company *Company) error {
 	if err != nil {
 		return err
 	}
-	return set.write(w, map[string]any{})
+	set.Revision++
+	set.SHA256 = hashOfPolicies(set.Policies)
+	return set.follow(w)
 }
 
 // redecide makes the writers of all servers read the revision of a company's policies again before
@@ -237,11 +262,9 @@ func (s CedarPolicies) load(r *db.Conn, company *Company) (*CedarSet, error) {
 				continue
 			}
 		}
-		l, err := controlRecord(r, company, latest)
+		has := cedarSets.row(set)
+		err = s.db.compared(r, company, latest, func(l *projection.Latest) *projection.Difference { return l.CedarSet(has) })
 		if err != nil {
-			return nil, s.db.noted(company, err)
-		}
-		if err := s.db.checked(company, l.CedarSet(cedarSets.row(set))); err != nil {
 			return nil, err
 		}
 		if wrong != nil {
@@ -344,11 +367,9 @@ func (s CedarPolicies) loadGroups(r *db.Conn, company *Company, agentID string) 
 	if err != nil {
 		return nil, err
 	}
-	l, err := controlRecord(r, company, latest)
-	if err != nil {
-		return nil, s.db.noted(company, err)
-	}
-	if err := s.db.checked(company, l.AgentGroups(agentID, projection.AgentGroups{Groups: stored.String})); err != nil || !stored.Valid {
+	has := projection.AgentGroups{Groups: stored.String}
+	err = s.db.compared(r, company, latest, func(l *projection.Latest) *projection.Difference { return l.AgentGroups(agentID, has) })
+	if err != nil || !stored.Valid {
 		return nil, err
 	}
 	return stringsIn(stored.String)
@@ -408,15 +429,10 @@ func (s Policies) loadDecisions(r *db.Conn, company *Company) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	l, err := controlRecord(r, company, latest)
-	if err != nil {
-		return "", s.db.noted(company, err)
-	}
-	if err := s.db.checked(company, l.DecisionPolicy(projection.DecisionPolicy{Decisions: stored.String})); err != nil {
-		return "", err
-	}
-	if !stored.Valid {
-		return DecisionsDenied, nil
+	has := projection.DecisionPolicy{Decisions: stored.String}
+	err = s.db.compared(r, company, latest, func(l *projection.Latest) *projection.Difference { return l.DecisionPolicy(has) })
+	if err != nil || !stored.Valid {
+		return DecisionsDenied, err
 	}
 	return stored.String, nil
 }

@@ -219,11 +219,8 @@ func (s companyCache) loadSuspension(r *db.Conn, c *Company) (found Suspension, 
 		return found, err
 	}
 	found = Suspension{at.String, reason.String}
-	l, err := controlRecord(r, c, latest)
-	if err != nil {
-		return found, s.db.noted(c, err)
-	}
-	return found, s.db.checked(c, l.Suspension(suspensions.row(&storedSuspension{Suspension: found})))
+	has := suspensions.row(&storedSuspension{Suspension: found})
+	return found, s.db.compared(r, c, latest, func(l *projection.Latest) *projection.Difference { return l.Suspension(has) })
 }
 
 // LogOfChain returns a log and its company by the ID of its chain, or ErrNotFound.

@@ -244,12 +244,9 @@ func (s Policies) loadExchanges(r *db.Conn, company *Company) ([]string, error) 
 	if err != nil {
 		return nil, err
 	}
-	l, err := controlRecord(r, company, latest)
-	if err != nil {
-		return nil, s.db.noted(company, err)
-	}
 	has := companyPolicies.row(&companyPolicy{exchangeAudiences: stored.String})
-	if err := s.db.checked(company, l.CompanyPolicy(has)); err != nil || !stored.Valid {
+	err = s.db.compared(r, company, latest, func(l *projection.Latest) *projection.Difference { return l.CompanyPolicy(has) })
+	if err != nil || !stored.Valid {
 		return nil, err
 	}
 	return stringsIn(stored.String)
@@ -286,9 +283,6 @@ func (s Policies) load(r *db.Conn, company *Company, agentID string) (attest str
 	if err != nil {
 		return "", err
 	}
-	l, err := controlRecord(r, company, latest)
-	if err != nil {
-		return "", s.db.noted(company, err)
-	}
-	return stored.String, s.db.checked(company, l.Policy(agentID, projection.Policy{Attest: stored.String}))
+	has := projection.Policy{Attest: stored.String}
+	return stored.String, s.db.compared(r, company, latest, func(l *projection.Latest) *projection.Difference { return l.Policy(agentID, has) })
 }
