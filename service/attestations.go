@@ -78,6 +78,9 @@ func (a *Attestations) append(ctx context.Context, by store.Caller, items []Atte
 	var sessions []names.Session         // which the items name
 	for i := range items {
 		draft, stmt, err := a.draft(ctx, by, &items[i])
+		if err == nil && draft.Decided {
+			err = a.decide(ctx, by, &items[i], &draft)
+		}
 		if err != nil && len(draft.Keys) > 0 {
 			var existing *chain.Record
 			if existing, err = a.orRecorded(ctx, by, &draft, err); err == nil {
@@ -115,7 +118,7 @@ func (a *Attestations) append(ctx context.Context, by store.Caller, items []Atte
 }
 
 // draft makes of an attestation what the log takes, and its statement, or nil. With an error it has
-// the keys under which the record may exist already.
+// the keys under which the record may exist already. One that is Decided has no decision yet.
 func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attestation) (d chain.Draft, stmt *statement.Statement, err error) {
 	d.Chain = by.Company.Chain
 	if err := mayActAs(by, item.AgentID); err != nil {
@@ -158,18 +161,25 @@ func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attesta
 			return d, stmt, err
 		}
 	}
-	return d, stmt, a.decide(ctx, by, item, &d)
+	d.Decided, err = a.isDecided(ctx, by, item)
+	return d, stmt, err
 }
 
-// decide puts a decision into a draft, where it is to have one.
-func (a *Attestations) decide(ctx context.Context, by store.Caller, item *Attestation, d *chain.Draft) error {
-	is := item.Decide || item.ActionType == string(action.ToolRequested) && !by.Details.IsZero()
-	if !is {
-		var err error
-		if is, err = a.Decisions.decidesCalls(ctx, by, item.ActionType); err != nil || !is {
-			return err
-		}
+// isDecided reports whether the record of an item holds a decision: where it is asked for, and that
+// of the request of a tool call as soon as the company has a policy, or the caller rights on
+// arguments.
+func (a *Attestations) isDecided(ctx context.Context, by store.Caller, item *Attestation) (bool, error) {
+	if item.Decide || item.ActionType != string(action.ToolRequested) {
+		return item.Decide, nil
 	}
+	if !by.Details.IsZero() {
+		return true, nil
+	}
+	return a.Decisions.Any(ctx, by)
+}
+
+// decide puts the decision into a draft that is Decided.
+func (a *Attestations) decide(ctx context.Context, by store.Caller, item *Attestation, d *chain.Draft) error {
 	c, err := contextOf(by, item, d.Delegation)
 	if err != nil {
 		return err
@@ -186,7 +196,7 @@ func (a *Attestations) decide(ctx context.Context, by store.Caller, item *Attest
 		return err
 	}
 	d.Payload = append(append(append(d.Payload[:len(d.Payload)-1], `,"decision":`...), text...), '}')
-	d.Decided, d.Revision = true, made.Revision
+	d.Revision = made.Revision
 	return nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"attestd/chain"
-	"attestd/chain/action"
 	"attestd/chain/decision"
 	"attestd/crypto/cred"
 	"attestd/crypto/cred/details"
@@ -87,15 +86,6 @@ func (d *Decisions) Decide(ctx context.Context, by store.Caller, agentID, action
 		Verdict: made.Verdict, By: made.By, Errors: made.Errors, Code: made.Code, Context: c,
 		Policies: stored.SHA256, Revision: stored.Revision,
 	}, nil
-}
-
-// decidesCalls reports whether the record of an action holds a decision although nobody asks for
-// it: the request of a tool call, as soon as the company has a policy.
-func (d *Decisions) decidesCalls(ctx context.Context, by store.Caller, actionType string) (bool, error) {
-	if actionType != string(action.ToolRequested) {
-		return false, nil
-	}
-	return d.Any(ctx, by)
 }
 
 // Any reports whether a company has a policy.

@@ -134,18 +134,22 @@ type Request struct {
 	unread  bool // some cannot be read
 }
 
+// toolName is the tool as rights and policies name it.
+func (r *Request) toolName() string {
+	if r.Server == "" {
+		return r.Tool
+	}
+	return r.Server + "/" + r.Tool
+}
+
 // covered reports whether the details of a request cover it.
 func (r *Request) covered() bool {
 	arguments := r.Arguments
 	if len(arguments) == 0 {
 		arguments = []byte("{}")
 	}
-	tool := r.Tool
-	if r.Server != "" {
-		tool = r.Server + "/" + r.Tool
-	}
 	for _, d := range r.Details {
-		if r.Action != Call || !d.Covers(tool, arguments) {
+		if r.Action != Call || !d.Covers(r.toolName(), arguments) {
 			return false
 		}
 	}
@@ -366,12 +370,10 @@ func (e *entities) of(req *Request) error {
 	e.action = types.Entity{UID: types.NewEntityUID("Action", types.String(req.Action)), Parents: anyAction}
 	switch req.Action {
 	case Call:
-		name := req.Tool
 		if req.Server != "" {
-			name = req.Server + "/" + req.Tool
 			e.resource.Parents = types.NewEntityUIDSet(types.NewEntityUID("Server", types.String(req.Server)))
 		}
-		e.resource.UID = types.NewEntityUID("Tool", types.String(name))
+		e.resource.UID = types.NewEntityUID("Tool", types.String(req.toolName()))
 	case Attest:
 		e.resource.UID = types.NewEntityUID("ActionType", types.String(req.ActionType))
 	case HTTP:
