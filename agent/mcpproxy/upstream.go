@@ -237,6 +237,35 @@ func refusedBy(made *decision.Decision) error {
 	return nil
 }
 
+// attestRequest sends the record of a call to the service, where a decision may be had, or the call
+// must not be forwarded without. why is the reason to refuse the call, or nil.
+func (p *Proxy) attestRequest(ctx context.Context, c *call, requested attestd.Attestation) (isRecorded bool, why error) {
+	timeout := decisionTimeout
+	mustBe := p.FailClosed || p.Decided
+	switch {
+	case mustBe:
+		timeout, requested.Decide = ackTimeout, p.Decided
+	case time.Since(time.Unix(0, p.undecided.Load())) <= undecidedFor:
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	made, err := p.Recorder.Attest(ctx, requested)
+	if made == nil { // of a company without policies, or of a service that cannot be reached
+		p.undecided.Store(time.Now().UnixNano())
+	}
+	switch isRecorded = err == nil || errors.As(err, new(*spool.ApartError)); {
+	case err == nil && made == nil && p.Decided:
+		return true, errors.New("attestd has not decided it")
+	case err == nil:
+		return true, refusedBy(made)
+	case mustBe:
+		p.warn("a call of %q is refused, for attestd has not acknowledged its record: %v", c.tool, err)
+		return isRecorded, errors.New("attestd has not acknowledged its record")
+	}
+	return isRecorded, nil
+}
+
 // recordRequest records a call before it is forwarded, and returns an error if it is refused. why
 // is a reason that is already known, or nil.
 func (p *Proxy) recordRequest(ctx context.Context, c *call, t toolCall, requested attestd.Attestation, why error) error {
@@ -248,37 +277,11 @@ func (p *Proxy) recordRequest(ctx context.Context, c *call, t toolCall, requeste
 		}
 		why = p.Gate.Check(ctx, p.Server, t.name, arguments)
 	}
-	isApart := false // the request was refused, and has its place in the session
-	switch {
-	case why != nil:
-	case p.FailClosed || p.Decided:
-		ctx, cancel := context.WithTimeout(ctx, ackTimeout)
-		defer cancel()
-		requested.Decide = p.Decided
-		made, err := p.Recorder.Attest(ctx, requested)
-		switch {
-		case err != nil:
-			p.warn("a call of %q is refused, for attestd has not acknowledged its record: %v", c.tool, err)
-			why = errors.New("attestd has not acknowledged its record")
-			isApart = errors.As(err, new(*spool.ApartError))
-		case made == nil && p.Decided:
-			why, isApart = errors.New("attestd has not decided it"), true
-		default:
-			why, isApart = refusedBy(made), true
-		}
-	case time.Since(time.Unix(0, p.undecided.Load())) > undecidedFor:
-		waits, cancel := context.WithTimeout(ctx, decisionTimeout)
-		defer cancel()
-		made, err := p.Recorder.Attest(waits, requested)
-		if made == nil { // of a company without policies, or of a service that cannot be reached
-			p.undecided.Store(time.Now().UnixNano())
-		}
-		if err == nil {
-			why, isApart = refusedBy(made), true
-			break
-		}
-		fallthrough
-	default:
+	isRecorded := false // or refused by the service, with its place in the session
+	if why == nil {
+		isRecorded, why = p.attestRequest(ctx, c, requested)
+	}
+	if why == nil && !isRecorded {
 		if err := p.Recorder.Persist(background, requested); err != nil {
 			p.warn("a call of %q is refused, for its record cannot be stored: %v", c.tool, err)
 			return errors.New("its record cannot be stored")
@@ -290,7 +293,7 @@ func (p *Proxy) recordRequest(ctx context.Context, c *call, t toolCall, requeste
 	// After a timeout the service may already have the first record. The idempotency key prevents a
 	// second one.
 	var err error
-	if !isApart {
+	if !isRecorded {
 		err = p.Recorder.Persist(background, requested)
 	}
 	denied := p.attestation(c, action.Event{Type: action.ToolDenied, Reason: why.Error()})
