@@ -147,7 +147,8 @@ as FILE:LINE:COLUMN, and exit status 5.
 	cmd.Flags().StringVar(&id, "id", "", "`ID` of the policy, when it is not the name of the file")
 	cmd.Flags().StringVar(&n.Description, "description", "", "`text` about the policy, for people")
 	cmd.Flags().BoolVar(&n.Force, "force", false, "put policies that name what does not exist")
-	return typedOnly(cmd, "id", "description", "force")
+	cli.TypeOnly(cmd, "url", "ca-file")
+	return cmd
 }
 
 func policyListCommand() *cobra.Command {
@@ -235,14 +236,6 @@ func withClient(cmd *cobra.Command, do func(*attestd.Client) error) error {
 	return do(c)
 }
 
-// typedOnly makes flags ones that no variable of the environment sets.
-func typedOnly(cmd *cobra.Command, names ...string) *cobra.Command {
-	for _, name := range names {
-		cmd.Flag(name).Annotations = map[string][]string{cli.TypedOnly: {"yes"}}
-	}
-	return cmd
-}
-
 // policyTrial holds the flags of attestd policy test.
 type policyTrial struct {
 	id, since, agent, records string
@@ -308,7 +301,8 @@ The last line has the numbers. The exit status is 0 however many there are.
 	cmd.Flags().StringVar(&t.agent, "agent", "", "only records of the agent with this `ID`")
 	cmd.Flags().StringVar(&t.records, "records", "", "`file` with records, which are decided without a server")
 	cmd.Flags().BoolVar(&t.asJSON, "json", false, "print one JSON object per line")
-	return typedOnly(cmd, "id", "since", "agent", "records")
+	cli.TypeOnly(cmd, "url", "ca-file", "json")
+	return cmd
 }
 
 // print prints what would be decided otherwise.

@@ -29,13 +29,6 @@ type Decisions struct {
 // maxCompiled bounds the sets that are remembered compiled.
 const maxCompiled = 1024
 
-// The doors, as decisions name them.
-const (
-	DoorAttest  = decide.DoorAttest
-	DoorAuthZEN = "authzen"
-	DoorVerify  = "verify"
-)
-
 // set returns the policies of a company that are in force, ready to decide.
 func (d *Decisions) set(ctx context.Context, by store.Caller) (*store.CedarSet, *decide.Set, error) {
 	stored, err := d.Store.Cedar.Set(ctx, by)
@@ -212,7 +205,7 @@ func isLetter(c rune) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
 // contextOf is the context of a decision about an attestation, of which delegation is the canonical
 // DelegationInfo. The token of that is checked.
 func contextOf(by store.Caller, item *Attestation, delegation []byte) (c decision.Context, err error) {
-	c = decision.Context{Door: DoorAttest, Folder: item.Folder, Signed: item.Statement != "", Scopes: strings.Fields(string(by.Scope))}
+	c = decision.Context{Door: decide.DoorAttest, Folder: item.Folder, Signed: item.Statement != "", Scopes: strings.Fields(string(by.Scope))}
 	limits := []details.Details{by.Details}
 	if item.Delegation != "" {
 		d, err := cred.ReadDelegation(item.Delegation)
