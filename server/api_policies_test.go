@@ -125,6 +125,7 @@ func TestWrongPolicies(t *testing.T) {
 	acme.do(t, "POST /v1/policies/test", `{"draft":{"policyId":"x","cedar":"permit"}}`).status(400)
 	acme.do(t, "POST /v1/policies/test", `{"draft":{"policyId":"x","ceder":"permit"}}`).status(400)
 	acme.do(t, "POST /v1/policies/test", `{"remove":["x"]}`).status(404)
+	acme.do(t, "POST /v1/attest", `{"agentId":"a","actionType":"b","payload":1,"decde":true}`).status(400)
 	if after := string(acme.do(t, "GET /v1/policies", "").raw); after != before {
 		t.Errorf("a refused policy has changed something: %s", after)
 	}

@@ -307,13 +307,20 @@ func putStarter(ctx context.Context, s setup.Steps, admin *attestd.Client) error
 	if err != nil {
 		return err
 	}
-	if len(set.Policies) > 0 {
-		s.Print("policies", fmt.Sprintf("the company has %d, which decide; the starter set is not put", len(set.Policies)))
-		return nil
-	}
 	starter := policies.Starter()
+	begun := map[string]bool{} // by a run that was interrupted
+	for _, p := range set.Policies {
+		begun[p.ID] = slices.ContainsFunc(starter, func(own policies.Policy) bool { return own.ID == p.ID && own.Text == p.Cedar })
+		if !begun[p.ID] || len(set.Policies) >= len(starter) {
+			s.Print("policies", fmt.Sprintf("the company has %d, which decide; the starter set is not put", len(set.Policies)))
+			return nil
+		}
+	}
 	// What permits comes last: before it, nothing is allowed that a rule would have forbidden.
 	for i := len(starter) - 1; i >= 0; i-- {
+		if begun[starter[i].ID] {
+			continue
+		}
 		_, err := admin.PutPolicy(ctx, starter[i].ID, attestd.NewPolicy{Cedar: starter[i].Text, Description: "starter set"})
 		if errors.Is(err, &attestd.Error{Code: "FORBIDDEN_ROLE"}) {
 			return fmt.Errorf("--guard needs the company's admin key in ATTESTD_KEY or ATTESTD_KEY_FILE: %w", err)

@@ -71,8 +71,7 @@ func (s *Hooks) ClaudeCode() httpapi.Handler {
 		if err != nil && report.Asks && r.refuses() {
 			// If a hook fails, an agent continues, unless its settings say otherwise. A required
 			// passport must not depend on those.
-			s.Log.LogAttrs(c.Context(), slog.LevelWarn, "a tool call was refused, and that could not be recorded",
-				slog.String("id", c.ID), slog.String("error", err.Error()))
+			s.unrecorded(c, err)
 			answer, err = hookevent.ClaudeCode.Deny(r.mustBe()+" could not be recorded, so it is refused: "+c.Classify(err).Message), nil
 		}
 		if err != nil {
@@ -227,6 +226,15 @@ func (s *Hooks) hook(c *httpapi.Call, by store.Caller, r hookRequest, report hoo
 		return answer, nil
 	}
 	refusal := r.policy.Record(r.Agent, hookevent.Denied(report.Events[0], reason))
-	_, err = s.Attestations.AppendCalls(c.Context(), by, r.Agent, []action.Record{refusal}, service.Calling{})
-	return hookevent.ClaudeCode.Deny(reason), err
+	if _, err := s.Attestations.AppendCalls(c.Context(), by, r.Agent, []action.Record{refusal}, service.Calling{}); err != nil {
+		// the decision on record refuses the call too, and without an answer the agent may go on
+		s.unrecorded(c, err)
+	}
+	return hookevent.ClaudeCode.Deny(reason), nil
+}
+
+// unrecorded logs that the refusal of a call could not be recorded.
+func (s *Hooks) unrecorded(c *httpapi.Call, err error) {
+	s.Log.LogAttrs(c.Context(), slog.LevelWarn, "a tool call was refused, and that could not be recorded",
+		slog.String("id", c.ID), slog.String("error", err.Error()))
 }

@@ -27,7 +27,7 @@ const (
 
 // Rights are the members that decide what a credential, a token or a record may claim.
 var Rights = []string{"role", "expiresAt", "scopes", "ttl", "delegation", "actingOn", "statement", "jkt", "proof", "jwks", "jwksUri",
-	"authorizationDetails", "authorization_details"}
+	"authorizationDetails", "authorization_details", "decide"}
 
 // RefuseMember returns the error for an undeclared member of the body, or nil.
 func (form *Form) RefuseMember(name string, policy Undeclared) error {
