@@ -144,7 +144,7 @@ func FuzzCommand(f *testing.F) {
 
 // FuzzDecide holds that a decision depends on nothing but its request.
 func FuzzDecide(f *testing.F) {
-	f.Add(`{"command":"rm -rf /","a":[1,1.0,1e2]}`, "/work/shop")
+	f.Add(`{"command":"rm -rf /","a":[1,1.0,1e2]}`, "/srv/shop")
 	f.Add(`{"a":{"__b":1},"a":2}`, "")
 	f.Add(`{"url":"https://a@b","file_path":"~"}`, `C:\x`)
 	s := compile(f, starter)

@@ -31,7 +31,7 @@ func compile(t testing.TB, texts ...string) *decide.Set {
 func transfer(arguments string) *decide.Request {
 	return &decide.Request{
 		Company: "acme", AgentID: "bot", Groups: []string{"finance"}, Action: decide.Call, Server: "bank", Tool: "transfer",
-		Arguments: []byte(arguments), Folder: "/work/shop",
+		Arguments: []byte(arguments), Folder: "/srv/shop",
 		Context: decide.Context{Door: "mcp", Source: "mcp", Session: "s1", Scopes: []string{"tool:bank/transfer"}, Signed: true,
 			Delegation: []string{"spiffe://attestd.local/acme/agent/boss"}, Time: time.Date(2026, 11, 28, 10, 0, 0, 0, time.UTC)},
 	}

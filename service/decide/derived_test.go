@@ -9,7 +9,7 @@ import (
 	"attestd/service/decide"
 )
 
-const project = "/work/shop"
+const project = "/srv/shop"
 
 func deriveCommand(t testing.TB, command string) decide.Derived {
 	t.Helper()
@@ -183,11 +183,11 @@ func TestFormsOfCommands(t *testing.T) {
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	for arguments, want := range map[string]string{
-		`{"file_path":"/work/shop/a.go"}`:                      "",
+		`{"file_path":"/srv/shop/a.go"}`:                      "",
 		`{"file_path":"a.go"}`:                                 "",
-		`{"file_path":"/work/shop"}`:                           "",
-		`{"file_path":"/work/shopping/a.go"}`:                  "o",
-		`{"file_path":"/work/shop/../x"}`:                      "o",
+		`{"file_path":"/srv/shop"}`:                           "",
+		`{"file_path":"/srv/shopping/a.go"}`:                  "o",
+		`{"file_path":"/srv/shop/../x"}`:                      "o",
 		`{"file_path":"../x","content":"a"}`:                   "ow",
 		`{"file_path":"~/x"}`:                                  "o",
 		`{"file_path":".env"}`:                                 "k",
@@ -224,7 +224,7 @@ func TestPaths(t *testing.T) {
 		`{"command":"rm -r x","cwd":"/tmp"}`:                   "ow",
 		`{"command":"f() { rm -r x; }; cd ..; f"}`:             "o",
 		`{"command":"cd sub && rm -r x"}`:                      "",
-		`{"command":"cd /tmp; cd /work/shop; rm -r x"}`:        "o",
+		`{"command":"cd /tmp; cd /srv/shop; rm -r x"}`:        "o",
 		`{"command":"rm -rf a{b,{c,d}}/{1..3}"}`:               "",
 		`{"command":"cat a","workdir":"sub"}`:                  "",
 		`{"command":"cat ../a","workdir":"sub"}`:               "",
@@ -285,7 +285,7 @@ func TestClean(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]string{
 		"/srv/../etc": "/etc",
-		"a/./b//c":    "/work/shop/a/b/c",
+		"a/./b//c":    "/srv/shop/a/b/c",
 		"~/x/../y":    "~/y",
 		"HTTPS://U@API.example:443/a/../%2e%2E/b?q": "https://api.example/b",
 		"http://a.example:8080":                     "http://a.example:8080/",
