@@ -183,11 +183,11 @@ func TestFormsOfCommands(t *testing.T) {
 func TestPaths(t *testing.T) {
 	t.Parallel()
 	for arguments, want := range map[string]string{
-		`{"file_path":"/srv/shop/a.go"}`:                      "",
+		`{"file_path":"/srv/shop/a.go"}`:                       "",
 		`{"file_path":"a.go"}`:                                 "",
-		`{"file_path":"/srv/shop"}`:                           "",
-		`{"file_path":"/srv/shopping/a.go"}`:                  "o",
-		`{"file_path":"/srv/shop/../x"}`:                      "o",
+		`{"file_path":"/srv/shop"}`:                            "",
+		`{"file_path":"/srv/shopping/a.go"}`:                   "o",
+		`{"file_path":"/srv/shop/../x"}`:                       "o",
 		`{"file_path":"../x","content":"a"}`:                   "ow",
 		`{"file_path":"~/x"}`:                                  "o",
 		`{"file_path":".env"}`:                                 "k",
@@ -224,7 +224,7 @@ func TestPaths(t *testing.T) {
 		`{"command":"rm -r x","cwd":"/tmp"}`:                   "ow",
 		`{"command":"f() { rm -r x; }; cd ..; f"}`:             "o",
 		`{"command":"cd sub && rm -r x"}`:                      "",
-		`{"command":"cd /tmp; cd /srv/shop; rm -r x"}`:        "o",
+		`{"command":"cd /tmp; cd /srv/shop; rm -r x"}`:         "o",
 		`{"command":"rm -rf a{b,{c,d}}/{1..3}"}`:               "",
 		`{"command":"cat a","workdir":"sub"}`:                  "",
 		`{"command":"cat ../a","workdir":"sub"}`:               "",
