@@ -124,8 +124,8 @@ func HasHooks(file string) bool {
 type Version string
 
 // versionTime is the time limit for a program to print its version. Some start an interpreter
-// first.
-const versionTime = 20 * time.Second
+// first, which takes half a minute from a cold disk on a busy machine.
+const versionTime = 2 * time.Minute
 
 var versionForm = lazyregexp.New(`\d{1,9}\.\d{1,9}\.\d{1,9}`)
 
