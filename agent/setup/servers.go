@@ -25,6 +25,7 @@ type Servers struct {
 	Agent      string
 	URL        string // of the service; "" for the one that the command finds by itself
 	FailClosed bool
+	Decided    bool // it forwards only calls that a decision allows
 	// Accepts returns why `attestd mcp` would not start with these arguments and variables; nil
 	// checks nothing.
 	Accepts func(args []string, environment map[string]string) error
@@ -149,7 +150,10 @@ func (s Servers) rewrite(name string, entry []byte, gemini bool) (now []byte, wh
 	if err != nil {
 		return nil, "", err
 	}
-	if _, is := running(name, o); is {
+	if r, is := running(name, o); is {
+		if s.Decided && !r.decided() {
+			return nil, "it runs attestd mcp already, which forwards calls that nothing has decided: add --require policy to its args", nil
+		}
 		return nil, "it runs attestd mcp already", nil
 	}
 	var kind, address string
@@ -194,6 +198,9 @@ func (s Servers) rewrite(name string, entry []byte, gemini bool) (now []byte, wh
 	}
 	if s.FailClosed {
 		args = append(args, "--fail", "closed")
+	}
+	if s.Decided {
+		args = append(args, "--require", "policy")
 	}
 	args = append(args, "--upstream", address)
 	environment, err := parse(o.get("env", "{}"))
@@ -251,6 +258,19 @@ type Running struct {
 	Command string
 	Args    []string
 	Env     map[string]string
+}
+
+// decided reports whether it forwards only calls that a decision allows.
+func (r Running) decided() bool {
+	for i, arg := range r.Args {
+		switch {
+		case arg == "--": // what follows are arguments of the server
+			return false
+		case arg == "--require=policy", arg == "--require" && slices.Equal(r.Args[i+1:min(i+2, len(r.Args))], []string{"policy"}):
+			return true
+		}
+	}
+	return false
 }
 
 // Runs returns the entries of settings that run `attestd mcp`.

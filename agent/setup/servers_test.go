@@ -53,6 +53,23 @@ func TestServersAreRewritten(t *testing.T) {
 	}
 }
 
+// Where a decision has to allow a call, entries ask for it, and those that run without are named.
+func TestServersAreGuarded(t *testing.T) {
+	t.Parallel()
+	s := Servers{Program: "attestd", Agent: "claude", Decided: true}
+	rewritten, changes, skipped, err := s.Rewrite([]byte(`{"servers":{"a":{"url":"https://a.example/mcp"},` +
+		`"b":{"command":"attestd","args":["mcp","--require","policy","--","b"]},"c":{"command":"attestd","args":["mcp","--require=policy","--","c"]},` +
+		`"d":{"command":"attestd","args":["mcp","--","d","--require","policy"]},"e":{"command":"attestd","args":["mcp","--require"]}}}`))
+	if err != nil || len(changes) != 1 || !strings.Contains(string(rewritten), `"--require","policy","--upstream","https://a.example/mcp"`) {
+		t.Fatalf("%s, %v, %v", rewritten, changes, err)
+	}
+	const already = ": it runs attestd mcp already"
+	const lacks = already + ", which forwards calls that nothing has decided: add --require policy to its args"
+	if want := []string{"b" + already, "c" + already, "d" + lacks, "e" + lacks}; !slices.Equal(skipped, want) {
+		t.Errorf("%q, want %q", skipped, want)
+	}
+}
+
 // The OAuth client that an entry names becomes that of the proxy, but for one with a secret.
 func TestServersKeepTheirOAuthClient(t *testing.T) {
 	t.Parallel()

@@ -249,6 +249,23 @@ func skipObject(text []byte) int {
 	return 0
 }
 
+// IsObject reports whether a part of a JSON text is one object, and nothing more.
+func IsObject(text []byte) bool { return len(text) > 0 && skipObject(text) == len(text) }
+
+// IsID reports whether a text can be the ID of a policy: 1 to 64 of A to Z, a to z, 0 to 9, dot,
+// underscore and hyphen.
+func IsID(text string) bool {
+	for i := range len(text) {
+		c := text[i]
+		switch {
+		case 'A' <= c && c <= 'Z', 'a' <= c && c <= 'z', '0' <= c && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return false
+		}
+	}
+	return 0 < len(text) && len(text) <= 64
+}
+
 // HashSet returns the hash of a set of policies: SHA-256, in hex, of the RFC 8785 form of
 // {policyId: SHA-256 of the text in hex, …}. sums has those of the texts by their IDs.
 func HashSet(sums map[string]string) string {

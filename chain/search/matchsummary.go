@@ -31,9 +31,16 @@ func (f *Filter) MatchSummary(summary []byte, verdicts *Verdicts) (any bool, err
 		return false, errSummary
 	}
 	var verdictOf [Width]Verdict // by combination
-	count, rest, ok := combinations(rest, agents.len, actions.len, func(i, agent, action int, named []byte) {
+	records, rest, ok := combinations(rest, agents.len, actions.len, func(i, agent, action int, named []byte) {
 		verdictOf[i] = min(agents.of(agent), actions.of(action), f.delegated(named, &principals))
 		any = any || verdictOf[i] != No
+	})
+	if !ok {
+		return false, errSummary
+	}
+	var decidedOf [Width]Verdict // by decision
+	decided, ok := decisions(rest, summary[0], f.Policy, func(i int, verdict byte, isNamed Verdict) {
+		decidedOf[i] = f.decided(verdict, isNamed)
 	})
 	if !ok {
 		return false, errSummary
@@ -41,37 +48,92 @@ func (f *Filter) MatchSummary(summary []byte, verdicts *Verdicts) (any bool, err
 	if !any {
 		return false, nil
 	}
+	any = false
 	for i := range verdicts {
-		if verdicts[i] = verdictOf[0]; count > 1 {
-			verdicts[i] = verdictOf[rest[i]]
-		}
+		verdicts[i] = min(verdictOf[numberAt(records, i)], decidedOf[numberAt(decided, i)])
 		if f.NeedsRecords() && verdicts[i] == Yes {
 			verdicts[i] = Maybe
 		}
+		any = any || verdicts[i] != No
 	}
-	return true, nil
+	return any, nil
 }
 
 // combinations calls yield for each combination of a summary: its number, its agent and action as
-// numbers in the lists, and its principals in two bytes each. rest has the combination of each
-// record where count is above 1.
-func combinations(src []byte, agents, actions int, yield func(i, agent, action int, named []byte)) (count int, rest []byte, ok bool) {
+// numbers in the lists, and its principals in two bytes each. records has the combination of each
+// record; it is nil if there is only one.
+func combinations(
+	src []byte, agents, actions int, yield func(i, agent, action int, named []byte),
+) (records, rest []byte, ok bool) {
 	if len(src) == 0 {
-		return 0, nil, false
+		return nil, nil, false
 	}
-	count, src = int(src[0])+1, src[1:]
+	count, src := int(src[0])+1, src[1:]
 	for i := range count {
 		if len(src) < 3 || int(src[0]) >= agents || int(src[1]) >= actions || len(src) < 3+2*int(src[2]) {
-			return 0, nil, false
+			return nil, nil, false
 		}
 		named := src[3 : 3+2*int(src[2])]
 		yield(i, int(src[0]), int(src[1]), named)
 		src = src[3+len(named):]
 	}
-	if count == 1 {
-		return count, nil, len(src) == 0
+	return cutNumbers(src, count)
+}
+
+// decisions calls yield for each decision in the rest of a summary, behind its combinations: its
+// number, the number of its verdict, and whether a policy is among those that made it. records has
+// the decision of each record; it is nil if there is only one.
+func decisions(
+	src []byte, form byte, policy string, yield func(i int, verdict byte, isNamed Verdict),
+) (records []byte, ok bool) {
+	if form == version {
+		yield(0, 0, No)
+		return nil, len(src) == 0
 	}
-	return count, src, len(src) == Width && int(slices.Max(src)) < count
+	if len(src) < 2 {
+		return nil, false
+	}
+	policies := listMatch{len: int(binary.BigEndian.Uint16(src))}
+	if policies.only, src, ok = indexHash(src[2:], policies.len, policy); !ok || len(src) == 0 {
+		return nil, false
+	}
+	count, src := int(src[0])+1, src[1:]
+	for i := range count {
+		if len(src) < 2 || int(src[0]) > len(verdicts) {
+			return nil, false
+		}
+		verdict, named := src[0], int(src[1])
+		if src = src[2:]; named == manyPolicies {
+			yield(i, verdict, Maybe)
+			continue
+		}
+		if len(src) < 2*named {
+			return nil, false
+		}
+		yield(i, verdict, names(src[:2*named], &policies))
+		src = src[2*named:]
+	}
+	records, rest, ok := cutNumbers(src, count)
+	return records, ok && len(rest) == 0
+}
+
+// cutNumbers cuts off the number of each record, below count, if there is more than one.
+func cutNumbers(src []byte, count int) (records, rest []byte, ok bool) {
+	if count == 1 {
+		return nil, src, true
+	}
+	if len(src) < Width || int(slices.Max(src[:Width])) >= count {
+		return nil, nil, false
+	}
+	return src[:Width], src[Width:], true
+}
+
+// numberAt returns the number of a record.
+func numberAt(records []byte, i int) byte {
+	if records == nil {
+		return 0
+	}
+	return records[i]
 }
 
 // listMatch is the result of a filter for one of the lists of a summary.
@@ -97,7 +159,7 @@ func (f *Filter) lists(src []byte) (agents, actions, principals listMatch, rest 
 	fail := func() (listMatch, listMatch, listMatch, []byte, error) {
 		return listMatch{}, listMatch{}, listMatch{}, nil, errSummary
 	}
-	if len(src) < 2 || src[0] != version {
+	if len(src) < 2 || src[0] != version && src[0] != versionDecided {
 		return fail()
 	}
 	agents.len = int(src[1]) + 1
@@ -187,10 +249,28 @@ func (f *Filter) delegated(named []byte, principals *listMatch) Verdict {
 		}
 		return No
 	}
-	for i := 0; i < len(named); i += 2 {
-		if int(binary.BigEndian.Uint16(named[i:])) == principals.only {
+	return names(named, principals)
+}
+
+// names reports whether the item that matches is among those with two-byte numbers.
+func names(numbers []byte, items *listMatch) Verdict {
+	for i := 0; i < len(numbers); i += 2 {
+		if int(binary.BigEndian.Uint16(numbers[i:])) == items.only {
 			return Yes
 		}
 	}
 	return No
+}
+
+// decided returns the verdict for a decision; isNamed is whether the policy that f names made it.
+func (f *Filter) decided(verdict byte, isNamed Verdict) Verdict {
+	switch {
+	case !f.needsDecision():
+		return Yes
+	case verdict == 0, f.Decision != "" && f.Decision != verdicts[verdict-1]:
+		return No
+	case f.Policy == "":
+		return Yes
+	}
+	return isNamed
 }

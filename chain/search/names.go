@@ -113,12 +113,15 @@ func (g *nameRange) set(summary []byte, ofActions bool) bool {
 		return false
 	}
 	var nameOf [Width]uint8 // by combination
-	count, rest, ok := combinations(rest, agents.len, actions.len, func(i, agent, action int, _ []byte) {
+	records, rest, ok := combinations(rest, agents.len, actions.len, func(i, agent, action int, _ []byte) {
 		if nameOf[i] = uint8(agent); ofActions {
 			nameOf[i] = uint8(action)
 		}
 	})
 	if !ok {
+		return false
+	}
+	if _, ok = decisions(rest, summary[0], "", func(int, byte, Verdict) {}); !ok {
 		return false
 	}
 	g.names, g.short, g.n = g.names[:0], g.short[:0], Width
@@ -131,9 +134,7 @@ func (g *nameRange) set(summary []byte, ofActions bool) bool {
 		}
 	}
 	for i := range g.of {
-		if g.of[i] = nameOf[0]; count > 1 {
-			g.of[i] = nameOf[rest[i]]
-		}
+		g.of[i] = nameOf[numberAt(records, i)]
 	}
 	return true
 }

@@ -1,5 +1,5 @@
-// Package search finds records of a chain by agent, action, delegating principal, and by text or
-// members of the payload. It has no storage: a [Reader] provides records and summaries.
+// Package search finds records of a chain by agent, action, delegating principal, decision, and by
+// text or members of the payload. It has no storage: a [Reader] provides records and summaries.
 //
 // # Summary
 //
@@ -7,7 +7,7 @@
 // the agents, actions and principals, and maps records to them. It depends only on the records, so
 // every implementation makes the same bytes. Numbers are big-endian.
 //
-//	byte     1, the version of this form
+//	byte     the version of this form: 2 if a record of the range has a decision, otherwise 1
 //	agents   their number less one (a byte), and of each 8 bytes: the beginning of the SHA-256 of the agentId
 //	actions  their number less one (a byte), and of each actionType
 //	           its length (a byte, at most 32) and its bytes, or
@@ -18,19 +18,29 @@
 //	           numbers (two bytes each)
 //	records  where there is more than one combination: of each record the number of its own (a byte)
 //
+// and in version 2
+//
+//	policies   their number (two bytes), and of each 8 bytes, as of agents, of its ID
+//	decisions  their number less one (a byte), and of each
+//	             its verdict (a byte: 0 of records without a decision, 1 allow, 2 deny, 3 ask),
+//	             how many policies made it (a byte), and their numbers (two bytes each), or
+//	             255 if more than 8 did
+//	records    where there is more than one decision: of each record the number of its own (a byte)
+//
 // Items of a list are in the order of their first record; actions with equal stored forms are one
 // item. The principals of a record are those who delegated: the subject of its delegation, and its
 // chain except the last, who acted. Exactly the records without a delegation have no principals.
 //
-// A summary usually has a few hundred bytes, and at most 37 KB, for records with ten principals
-// each. It is not signed: anyone who can write the database can hide a record from a search.
-// Verification of the chain reads no summaries, and shows that nothing is missing.
+// A summary usually has a few hundred bytes, and at most 59 KB, for records with ten principals and
+// eight policies each. It is not signed: anyone who can write the database can hide a record from a
+// search. Verification of the chain reads no summaries, and shows that nothing is missing.
 package search
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"attestd/chain"
@@ -49,7 +59,9 @@ type Filter struct {
 	// text in a string or member name of the payload, ignoring ASCII case; "" for any
 	Text    string
 	Members *Members // of the payload; nil for any
-	Hash    string   // the 32 bytes of the record's stored hash; "" for any
+	// verdict of the record's decision, and ID of a policy that made it; "" for any, also none
+	Decision, Policy string
+	Hash             string // the 32 bytes of the record's stored hash; "" for any
 }
 
 // NeedsRecords reports whether f has a condition that summaries do not cover, so that records must
@@ -59,11 +71,15 @@ func (f *Filter) NeedsRecords() bool { return f.Text != "" || f.Members != nil |
 // NeedsPayload reports whether f has a condition on payloads. No record matches it whose payload
 // was pruned.
 func (f *Filter) NeedsPayload() bool {
-	return f.Agent != "" || f.Action != "" || f.Text != "" || f.Members != nil
+	return f.Agent != "" || f.Action != "" || f.Text != "" || f.Members != nil || f.needsDecision()
 }
 
+func (f *Filter) needsDecision() bool { return f.Decision != "" || f.Policy != "" }
+
 // hasTerms reports whether f has a condition that summaries cover.
-func (f *Filter) hasTerms() bool { return f.Agent != "" || f.Action != "" || f.DelegatedBy != "" }
+func (f *Filter) hasTerms() bool {
+	return f.Agent != "" || f.Action != "" || f.DelegatedBy != "" || f.needsDecision()
+}
 
 // DamageError means that a record is missing or malformed. Verification gives the details.
 type DamageError struct {
@@ -103,7 +119,7 @@ func (f *Filter) matches(r *chain.Record, t *Terms) (bool, error) {
 	if r.IsPruned() && f.NeedsPayload() {
 		return false, nil
 	}
-	if f.Agent != "" && string(t.Agent) != f.Agent || !f.action(string(t.Action)) || !f.delegation(t) || f.Hash != "" && string(r.Hash[:]) != f.Hash {
+	if f.Agent != "" && string(t.Agent) != f.Agent || !f.action(string(t.Action)) || !f.delegation(t) || !f.decision(t) || f.Hash != "" && string(r.Hash[:]) != f.Hash {
 		return false, nil
 	}
 	found := true
@@ -140,6 +156,11 @@ func (f *Filter) delegation(t *Terms) bool {
 		}
 	}
 	return false
+}
+
+func (f *Filter) decision(t *Terms) bool {
+	return (!f.needsDecision() || t.Verdict != nil) && (f.Decision == "" || f.Decision == string(t.Verdict)) &&
+		(f.Policy == "" || slices.ContainsFunc(t.Policies, func(id []byte) bool { return string(id) == f.Policy }))
 }
 
 func unreadable(r *chain.Record) error { return &DamageError{r.Index, errUnreadable} }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"attestd/chain"
+	"attestd/chain/decision"
 	"attestd/chain/search"
 	"attestd/internal/testenv"
 )
@@ -69,7 +70,17 @@ var (
 	actions    = []string{"tool.read", "tool.write", "tool", strings.Repeat("y", 32), strings.Repeat("y", 33), strings.Repeat("y", 24) + "one-of-many", strings.Repeat("y", 24) + "two-of-many"}
 	principals = []string{"spiffe://d/p1", "spiffe://d/p2", "spiffe://d/p3", "spiffe://d/p4"}
 	payloads   = []string{`1`, `"Needle"`, `{"needle":1}`, `["\u006eEEDLE"]`, `{"a":"\"needle"}`, `"x"`}
+	policies   = []string{"all", "no-force#0", "no-force#1", "no-forced", "a", "b", "c", "d", "e", "f", "g"}
 )
+
+// decidedOf returns a payload object with a decision.
+func decidedOf(object []byte, verdict string, by ...string) []byte {
+	text, err := (&decision.Decision{Verdict: verdict, By: by, Policies: strings.Repeat("0", 64)}).Append(nil)
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Appendf(nil, `%s,"decision":%s}`, object[:len(object)-1], text)
+}
 
 // mixedChain returns n records of all kinds. Every third range has no summary.
 func mixedChain(random *rand.Rand, n int) *memoryChain {
@@ -81,6 +92,10 @@ func mixedChain(random *rand.Rand, n int) *memoryChain {
 			agent, action = agents[i/700%len(agents)], actions[i/900%len(actions)]
 		}
 		r := chain.Record{Index: int64(i), Hash: hashAt(i), Payload: payloadOf(agent, action, payloads[random.IntN(len(payloads))])}
+		if i/500%2 == 0 && random.IntN(3) == 0 {
+			by := slices.DeleteFunc(slices.Clone(policies), func(string) bool { return random.IntN(8) > 2 })
+			r.Payload = decidedOf(r.Payload, []string{"allow", "deny", "ask"}[random.IntN(3)], by...)
+		}
 		if random.IntN(3) == 0 {
 			powers := principals[:1+random.IntN(len(principals))]
 			text, _ := json.Marshal(map[string]any{"act": nil, "delegationChain": powers, "subject": powers[0], "tokenId": "t"})
@@ -122,6 +137,9 @@ func filterOf(random *rand.Rand) (f search.Filter) {
 	f.DelegatedBy = pick(append([]string{"*", "spiffe://d/nobody"}, principals...)...)
 	if random.IntN(4) == 0 {
 		f.Text = "nEEdle"
+	}
+	if random.IntN(3) == 0 {
+		f.Decision, f.Policy = pick("allow", "deny", "ask"), pick("all", "no-force", "no-forced", "nobody", "g")
 	}
 	if random.IntN(8) == 0 {
 		hash := hashAt(random.IntN(6000))

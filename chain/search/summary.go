@@ -8,11 +8,13 @@ import (
 	"slices"
 
 	"attestd/chain"
+	"attestd/chain/decision"
 	"attestd/internal/bounded"
 )
 
 const (
-	version = 1
+	version        = 1
+	versionDecided = 2 // of ranges in which a record has a decision
 
 	maxAction   = 32  // maximum bytes of an action that a summary stores in full
 	longAction  = 255 // in place of the length of a longer one
@@ -20,7 +22,18 @@ const (
 	hashSize    = 8
 
 	maxPrincipals = 16 // of a record; a delegation that attestd issues has at most ten
+
+	maxPolicies  = 8   // of a decision that a summary lists
+	manyPolicies = 255 // in place of the number of more
 )
+
+// verdicts of decisions, in a summary by their numbers from 1.
+var verdicts = []string{decision.Allow, decision.Deny, decision.Ask}
+
+// indexOfVerdict returns the number of a verdict less one; -1 if it is unknown.
+func indexOfVerdict(verdict []byte) int {
+	return slices.IndexFunc(verdicts, func(v string) bool { return v == string(verdict) })
+}
 
 // Summary is an incomplete summary of a range of records.
 type Summary struct {
@@ -30,6 +43,17 @@ type Summary struct {
 	actions      [][]byte
 	combinations []combination
 	records      []byte // combination of each record
+
+	// empty until the first record with a decision; decided has the decision of each record so far
+	policies  []uint64
+	decisions []decided
+	decided   []byte
+}
+
+type decided struct {
+	verdict  uint8 // 0 for no decision
+	isMany   bool  // made by more than maxPolicies
+	policies []uint16
 }
 
 type combination struct {
@@ -61,12 +85,45 @@ func (s *Summary) Add(t *Terms) bool {
 		s.combinations = append(s.combinations, combination{uint8(agent), uint8(action), slices.Clone(principals)})
 	}
 	s.records = append(s.records, uint8(at))
+	if t.Verdict != nil || len(s.decisions) > 0 {
+		s.addDecision(t)
+	}
 	return true
+}
+
+// addDecision adds the decision of the last record, or that it has none.
+func (s *Summary) addDecision(t *Terms) {
+	if before := len(s.records) - 1; len(s.decisions) == 0 && before > 0 {
+		s.decisions, s.decided = append(s.decisions, decided{}), make([]byte, before, Width)
+	}
+	var fixed [maxPolicies]uint16
+	d := decided{policies: fixed[:0]}
+	if t.Verdict != nil {
+		d.verdict = uint8(indexOfVerdict(t.Verdict) + 1)
+	}
+	if d.isMany = len(t.Policies) > maxPolicies; !d.isMany {
+		for _, id := range t.Policies {
+			d.policies = append(d.policies, uint16(indexOf(&s.policies, hashOf(id))))
+		}
+	}
+	at := slices.IndexFunc(s.decisions, func(o decided) bool {
+		return o.verdict == d.verdict && o.isMany == d.isMany && slices.Equal(o.policies, d.policies)
+	})
+	if at < 0 {
+		at = len(s.decisions)
+		d.policies = slices.Clone(d.policies)
+		s.decisions = append(s.decisions, d)
+	}
+	s.decided = append(s.decided, uint8(at))
 }
 
 // Append appends the encoded summary, which MUST have Width records.
 func (s *Summary) Append(dst []byte) []byte {
-	dst = append(dst, version)
+	if len(s.decisions) == 0 {
+		dst = append(dst, version)
+	} else {
+		dst = append(dst, versionDecided)
+	}
 	dst = appendHashes(append(dst, byte(len(s.agents)-1)), s.agents)
 	dst = append(dst, byte(len(s.actions)-1))
 	for _, action := range s.actions {
@@ -82,6 +139,24 @@ func (s *Summary) Append(dst []byte) []byte {
 	}
 	if len(s.combinations) > 1 {
 		dst = append(dst, s.records...)
+	}
+	if len(s.decisions) == 0 {
+		return dst
+	}
+	dst = appendHashes(binary.BigEndian.AppendUint16(dst, uint16(len(s.policies))), s.policies)
+	dst = append(dst, byte(len(s.decisions)-1))
+	for _, d := range s.decisions {
+		if dst = append(dst, d.verdict); d.isMany {
+			dst = append(dst, manyPolicies)
+			continue
+		}
+		dst = append(dst, byte(len(d.policies)))
+		for _, p := range d.policies {
+			dst = binary.BigEndian.AppendUint16(dst, p)
+		}
+	}
+	if len(s.decisions) > 1 {
+		dst = append(dst, s.decided...)
 	}
 	return dst
 }
@@ -222,6 +297,10 @@ func (s *Summary) size() int {
 	size := 256 + 8*(cap(s.agents)+cap(s.principals)) + 72*cap(s.actions) + cap(s.records)
 	for i := range s.combinations {
 		size += 64 + 2*len(s.combinations[i].principals)
+	}
+	size += 8*cap(s.policies) + cap(s.decided)
+	for i := range s.decisions {
+		size += 64 + 2*len(s.decisions[i].policies)
 	}
 	return size
 }

@@ -71,11 +71,15 @@ func TestSummaryIsBounded(t *testing.T) {
 		for p := range 10 {
 			terms.Principals = append(terms.Principals, fmt.Appendf(nil, "spiffe://d/%0300d/%d", i, p))
 		}
+		terms.Verdict = []byte("deny")
+		for p := range 8 + 100*(i%2) {
+			terms.Policies = append(terms.Policies, fmt.Appendf(nil, "%060d-%d", i, p))
+		}
 		if !s.Add(&terms) {
 			t.Fatal("refused")
 		}
 	}
-	if n := len(s.Append(nil)); n > 38_000 {
+	if n := len(s.Append(nil)); n > 59_000 {
 		t.Errorf("%d bytes", n)
 	}
 	many := search.Terms{Principals: make([][]byte, 17)}
@@ -116,7 +120,7 @@ func FuzzMatchSummary(f *testing.F) {
 	f.Add([]byte{1, 0}, "", "", "")
 	f.Fuzz(func(t *testing.T, summary []byte, agent, action, by string) {
 		var verdicts search.Verdicts
-		filter := search.Filter{Agent: agent, Action: action, DelegatedBy: by}
+		filter := search.Filter{Agent: agent, Action: action, DelegatedBy: by, Decision: "deny", Policy: "all"}
 		_, err := filter.MatchSummary(summary, &verdicts)
 		some, errOfAll := new(search.Filter).MatchSummary(summary, &verdicts)
 		if (err == nil) != (errOfAll == nil) {
@@ -132,18 +136,43 @@ func FuzzMatchSummary(f *testing.F) {
 	})
 }
 
+// A decision that more policies made than a summary lists is found by each of them.
+func TestDecisionOfManyPolicies(t *testing.T) {
+	s := &memoryChain{summaries: map[int64][]byte{}}
+	for i := range search.Width {
+		r := chain.Record{Index: int64(i), Payload: payloadOf("a", "tool.requested", `1`)}
+		if i == 7 {
+			var by []string
+			for n := range 300 {
+				by = append(by, fmt.Sprintf("policy-%d#%d", n%150, n))
+			}
+			r.Payload = decidedOf(r.Payload, "deny", by...)
+		}
+		s.records = append(s.records, r)
+	}
+	ready, _ := search.NewBuilder().Add(1, s.records)
+	s.summaries[0] = ready[0].Terms
+	for policy, want := range map[string]int64{"policy-0": 1, "policy-149": 1, "policy-150": 0, "policy-14": 1, "policy": 0} {
+		counts, err := search.Count(t.Context(), s, 1, search.Filter{Policy: policy}, []int64{0, search.Width})
+		if err != nil || counts[0] != want {
+			t.Errorf("%s: %v, %v, want %d", policy, counts, err, want)
+		}
+	}
+}
+
 // FuzzSummary: for any two kinds of records in a range, the summary's verdict equals that of the
 // record, or is Maybe.
 func FuzzSummary(f *testing.F) {
-	f.Add("a", "tool.read", "b", "tool.write", "a", "tool*", "*")
-	f.Add("a", strings.Repeat("y", 40), "a", strings.Repeat("y", 41), "", strings.Repeat("y", 39)+"*", "spiffe://d/p1")
-	f.Fuzz(func(t *testing.T, agent1, action1, agent2, action2, agent, action, by string) {
-		filter := search.Filter{Agent: agent, Action: action, DelegatedBy: by}
+	f.Add("a", "tool.read", "b", "tool.write", "a", "tool*", "*", "", "p")
+	f.Add("a", strings.Repeat("y", 40), "a", strings.Repeat("y", 41), "", strings.Repeat("y", 39)+"*", "spiffe://d/p1", "deny", "")
+	f.Fuzz(func(t *testing.T, agent1, action1, agent2, action2, agent, action, by, verdict, policy string) {
+		filter := search.Filter{Agent: agent, Action: action, DelegatedBy: by, Decision: verdict, Policy: policy}
 		var s search.Summary
 		records := []chain.Record{
 			{Payload: payloadOf(agent1, action1, "1")},
 			{Payload: payloadOf(agent2, action2, "2"), Delegation: []byte(`{"act":null,"delegationChain":["spiffe://d/p1","spiffe://d/p2"],"subject":"spiffe://d/p1","tokenId":""}`)},
 		}
+		records[1].Payload = decidedOf(records[1].Payload, "deny", "p#0", "q")
 		for i := range search.Width {
 			var terms search.Terms
 			if err := terms.Read(&records[i%2]); err != nil {

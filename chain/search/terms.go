@@ -8,6 +8,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"attestd/chain"
+	"attestd/chain/decision"
 	"attestd/crypto/strictjson"
 )
 
@@ -17,6 +18,8 @@ type Terms struct {
 	Agent, Action []byte
 	Principals    [][]byte // without duplicates
 	Value         []byte   // the member payload of the payload, unchanged
+	Verdict       []byte   // of the decision; nil if the record has none
+	Policies      [][]byte // IDs of those that made the decision, without duplicates
 
 	scratch []byte
 	reader  *strictjson.Reader // nil until members are searched for
@@ -29,7 +32,8 @@ const maxDepth = 256
 // whose payload was pruned has no terms but its principals.
 func (t *Terms) Read(r *chain.Record) error {
 	if r.IsPruned() {
-		if t.Agent, t.Action, t.Value = nil, nil, nil; !t.readDelegation(r.Delegation) {
+		t.Agent, t.Action, t.Value, t.Verdict, t.Policies = nil, nil, nil, nil, t.Policies[:0]
+		if !t.readDelegation(r.Delegation) {
 			return unreadable(r)
 		}
 		return nil
@@ -65,14 +69,46 @@ func (t *Terms) readAction(payload []byte) bool {
 	if rest, ok = bytes.CutPrefix(rest, []byte(`,"payload":`)); !ok {
 		return false
 	}
-	t.Value, ok = bytes.CutSuffix(rest, []byte(`}`))
-	return ok
+	if rest, ok = bytes.CutSuffix(rest, []byte(`}`)); !ok {
+		return false
+	}
+	rest, decided, ok := cutDecision(rest)
+	t.Value = cutStatement(rest)
+	return ok && t.readDecision(decided)
+}
+
+// cutDecision cuts the member decision off the end of a payload object without its last bracket. It
+// returns false if only a parser can tell. No payload value ends where a member of it does.
+func cutDecision(members []byte) (rest, decided []byte, ok bool) {
+	const before = `,"decision":`
+	if !bytes.HasSuffix(members, []byte(`"}`)) { // a decision ends with its verdict
+		return members, nil, true
+	}
+	at := bytes.LastIndex(members, []byte(before+"{"))
+	if at < 0 {
+		return members, nil, true
+	}
+	decided = members[at+len(before):]
+	return members[:at], decided, decision.IsObject(decided)
+}
+
+// cutStatement cuts the member statement off the end of such an object. It has no quotes in it.
+func cutStatement(members []byte) []byte {
+	text, ok := bytes.CutSuffix(members, []byte(`"`))
+	if !ok {
+		return members
+	}
+	rest, ok := bytes.CutSuffix(text[:bytes.LastIndexByte(text, '"')+1], []byte(`,"statement":"`))
+	if !ok {
+		return members
+	}
+	return rest
 }
 
 // readMembers parses a payload with members in any order, as in control records, which are
 // canonical.
 func (t *Terms) readMembers(payload []byte) bool {
-	var agent, action []byte
+	var agent, action, decided []byte
 	t.Value = nil
 	err := strictjson.EachMember(payload, maxDepth, func(name, value []byte) {
 		switch string(name) {
@@ -82,13 +118,70 @@ func (t *Terms) readMembers(payload []byte) bool {
 			action = value
 		case "payload":
 			t.Value = value
+		case "decision":
+			decided = value
 		}
 	})
 	if err != nil || len(agent) == 0 || agent[0] != '"' || len(action) == 0 || action[0] != '"' || t.Value == nil {
 		return false
 	}
 	t.Agent, t.Action = strictjson.Unquote(agent), strictjson.Unquote(action)
-	return true
+	return t.readDecision(decided)
+}
+
+// readDecision parses the decision of a record, or an absent one.
+func (t *Terms) readDecision(text []byte) bool {
+	t.Verdict, t.Policies = nil, t.Policies[:0]
+	if text == nil || t.readVerdict(text) {
+		return true
+	}
+	t.Verdict, t.Policies = nil, t.Policies[:0]
+	var by []byte
+	err := strictjson.EachMember(text, maxDepth, func(name, value []byte) {
+		switch string(name) {
+		case "verdict":
+			t.Verdict = unquoted(value)
+		case "by":
+			by = value
+		}
+	})
+	if err != nil || indexOfVerdict(t.Verdict) < 0 {
+		return false
+	}
+	return strictjson.EachElement(by, maxDepth, func(element []byte) {
+		id, _, _ := bytes.Cut(unquoted(element), []byte("#"))
+		t.Policies = add(t.Policies, id)
+	}) == nil
+}
+
+// readVerdict parses a decision without an approval, in its canonical form and without escapes,
+// faster than a JSON parser.
+func (t *Terms) readVerdict(text []byte) bool {
+	rest, ok := bytes.CutPrefix(text, []byte(`{"by":[`))
+	for ok && len(rest) > 0 && rest[0] == '"' {
+		end := bytes.IndexByte(rest[1:], '"') + 1
+		if end == 0 || bytes.IndexByte(rest[:end], '\\') >= 0 {
+			return false
+		}
+		id, _, _ := bytes.Cut(rest[1:end], []byte("#"))
+		t.Policies = add(t.Policies, id)
+		rest = bytes.TrimPrefix(rest[end+1:], []byte(","))
+	}
+	if !ok || len(rest) == 0 || rest[0] != ']' {
+		return false
+	}
+	rest, ok = bytes.CutSuffix(rest, []byte(`"}`))
+	start := bytes.LastIndexByte(rest, '"') + 1
+	t.Verdict = rest[start:]
+	return ok && bytes.HasSuffix(rest[:start], []byte(`,"verdict":"`)) && indexOfVerdict(t.Verdict) >= 0
+}
+
+// unquoted returns the text of a JSON string, or nil for another value.
+func unquoted(value []byte) []byte {
+	if len(value) == 0 || value[0] != '"' {
+		return nil
+	}
+	return strictjson.Unquote(value)
 }
 
 // readDelegation parses a canonical DelegationInfo, or an absent one.
@@ -113,17 +206,19 @@ func (t *Terms) readDelegation(delegation []byte) bool {
 	var last []byte // the previous element, which is a principal unless it is the last
 	err = strictjson.EachElement(actors, maxDepth, func(element []byte) {
 		if len(last) > 0 && last[0] == '"' {
-			t.add(strictjson.Unquote(last))
+			t.Principals = add(t.Principals, strictjson.Unquote(last))
 		}
 		last = element
 	})
 	return err == nil
 }
 
-func (t *Terms) add(principal []byte) {
-	if !slices.ContainsFunc(t.Principals, func(p []byte) bool { return bytes.Equal(p, principal) }) {
-		t.Principals = append(t.Principals, principal)
+// add adds a name to a list that does not have it.
+func add(list [][]byte, name []byte) [][]byte {
+	if slices.ContainsFunc(list, func(other []byte) bool { return bytes.Equal(other, name) }) {
+		return list
 	}
+	return append(list, name)
 }
 
 // cutText parses a JSON string after its opening quote, and returns the rest after the closing one.

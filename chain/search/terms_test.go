@@ -2,6 +2,7 @@ package search_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -25,6 +26,29 @@ func TestPayloadText(t *testing.T) {
 		got, err := f.Matches(&chain.Record{Payload: payloadOf("a", "b", c.payload)})
 		if err != nil || got != c.want {
 			t.Errorf("%q in %s: %v, %v", c.text, c.payload, got, err)
+		}
+	}
+}
+
+// The value of a record is the payload as it was sent, whatever the service has put behind it, and
+// whatever the payload pretends.
+func TestValueIsAsSent(t *testing.T) {
+	for _, sent := range []string{
+		`1`, `"a"`, `{"a":"b"}`, `{"statement":"a.b.c"}`, `{"a":1,"decision":{"verdict":"deny"}}`, `"x,\"statement\":\"y"`,
+		`{"a":{"b":1,"decision":{"by":[],"verdict":"deny"}}}`, `{"a":1,"decision":{"b":1},"verdict":"deny"}`,
+	} {
+		signed := fmt.Appendf(nil, `{"agentId":"a","companyId":"acme","actionType":"b","payload":%s,"statement":"e30.e30.c"}`, sent)
+		for _, object := range [][]byte{payloadOf("a", "b", sent), signed} {
+			var terms search.Terms
+			for _, verdict := range []string{"", "deny", "allow"} {
+				r := chain.Record{Payload: object}
+				if verdict != "" {
+					r.Payload = decidedOf(object, verdict, "x#0", "x#1", "y")
+				}
+				if err := terms.Read(&r); err != nil || string(terms.Value) != sent || string(terms.Verdict) != verdict || len(terms.Policies) != 2*min(1, len(verdict)) {
+					t.Errorf("%s: %q, %q by %q, %v", r.Payload, terms.Value, terms.Verdict, terms.Policies, err)
+				}
+			}
 		}
 	}
 }

@@ -43,6 +43,8 @@ func initCommand() *cobra.Command {
 	return cmd
 }
 
+const guardHelp = "put the starter policies in force, unless the company has policies, and refuse calls that none allows (--require policy)"
+
 // initFlags are the flags of `attestd init AGENT`.
 type initFlags struct {
 	kind              setup.Kind
@@ -120,7 +122,7 @@ Records and the registered agent remain.`,
 	}
 	cmd.Flags().BoolVar(&f.unsigned, "unsigned", false, "record with an API key of the role writer, in place of a key of the agent")
 	cmd.Flags().StringVar(&f.require, "require", "", "`what` a tool requires: passport, a valid passport of the agent for it; policy, a decision that allows it; or passport,policy")
-	cmd.Flags().BoolVar(&f.guard, "guard", false, "put the starter policies in force, unless the company has policies, and refuse calls that none allows (--require policy)")
+	cmd.Flags().BoolVar(&f.guard, "guard", false, guardHelp)
 	cmd.Flags().StringVar(&f.hooks.Redact, "redact", "", "record only the hash of `input,output` or one of them")
 	cmd.Flags().StringVar(&f.fail, "fail", "open", "for calls that cannot be recorded: `open` allows them, closed refuses them")
 	cmd.Flags().StringVar(&f.company, "company", "local", "`ID` of the company to register when there is no key")

@@ -24,6 +24,7 @@ const maxSettings = 1 << 20 // bytes of a client's settings
 type initMCPFlags struct {
 	agent, settings, fail string
 	write, remove, check  bool
+	guard                 bool
 }
 
 func initMCPCommand() *cobra.Command {
@@ -45,6 +46,10 @@ ATTESTD_KEY of the client's environment. The agent is the one that has a key on 
 several have one, name it with --agent. Before anything is written, the command attests a record of
 this agent and reads it back from the server; if it cannot, it fails.
 
+With --guard, the company's calls are decided by the starter policies (examples/policies), and the
+servers are called only after a decision that allows it. A company that has policies keeps them;
+in another one, ATTESTD_KEY or ATTESTD_KEY_FILE has its admin key.
+
 With --check, starts each server in the settings that runs attestd mcp, as the client would, with a
 call that the proxy refuses and that reaches no server, then reads the records of the call from the
 server and prints them.
@@ -58,6 +63,7 @@ attestd/mcp-servers.json of the user's configuration folder (mode 0600).`,
 	cli.AgentFlag(cmd, &f.agent, "")
 	cmd.Flags().StringVar(&f.settings, "settings", ".mcp.json", "settings `file` of the client")
 	cmd.Flags().StringVar(&f.fail, "fail", "open", "for calls that cannot be recorded: `open` allows them, closed refuses them")
+	cmd.Flags().BoolVar(&f.guard, "guard", false, guardHelp)
 	cmd.Flags().BoolVar(&f.write, "write", false, "write the settings instead of printing them")
 	cmd.Flags().BoolVar(&f.remove, "remove", false, "restore the original entries")
 	cmd.Flags().BoolVar(&f.check, "check", false, "start the servers with a refused call and show its records")
@@ -102,8 +108,8 @@ func (f *initMCPFlags) findAgent() error {
 	return nil
 }
 
-// record attests a record as `attestd mcp` would, and reads it back. It returns the address of the
-// console.
+// record attests a record as `attestd mcp` would, and reads it back. With --guard it then puts the
+// starter policies in force. It returns the address of the console.
 func (f *initMCPFlags) record(cmd *cobra.Command, say func(what, how string)) (console string, err error) {
 	ctx := cmd.Context()
 	at, c, err := connectAs(cmd, f.agent, "")
@@ -116,7 +122,12 @@ func (f *initMCPFlags) record(cmd *cobra.Command, say func(what, how string)) (c
 		return "", fmt.Errorf("a record could not be read back: %w", err)
 	}
 	defer reader.Close()
-	return reader.URL() + "/", setup.Steps{Agent: f.agent, Print: say}.FirstRecord(ctx, c, reader, at.identity, "attestd init mcp", false)
+	steps := setup.Steps{Agent: f.agent, Print: say}
+	err = steps.FirstRecord(ctx, c, reader, at.identity, "attestd init mcp", false)
+	if err == nil && f.guard {
+		err = putStarter(ctx, steps, reader)
+	}
+	return reader.URL() + "/", err
 }
 
 // runCheck starts the servers in the settings and prints the records of their refused calls.
@@ -174,6 +185,9 @@ func (f *initMCPFlags) run(cmd *cobra.Command) error {
 	if f.check && f.remove || f.write && (f.check || f.remove) {
 		return cli.Usagef("--write, --check and --remove exclude each other")
 	}
+	if f.guard && (f.check || f.remove) {
+		return cli.Usagef("--guard is not for --check and --remove")
+	}
 	closed, err := parseFail(f.fail)
 	if err != nil {
 		return err
@@ -219,7 +233,7 @@ func (f *initMCPFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	at := cmd.Flag("url").Value.String()
-	rewritten, changes, skipped, err := setup.Servers{Program: program, Agent: f.agent, URL: at, FailClosed: closed, Accepts: acceptsMCP}.Rewrite(settings)
+	rewritten, changes, skipped, err := setup.Servers{Program: program, Agent: f.agent, URL: at, FailClosed: closed, Decided: f.guard, Accepts: acceptsMCP}.Rewrite(settings)
 	if err != nil {
 		return errors.New(f.settings + " was not changed: " + err.Error())
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"attestd/chain"
+	"attestd/chain/decision"
 	"attestd/chain/search"
 	"attestd/cmd/cli"
 	"attestd/internal/printable"
@@ -27,22 +28,44 @@ type recordFilter struct {
 	payload string // text of Members
 }
 
-// membersFlag is the flag that sets them.
-type membersFlag struct{ of *recordFilter }
-
-func (f membersFlag) String() string {
-	if f.of == nil { // pflag compares with the zero value
-		return ""
-	}
-	return f.of.payload
+// checkedFlag is a flag whose text is checked when it is set.
+type checkedFlag struct {
+	text  *string
+	kind  string
+	check func(text string) error
 }
 
-func (membersFlag) Type() string { return "conditions" }
+func (f checkedFlag) String() string {
+	if f.text == nil { // pflag compares with the zero value
+		return ""
+	}
+	return *f.text
+}
 
-func (f membersFlag) Set(text string) (err error) {
-	f.of.payload = text
-	f.of.Members, err = search.ParseMembers(text)
+func (f checkedFlag) Type() string { return f.kind }
+
+func (f checkedFlag) Set(text string) error {
+	*f.text = text
+	return f.check(text)
+}
+
+func (f *recordFilter) setMembers(text string) (err error) {
+	f.Members, err = search.ParseMembers(text)
 	return err
+}
+
+func checkVerdict(text string) error {
+	if text != decision.Allow && text != decision.Deny && text != decision.Ask {
+		return errors.New("it must be allow, deny or ask")
+	}
+	return nil
+}
+
+func checkPolicy(text string) error {
+	if !decision.IsID(text) {
+		return errors.New("it must be the ID of a policy, as in no-force, which also finds no-force#0")
+	}
+	return nil
 }
 
 func (f *recordFilter) flags(cmd *cobra.Command) {
@@ -54,9 +77,13 @@ func (f *recordFilter) flags(cmd *cobra.Command) {
 		"only records of actions delegated by this SPIFFE `ID`, or with * by anyone")
 	cmd.Flags().StringVar(&f.Text, "text", "",
 		"only records with this `text` in a string or a name of their payload, ignoring case")
-	cmd.Flags().Var(membersFlag{f}, "payload",
+	cmd.Flags().Var(checkedFlag{&f.Decision, "verdict", checkVerdict}, "decision",
+		"only records whose decision has this `verdict`: allow, deny or ask")
+	cmd.Flags().Var(checkedFlag{&f.Policy, "ID", checkPolicy}, "policy",
+		"only records whose decision was made by the policy with this `ID`")
+	cmd.Flags().Var(checkedFlag{&f.payload, "conditions", f.setMembers}, "payload",
 		"only records whose payload has these members, as in tool=Bash or input.command=\"ls -l\"; `conditions` have spaces between them")
-	for _, name := range []string{"agent", "action", "delegated-by", "text", "payload", "hash", "from", "to", "since", "until",
+	for _, name := range []string{"agent", "action", "delegated-by", "decision", "policy", "text", "payload", "hash", "from", "to", "since", "until",
 		"order", "limit", "csv"} {
 		// ATTESTD_AGENT names the agent to attest for, and does not filter records.
 		if f := cmd.Flag(name); f != nil {
@@ -302,8 +329,8 @@ func (s *recordSearch) print(ctx context.Context, c *attestd.Client, out *bufio.
 		return s.printRange(ctx, c, out)
 	}
 	ask := attestd.Search{
-		Log: attestd.Log(s.log), Agent: s.Agent, Action: s.Action, DelegatedBy: s.DelegatedBy, Text: s.Text, Payload: s.payload,
-		Hash: s.hash, Oldest: s.order == "oldest",
+		Log: attestd.Log(s.log), Agent: s.Agent, Action: s.Action, DelegatedBy: s.DelegatedBy, Decision: s.Decision, Policy: s.Policy,
+		Text: s.Text, Payload: s.payload, Hash: s.hash, Oldest: s.order == "oldest",
 	}
 	from, to, some, err := s.period(ctx, c, &ask)
 	switch {

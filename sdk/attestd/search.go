@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -16,6 +17,8 @@ type Search struct {
 	Agent       string // agentId
 	Action      string // actionType, or its beginning and a *
 	DelegatedBy string // SPIFFE ID of who gave the power, or * for any delegation
+	Decision    string // verdict of the record's decision: allow, deny or ask
+	Policy      string // ID of a policy that made the decision
 	Since       string // time of the first, as in 2026-03-02T09:05:04.218Z
 	Until       string // time before which the last is
 	Text        string // within a string or a name of the payload, in either case; not for Count
@@ -27,7 +30,7 @@ type Search struct {
 func (s Search) query() url.Values {
 	q := s.Log.query()
 	for name, value := range map[string]string{
-		"agent": s.Agent, "action": s.Action, "delegatedBy": s.DelegatedBy, "since": s.Since, "until": s.Until, "q": s.Text,
+		"agent": s.Agent, "action": s.Action, "delegatedBy": s.DelegatedBy, "decision": s.Decision, "policy": s.Policy, "since": s.Since, "until": s.Until, "q": s.Text,
 		"payload": s.Payload, "hash": s.Hash,
 	} {
 		if value != "" {
@@ -86,6 +89,16 @@ type Histogram struct {
 	Total   int64    `json:"total"`
 	Size    int64    `json:"size"` // of the log
 	Buckets []Bucket `json:"buckets"`
+
+	// Verdicts are allow, deny and ask, as CountDecisions counts them.
+	Verdicts []VerdictCount `json:"verdicts,omitempty"`
+}
+
+// VerdictCount is how many decisions have a verdict, in all and in each bucket.
+type VerdictCount struct {
+	Verdict string  `json:"verdict"`
+	Total   int64   `json:"total"`
+	Counts  []int64 `json:"counts"`
 }
 
 // Bucket is how many records match from a time on, to that of the next.
@@ -94,11 +107,22 @@ type Bucket struct {
 	Count int64  `json:"count"`
 }
 
+// CountDecisions is Count with how many of the records have a decision of each verdict; Decision
+// counts for nothing.
+func (c *Client) CountDecisions(ctx context.Context, s Search, buckets int) (h Histogram, err error) {
+	s.Decision = ""
+	return c.count(ctx, s, buckets, url.Values{"by": {"decision"}})
+}
+
 // Count returns how many records match, in so many parts of the period, 1 to 200; Text, Payload,
 // Hash and Oldest count for nothing.
 func (c *Client) Count(ctx context.Context, s Search, buckets int) (h Histogram, err error) {
+	return c.count(ctx, s, buckets, url.Values{})
+}
+
+func (c *Client) count(ctx context.Context, s Search, buckets int, query url.Values) (h Histogram, err error) {
 	s.Text, s.Payload, s.Hash, s.Oldest = "", "", "", false
-	query := s.query()
+	maps.Copy(query, s.query())
 	query.Set("buckets", strconv.Itoa(buckets))
 	err = c.get(ctx, "/v1/records/histogram", query, &h)
 	return h, err

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/chain/decision"
 	"attestd/chain/search"
 	"attestd/server/httpapi"
 	"attestd/store"
@@ -16,6 +17,8 @@ type histogramRequest struct {
 	DelegatedBy string        `query:"delegatedBy"`
 	Since       string        `query:"since"`
 	Until       string        `query:"until"`
+	Decision    string        `query:"decision" must:"oneof allow deny ask"`
+	Policy      string        `query:"policy" must:"given"`
 	Buckets     int64         `query:"buckets" must:"number 1..200" default:"60"`
 	By          string        `query:"by"`
 	Log         store.LogName `query:"log" must:"log"`
@@ -31,6 +34,7 @@ type histogramBody struct {
 	// nil unless asked for
 	*byAgent
 	*byAction
+	*byDecision
 }
 
 // byAgent has the records of the agents with the most of them.
@@ -56,6 +60,17 @@ type actionCount struct {
 	Total      int64  `json:"total"`
 }
 
+// byDecision has the records with a decision.
+type byDecision struct {
+	Verdicts []verdictCount `json:"verdicts"` // each of the verdicts
+}
+
+type verdictCount struct {
+	Verdict string  `json:"verdict"`
+	Total   int64   `json:"total"`
+	Counts  []int64 `json:"counts"` // one for each bucket
+}
+
 // mostTopActions is how many actions a histogram names.
 const mostTopActions = 50
 
@@ -70,14 +85,16 @@ type bucketBody struct {
 // Count is an addition to the specification: the number of matching records over time.
 func (s *Searches) Count(ctx context.Context, by store.Caller, r histogramRequest) (a histogramBody, err error) {
 	switch {
-	case r.By != "" && r.By != "agent" && r.By != "action":
-		return a, httpapi.BadQuery("by is neither agent nor action")
-	case r.By != "" && (r.Agent != "" || r.Action != "" || r.DelegatedBy != "" || r.Log != store.Actions):
+	case r.By != "" && r.By != "agent" && r.By != "action" && r.By != "decision":
+		return a, httpapi.BadQuery("by must be agent, action or decision")
+	case r.By == "decision" && r.Decision != "":
+		return a, httpapi.BadQuery("by=decision counts each verdict, and takes no decision")
+	case r.By != "" && r.By != "decision" && (r.Decision != "" || r.Policy != "" || r.Agent != "" || r.Action != "" || r.DelegatedBy != "" || r.Log != store.Actions):
 		return a, httpapi.BadQuery("by=" + r.By + " counts all records of the log of actions, and takes since, until and buckets alone")
 	}
 	what, err := s.searched(ctx, by, &recordsRequest{
 		Agent: r.Agent, Action: r.Action, DelegatedBy: r.DelegatedBy, Since: r.Since, Until: r.Until, Log: r.Log,
-		Order: "oldest",
+		Decision: r.Decision, Policy: r.Policy, Order: "oldest",
 	})
 	if err != nil {
 		return a, err
@@ -120,6 +137,8 @@ func (s *Searches) Count(ctx context.Context, by store.Caller, r histogramReques
 		a.byAgent, err = countAgents(ctx, reader, what.log.Chain, borders)
 	case "action":
 		a.byAction, err = countActions(ctx, reader, what.log.Chain, what.from, what.to)
+	case "decision":
+		a.byDecision, err = countDecisions(ctx, reader, what.log.Chain, what.filter, borders)
 	}
 	return a, err
 }
@@ -144,6 +163,25 @@ func countActions(ctx context.Context, reader search.Reader, number, from, to in
 	counts := &byAction{Actions: int64(actions), TopActions: []actionCount{}}
 	for _, t := range top {
 		counts.TopActions = append(counts.TopActions, actionCount{t.Action, t.Total})
+	}
+	return counts, nil
+}
+
+func countDecisions(
+	ctx context.Context, reader search.Reader, number int64, f search.Filter, borders []int64,
+) (*byDecision, error) {
+	counts := &byDecision{Verdicts: []verdictCount{}}
+	for _, verdict := range []string{decision.Allow, decision.Deny, decision.Ask} {
+		f.Decision = verdict
+		found, err := search.Count(ctx, reader, number, f, borders)
+		if err != nil {
+			return nil, damage(err)
+		}
+		counted := verdictCount{Verdict: verdict, Counts: found}
+		for _, n := range found {
+			counted.Total += n
+		}
+		counts.Verdicts = append(counts.Verdicts, counted)
 	}
 	return counts, nil
 }

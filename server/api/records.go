@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"attestd/chain"
+	"attestd/chain/decision"
 	"attestd/chain/search"
 	"attestd/server/httpapi"
 	"attestd/server/jobs"
@@ -35,6 +36,8 @@ type recordsRequest struct {
 	Text        string        `query:"q"`
 	Payload     string        `query:"payload"`
 	Hash        string        `query:"hash"`
+	Decision    string        `query:"decision" must:"oneof allow deny ask"`
+	Policy      string        `query:"policy" must:"given"`
 	Order       string        `query:"order"`
 	Cursor      string        `query:"cursor"`
 	Limit       int           `query:"limit" must:"number 1..1000"` // 0 if absent
@@ -99,7 +102,7 @@ func (s *Searches) searched(ctx context.Context, by store.Caller, r *recordsRequ
 		return w, httpapi.BadQuery("hash must have 64 hex digits")
 	}
 	w.filter = search.Filter{Agent: r.Agent, Action: r.Action, DelegatedBy: r.DelegatedBy, Text: r.Text,
-		Hash: string(hash)}
+		Hash: string(hash), Decision: r.Decision, Policy: r.Policy}
 	if r.Payload != "" {
 		if w.filter.Members, err = search.ParseMembers(r.Payload); err != nil {
 			return w, httpapi.BadQuery("payload: " + err.Error())
@@ -148,6 +151,9 @@ func (r *recordsRequest) check() error {
 		if at.text != "" && !chain.IsTimestamp(at.text) {
 			return httpapi.BadQuery(at.name + " must be a time, as in 2026-03-02T09:05:04.218Z")
 		}
+	}
+	if r.Policy != "" && !decision.IsID(r.Policy) {
+		return httpapi.BadQuery("policy must be the ID of a policy, as in no-force, which also finds no-force#0")
 	}
 	if r.Since != "" && r.Until != "" && r.Since > r.Until {
 		return httpapi.BadQuery("since must not be later than until")

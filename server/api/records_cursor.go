@@ -28,6 +28,9 @@ const (
 
 func digestOf(logID string, backward bool, f *search.Filter, since, until string) (d digest) {
 	all := []any{logID, backward, f.Agent, f.Action, f.DelegatedBy, f.Text, since, until, []byte(f.Hash)}
+	if f.Decision != "" || f.Policy != "" {
+		all = append(all, []string{f.Decision, f.Policy})
+	}
 	if f.Members != nil {
 		all = append(all, f.Members.String())
 	}

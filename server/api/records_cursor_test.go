@@ -35,6 +35,8 @@ func TestDigestsDiffer(t *testing.T) {
 		"by":       digestOf("log", true, &search.Filter{DelegatedBy: "x"}, "", ""),
 		"text":     digestOf("log", true, &search.Filter{Text: "x"}, "", ""),
 		"hash":     digestOf("log", true, &search.Filter{Hash: "x"}, "", ""),
+		"decision": digestOf("log", true, &search.Filter{Decision: "x"}, "", ""),
+		"policy":   digestOf("log", true, &search.Filter{Policy: "x"}, "", ""),
 		"since":    digestOf("log", true, &search.Filter{}, "x", ""),
 		"until":    digestOf("log", true, &search.Filter{}, "", "x"),
 	} {

@@ -13,6 +13,8 @@ import (
 	"github.com/cedar-policy/cedar-go"
 	"github.com/cedar-policy/cedar-go/types"
 	"github.com/cedar-policy/cedar-go/x/exp/ast"
+
+	"attestd/chain/decision"
 )
 
 // Policy is a text in Cedar, of one policy or several, under its ID.
@@ -49,8 +51,6 @@ func (e *PolicyError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
 }
 
-var validID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
-
 // Check reports whether a policy can be put into a set. With force, it may name entity types,
 // actions and members that do not exist. The error is a *PolicyError.
 func Check(p Policy, force bool) error {
@@ -68,7 +68,7 @@ func Check(p Policy, force bool) error {
 
 // parse checks everything but names.
 func parse(p Policy) (cedar.PolicyList, error) {
-	if !validID.MatchString(p.ID) {
+	if !decision.IsID(p.ID) {
 		return nil, &PolicyError{Code: Invalid, Message: "a policy ID has 1 to 64 letters, digits, dots, dashes and underscores"}
 	}
 	if len(p.Text) > MaxText {
@@ -283,7 +283,7 @@ func askOf(p *cedar.Policy) (ask Ask, name string, err error) {
 	ask.Quorum = 1
 	notes := p.Annotations()
 	if v, has := notes["approvers"]; has {
-		if ask.Approvers = string(v); !validID.MatchString(ask.Approvers) {
+		if ask.Approvers = string(v); !decision.IsID(ask.Approvers) {
 			return ask, "approvers", fmt.Errorf("@approvers names one group of people")
 		}
 	}

@@ -519,7 +519,7 @@ class _Operations:
         """
 
     @_operation("searchRecords")
-    def search_records(self, *, log=None, agent=None, action=None, delegated_by=None, since=None, until=None, q=None, payload=None, hash=None, order=None, cursor=None, limit=None):
+    def search_records(self, *, log=None, agent=None, action=None, delegated_by=None, decision=None, policy=None, since=None, until=None, q=None, payload=None, hash=None, order=None, cursor=None, limit=None):
         """Search records.
 
         GET /v1/records, searchRecords of the API reference. Returns the records of a log that match all given filters, newest first or oldest first, in pages.
@@ -528,6 +528,8 @@ class _Operations:
         agent: str. Only records of this agentId.
         action: str. Only records of this actionType, or with a * at its end, of those that begin so.
         delegated_by (or delegatedBy): str. Only records with a delegation that comes from this SPIFFE ID.
+        decision: Literal["allow", "deny", "ask"]. Only records whose decision has this verdict.
+        policy: str. Only records whose decision this policy made.
         since: str. Only records of this time or later.
         until: str. Only records of before this time.
         q: str. Only records with this text within a string or a name of their payload, as that reads without its escapes.
@@ -539,7 +541,7 @@ class _Operations:
         """
 
     @_operation("countRecords")
-    def count_records(self, *, log=None, agent=None, action=None, delegated_by=None, since=None, until=None, buckets=None, by=None):
+    def count_records(self, *, log=None, agent=None, action=None, delegated_by=None, decision=None, policy=None, since=None, until=None, buckets=None, by=None):
         """Count records over time.
 
         GET /v1/records/histogram, countRecords of the API reference. Counts the matching records of a log, in total and in intervals of equal length.
@@ -548,10 +550,12 @@ class _Operations:
         agent: str. Only records of this agentId.
         action: str. Only records of this actionType, or with a * at its end, of those that begin so.
         delegated_by (or delegatedBy): str. Only records with a delegation that comes from this SPIFFE ID.
+        decision: Literal["allow", "deny", "ask"]. Only records whose decision has this verdict.
+        policy: str. Only records whose decision this policy made.
         since: str. Only records of this time or later.
         until: str. Only records of before this time.
         buckets: int. Into how many parts the period is divided.
-        by: Literal["agent", "action"]. agent also counts the records of each agent.
+        by: Literal["agent", "action", "decision"]. agent also counts the records of each agent.
         """
 
     @_operation("getReport")

@@ -23,7 +23,7 @@ class Route:
     safe: bool = False  # to carry it out twice is no more than once; GET always is so
 
 _page = ("limit", "cursor")
-_search = ("log", "agent", "action", "delegatedBy", "since", "until")
+_search = ("log", "agent", "action", "delegatedBy", "decision", "policy", "since", "until")
 OPERATIONS = {  # all of the API reference, by their names there
     "createCompany": Route("POST /v1/companies", members=("companyId", "metadata"), status=201),
     "setup": Route("POST /v1/setup", members=("companyId", "metadata"), status=201),

@@ -21,7 +21,7 @@ export interface Route {
 }
 
 const page = ["limit", "cursor"] as const;
-const search = ["log", "agent", "action", "delegatedBy", "since", "until"] as const;
+const search = ["log", "agent", "action", "delegatedBy", "decision", "policy", "since", "until"] as const;
 
 /** All operations of the API reference, by their names there. */
 export const operations = {
