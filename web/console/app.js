@@ -69,6 +69,13 @@ const PAGES = [
     name: 'Signing key',
     page: lazy('Signing key', () => import('./pages/signing_key.js').then((m) => m.SigningKey)),
   },
+  { id: 'people', name: 'People', page: lazy('People', () => import('./pages/people.js').then((m) => m.People)) },
+  {
+    id: 'join',
+    name: 'Invitation',
+    page: lazy('Invitation', () => import('./pages/join.js').then((m) => m.Join)),
+    open: true,
+  },
   { id: 'keys', name: 'API keys', page: lazy('API keys', () => import('./pages/keys.js').then((m) => m.Keys)) },
   {
     id: 'federation',

@@ -321,7 +321,10 @@ interface ServiceLog {
 }
 
 /** A request: what of it the caller may choose. */
-interface CallOptions { body?: unknown; headers?: Record<string, string>; signal?: AbortSignal; accept?: string }
+interface CallOptions {
+  body?: unknown; headers?: Record<string, string>; signal?: AbortSignal; accept?: string
+  person?: boolean // with the session's cookie, whoever is signed in
+}
 
 /** What an answer must name, or what throws where it is to another question. */
 type Asked<T> = object | ((found: T) => void);
@@ -489,6 +492,16 @@ interface Store<T> {
 }
 
 /** Who is signed in (core/session.js). */
+interface Person {
+  personId: string; name: string; email: string | null; roles: string[]; groups: string[]; createdAt: string;
+  disabledAt?: string;
+  passkeys?: { credentialId: string; fingerprint: string; algorithm: number; backupEligible: boolean; createdAt: string;
+    revokedAt?: string }[];
+}
+interface PersonSession {
+  sessionId: string; signedIn: string; createdAt: string; lastUsedAt: string; expiresAt: string; present: boolean;
+}
+
 interface Session {
   status: 'out' | 'restoring' | 'in';
   company: Company | null;

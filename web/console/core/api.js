@@ -1,6 +1,6 @@
 // @ts-check
 // The service's HTTP API. The credential lives in this module's memory, in a header, and never in a
-// URL.
+// URL; the session of a person is a cookie that no page can read.
 import { text } from '../lib/bytes.js';
 import { FormError, having, json, list, read } from '../lib/form.js';
 import { recordForm } from '../lib/record.js';
@@ -11,18 +11,24 @@ import { rest } from './pause.js';
 const ATTEMPTS = 5; // of one read that the server puts off
 const LONGEST = 300; // seconds of a pause that is worth waiting for
 
+/** In place of a key: the person of the browser's session. No key has spaces. */
+export const PERSON = 'signed in as a person';
+
 let credential = '';
 /** @param {string} key */
 export const setCredential = (key) => { credential = key; };
 export const getCredential = () => credential;
 
 // What the page wants to hear of: refused({message}), when the server no longer takes the
-// credential; clock(offset), after each answer.
+// credential; clock(offset), after each answer; reauthenticate(), before a change is
+// asked for again.
 const listeners = {
   /** @param {{message: string}} why */
   refused(why) {},
   /** @param {{offset: number, error: number}} now */
   clock(now) {},
+  // a person has to use a passkey before this is done
+  reauthenticate: async () => {},
 };
 /** @param {Partial<typeof listeners>} more */
 export const setListeners = (more) => Object.assign(listeners, more);
@@ -68,6 +74,10 @@ export async function send(method, path, options = {}) {
     const response = await ask(method, path, options);
     if (response.ok && !isPage(response)) return response;
     const err = await refusal(response, used);
+    if (err.code === 'REAUTHENTICATE' && attempt === 1) { // nothing was done
+      await listeners.reauthenticate();
+      continue;
+    }
     const wait = (err.retryAt - Date.now()) / 1000;
     if (method !== 'GET' || err.status !== 429 || !err.retryAt || wait > LONGEST || attempt === ATTEMPTS) {
       if (err.status === 401 && (!err.code || err.code === 'ELSEWHERE')) refused(used, err.message);
@@ -83,14 +93,16 @@ export async function send(method, path, options = {}) {
  * @param {string} path
  * @param {CallOptions} options
  */
-async function ask(method, path, { body, headers = {}, signal, accept = 'application/json' }) {
+async function ask(method, path, { body, headers = {}, signal, accept = 'application/json', person }) {
   /** @type {Record<string, string>} */
   const all = { Accept: accept, ...headers };
-  if (credential) all.Authorization = `Bearer ${credential}`;
+  const cookie = person || credential === PERSON;
+  if (cookie) all['X-Attestd-Console'] = '1'; // without it the server ignores the cookie
+  else if (credential) all.Authorization = `Bearer ${credential}`;
   if (body !== undefined) all['Content-Type'] = 'application/json';
   const request = new Request(path, {
     method, signal, headers: all, body: body === undefined ? undefined : JSON.stringify(body),
-    cache: 'no-store', credentials: 'omit', redirect: 'manual', referrerPolicy: 'no-referrer',
+    cache: 'no-store', credentials: cookie ? 'same-origin' : 'omit', redirect: 'manual', referrerPolicy: 'no-referrer',
   });
   const sent = Date.now();
   let response;
@@ -157,7 +169,8 @@ async function refusal(response, used) {
   const seconds = Number(response.headers.get('Retry-After') ?? NaN);
   const retryAt = seconds > 0 ? Date.now() + seconds * 1000 : 0;
   if (status === 401 && answer && used && !answer.code)
-    return new APIError(401, 'The server no longer accepts this key: it was deleted or revoked, or it has expired.');
+    return new APIError(401, used === PERSON ? 'Your session has ended.'
+      : 'The server no longer accepts this key: it was deleted or revoked, or it has expired.');
   if (status === 429)
     return new APIError(429, 'Rate limit reached: the server has received too many requests.', answer?.code, retryAt);
   if (!answer) return fromElsewhere(response);

@@ -17,6 +17,7 @@ export const LISTED = table({
   'api-key': { what: 'API key', created: 'api-key.created', ended: 'api-key.deleted' },
   'oauth-client': { what: 'OAuth client', created: 'oauth-client.created', ended: 'oauth-client.deleted' },
   webhook: { what: 'webhook', created: 'webhook.created', ended: 'webhook.deleted' },
+  person: { what: 'person', created: 'person.created', ended: 'person.deleted' },
   federation: { what: 'federation', created: 'federation.created', ended: 'federation.deleted' },
 });
 

@@ -12,7 +12,7 @@ export const SECTIONS = [
     views: ['agents', 'agent-keys', 'passports', 'delegations', 'policy', 'federation'],
   },
   { name: 'Evidence', icon: 'verify', views: ['verify', 'proof', 'checkpoints', 'report', 'control'] },
-  { name: 'Settings', icon: 'keys', views: ['key', 'keys', 'webhooks', 'reference'] },
+  { name: 'Settings', icon: 'keys', views: ['people', 'key', 'keys', 'webhooks', 'reference'] },
 ];
 
 /**

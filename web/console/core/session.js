@@ -3,7 +3,7 @@
 import { prepareKey, prepareRing } from '../lib/keyring.js';
 import { companySPIFFE, domainOf } from '../lib/spiffe.js';
 import * as answers from './answers.js';
-import { call, getCredential, setListeners, setCredential } from './api.js';
+import { PERSON, call, getCredential, setListeners, setCredential } from './api.js';
 import { NOTHING, mustFit } from './asked.js';
 import { addFinding } from './findings.js';
 import { endPause } from './pause.js';
@@ -201,7 +201,7 @@ function assertKey(credential) {
  * @param {boolean} stay
  */
 export async function signIn(credential, stay) {
-  assertKey(credential);
+  if (credential !== PERSON) assertKey(credential);
   setCredential(credential);
   companyKeys.clear(); // the service may be another one than before
   covered.clear();
@@ -217,7 +217,8 @@ export async function signIn(credential, stay) {
   } catch (err) {
     if (getCredential() === credential) setCredential('');
     throw err.status === 401 && err.code === ''
-      ? Object.assign(new Error('The server does not know this key.'), { refused: true })
+      ? Object.assign(new Error(credential === PERSON ? err.message : 'The server does not know this key.'),
+        { refused: true })
       : err;
   }
 }
@@ -229,11 +230,15 @@ export async function signIn(credential, stay) {
  * @param {{back?: string, others?: boolean}} [then]
  */
 export function signOut(message = '', { back = '#/start', others = true } = {}) {
+  if (getCredential() === PERSON && others) endSession();
   setCredential('');
   storeCredential('', others);
   endPause();
   session.set({ status: 'out', company: null, key: null, staySignedIn: false, message, back, waits: false });
 }
+
+/** Ends the person's session at the server too. Where that fails it ends after an hour. */
+const endSession = () => import('./people.js').then((m) => m.endSession()).catch(() => {});
 
 /**
  * Takes up a stored key: by this tab, before it was reloaded, or by another one that is open.
@@ -257,6 +262,7 @@ async function resume(credential) {
 
 setListeners({
   clock: (now) => clock.set(now),
+  reauthenticate: () => import('./people.js').then((m) => m.reauthenticate()),
   // Where the page is left alone, its URL still names it: the next sign-in returns there.
   refused({ message }) {
     if (session.get().status === 'in') signOut(message, { back: location.hash, others: false });

@@ -2,7 +2,7 @@
 // The connection on which the server sends records as they are written: opened, and opened again
 // whenever it is lost.
 import { company } from './answers.js';
-import { call, getCredential } from './api.js';
+import { PERSON, call, getCredential } from './api.js';
 import { NOTHING } from './asked.js';
 
 const REFUSED = 1008; // the code with which the server ends a stream whose credential is gone
@@ -25,8 +25,9 @@ export function openStream(on) {
   if (!getCredential()) return; // signed out before this came to run
   on.connecting();
   // A WebSocket cannot carry an Authorization header; the key travels as a subprotocol, never in
-  // the URL.
-  const ws = new WebSocket(`${location.origin.replace(/^http/, 'ws')}/v1/ws`, ['attestd.bearer', getCredential()]);
+  // the URL. A person's cookie comes by itself.
+  const ws = new WebSocket(`${location.origin.replace(/^http/, 'ws')}/v1/ws`,
+    getCredential() === PERSON ? [] : ['attestd.bearer', getCredential()]);
   socket = ws;
   let opened = false;
   ws.onopen = () => {

@@ -1,7 +1,7 @@
 // @ts-check
 // Requests of a person's own making, from the reference: whatever comes back is text to be read,
 // not data to work with.
-import { getCredential } from './api.js';
+import { PERSON, getCredential } from './api.js';
 
 const MOST = 256 * 1024; // bytes of an answer that are read
 
@@ -47,7 +47,9 @@ const dump = (bytes) =>
 export async function sendRequest({ method, url, headers, body, credential }, abort) {
   if (new URL(url).origin !== location.origin) throw new Error('Requests go to this server alone.');
   const all = new Headers(headers);
-  if (credential && getCredential()) all.set('Authorization', `Bearer ${getCredential()}`);
+  const person = credential && getCredential() === PERSON;
+  if (person) all.set('X-Attestd-Console', '1');
+  else if (credential && getCredential()) all.set('Authorization', `Bearer ${getCredential()}`);
   const began = performance.now();
   let response;
   try {
@@ -57,7 +59,7 @@ export async function sendRequest({ method, url, headers, body, credential }, ab
       headers: all,
       signal: abort.signal,
       cache: 'no-store',
-      credentials: 'omit',
+      credentials: person ? 'same-origin' : 'omit',
       redirect: 'error',
       referrerPolicy: 'no-referrer',
     });

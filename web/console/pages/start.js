@@ -2,7 +2,7 @@
 // Start: get in; then an overview, and the first steps as lines to type.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
 import { companyCreated } from '../core/answers.js';
-import { call, getCredential } from '../core/api.js';
+import { PERSON, call, getCredential } from '../core/api.js';
 import { href } from '../core/router.js';
 import { session, signIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
@@ -75,8 +75,9 @@ function FirstRun() {
       <ol class="stack guide">
         <li class="guide-step">
           <div class="card-head"><h3>Set the key</h3>
-            <${CopyButton} text=${`export KEY='${getCredential()}'`} what="the line with your key"
-              label="Copy with key" /></div>
+            ${getCredential() === PERSON ? html`<a class="button quiet small" href=${href('keys')}>Create a key</a>`
+              : html`<${CopyButton} text=${`export KEY='${getCredential()}'`} what="the line with your key"
+                label="Copy with key" />`}</div>
           <pre class="code" tabindex="0" aria-label="Command that sets the key">export KEY='…'</pre>
         </li>
         ${steps(location.origin).map((s) => html`

@@ -49,6 +49,12 @@ const webhook = having(
   { reason: string, agents: nullable(list(string)), actions: nullable(list(string)), skippedRecords: integer },
 );
 
+const person = having(
+  { personId: string },
+  { roles: list(string), groups: list(string), disabledAt: nullable(string) },
+);
+const passkey = having({ personId: string, credentialId: string });
+
 const agentKey = having(
   { agentId: string, thumbprint: string },
   { expiresAt: nullable(string), enrolment: nullable(string), endorsement: nullable(string), label: nullable(string) },
@@ -334,6 +340,43 @@ const KINDS = table({
     'Webhook secret changed',
     webhook,
     ({ webhookId }) => html`The secret of the webhook <${Name} of=${webhookId} /> was changed`,
+  ),
+  'person.created': kind(
+    'Person created',
+    person,
+    ({ personId, roles = [] }) => html`<${Name} of=${personId} /> may sign in, with the roles
+    ${' '}<${Names} of=${roles} />`,
+  ),
+  'person.changed': kind(
+    'Person changed',
+    person,
+    ({ personId, roles = [], groups = [], disabledAt }) => html`<${Name} of=${personId} /> has the roles
+    ${' '}<${Names} of=${roles} />${groups.length > 0 && html`, is in <${Names} of=${groups} />`}${disabledAt
+      && html`, and is <strong>disabled</strong>`}`,
+  ),
+  'person.deleted': kind('Person deleted', person, ({ personId }) => html`<${Name} of=${personId} /> was deleted`),
+  'person.signed-in': kind('Signed in', person, ({ personId }) => html`<${Name} of=${personId} /> signed in`),
+  'person.signed-out': kind(
+    'Signed out',
+    person,
+    ({ personId }) => html`A session of <${Name} of=${personId} /> ended`,
+  ),
+  'passkey.enrolled': kind(
+    'Passkey enrolled',
+    passkey,
+    ({ personId, credentialId }) => html`<${Name} of=${personId} /> has a new passkey,
+    ${' '}<${Name} of=${credentialId} />`,
+  ),
+  'passkey.revoked': kind(
+    'Passkey revoked',
+    passkey,
+    ({ personId, credentialId }) => html`The passkey <${Name} of=${credentialId} /> of <${Name} of=${personId} /> was
+    revoked`,
+  ),
+  'invitation.created': kind(
+    'Invitation created',
+    person,
+    ({ personId }) => html`<${Name} of=${personId} /> was invited to make a passkey`,
   ),
   'settings.changed': kind(
     'Settings changed',

@@ -18,6 +18,16 @@ export function StaySignedIn({ stay, setStay }) {
           signs out all.</small></span></label>`;
 }
 
+/** Signs in as a person, where this page can ask for passkeys. */
+function PasskeyButton() {
+  const [run, busy, error] = useTask();
+  const press = () => run(async () => (await import('../core/people.js')).signInHere());
+  return html`
+    <div><button type="button" class="button primary" disabled=${busy} onClick=${press}>
+      Sign in with a passkey</button></div>
+    <${Failure} error=${error} />`;
+}
+
 export function SignInForm() {
   const [key, setKey] = useState('');
   const [stay, setStay] = useState(false);
@@ -36,8 +46,9 @@ export function SignInForm() {
   };
   return html`
     <form class="card" onSubmit=${submit}>
-      <h2>Sign in with an API key</h2>
-      <p class="muted">Use an API key or an OAuth access token of an existing company.</p>
+      <h2>Sign in</h2>
+      <${PasskeyButton} />
+      <p class="muted">Or use an API key or an OAuth access token of an existing company.</p>
       <${Field} label="API key" hint="It stays in this page’s memory unless you choose to stay signed in.">
         ${(
           props,
@@ -49,7 +60,7 @@ export function SignInForm() {
         link. Compare it with what your terminal printed.</p>`}
       <${StaySignedIn} stay=${stay} setStay=${setStay} />
       <${Failure} error=${error} />
-      <div><button class="button primary" disabled=${busy}>Sign in</button></div>
+      <div><button class="button" disabled=${busy}>Sign in with the key</button></div>
     </form>`;
 }
 

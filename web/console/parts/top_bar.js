@@ -3,7 +3,7 @@
 // key, whether witnesses keep up, and who is signed in. Nothing else says in general that all is
 // well.
 import { html, useEffect, useState } from '../vendor/preact-htm.js';
-import { getCredential } from '../core/api.js';
+import { PERSON, getCredential } from '../core/api.js';
 import { bare, timeText } from '../core/format.js';
 import { live } from '../core/live_state.js';
 import { href } from '../core/router.js';
@@ -60,13 +60,18 @@ function Connection() {
     <span class="dot ${connection === 'open' ? 'open' : ''}"></span>${CONNECTIONS.get(connection) ?? 'Offline'}</a>`;
 }
 
-/** The credential of this browser, by its name. */
+/** The person who is signed in, or the credential of this browser by its name. */
 function Who() {
   const [fingerprint, setFingerprint] = useState('');
+  const [name, setName] = useState('');
   const { status } = useStore(session);
   useEffect(() => {
-    import('../core/credentials.js').then((m) => m.fingerprintOf(getCredential())).then(setFingerprint, () => {});
+    setName('');
+    if (getCredential() === PERSON)
+      import('../core/people.js').then((m) => m.readMe()).then((me) => setName(me.name), () => {});
+    else import('../core/credentials.js').then((m) => m.fingerprintOf(getCredential())).then(setFingerprint, () => {});
   }, [status]);
+  if (name) return html`<a class="top-fact who" href=${href('people')}><${Text} of=${name} /></a>`;
   return fingerprint && html`<span class="top-fact who">key <${CredentialName} of=${fingerprint} /></span>`;
 }
 
