@@ -60,7 +60,7 @@ export function SignInForm() {
         link. Compare it with what your terminal printed.</p>`}
       <${StaySignedIn} stay=${stay} setStay=${setStay} />
       <${Failure} error=${error} />
-      <div><button class="button" disabled=${busy}>Sign in with the key</button></div>
+      <div><button class="button" disabled=${busy}>Sign in</button></div>
     </form>`;
 }
 
