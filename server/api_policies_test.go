@@ -115,7 +115,10 @@ func TestWrongPolicies(t *testing.T) {
 	acme.do(t, "PUT /v1/policies/x", policyBody(t, `permit (principal, action, resource) when { context.porgrams.contains("rm") };`)).gets(400, `{"error":"…","code":"POLICY_UNKNOWN_NAME","line":1,"column":53}`)
 	acme.do(t, "PUT /v1/policies/x", policyBody(t, strings.Repeat("[", 400_000))).status(400).is(t, "POLICY_INVALID")
 	acme.do(t, "PUT /v1/policies/x", policyBody(t, "permit (principal, action, resource) when { "+strings.Repeat("(", 65)+"true"+strings.Repeat(")", 65)+" };")).status(400).is(t, "POLICY_INVALID")
-	acme.do(t, "PUT /v1/policies/"+strings.Repeat("x", 65), policyBody(t, fine)).status(400)
+	acme.do(t, "PUT /v1/policies/"+strings.Repeat("x", 65), policyBody(t, fine)).
+		gets(400, `{"error":"Invalid field: policyId: a policy ID has 1 to 64 letters, digits, dots, dashes and underscores","code":"POLICY_INVALID"}`)
+	acme.do(t, "POST /v1/policies/test", `{"draft":{"policyId":"a b","cedar":"`+fine+`"}}`).
+		gets(400, `{"error":"Invalid field: policyId: a policy ID has 1 to 64 letters, digits, dots, dashes and underscores","code":"POLICY_INVALID"}`)
 	acme.do(t, "PUT /v1/policies/x?force=yes", policyBody(t, fine)).status(400)
 	acme.do(t, "PUT /v1/policies/x?forse=true", policyBody(t, fine)).status(400)
 	acme.do(t, "PUT /v1/policies/x", `{"cedar":"`+fine+`","descripton":"x"}`).status(400)
@@ -198,6 +201,10 @@ func TestGroupsDecide(t *testing.T) {
 		t.Errorf("out of the group again: %s", is)
 	}
 	acme.do(t, "PUT /v1/agents/bot/policy", `{"groups":["a b"]}`).status(400)
+	acme.do(t, "PUT /v1/agents/bot/policy", `{"groups":["a b"],"attest":"key"}`).status(400)
+	acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"x","payload":1}`).status(201)
+	acme.do(t, "PUT /v1/agents/bot/policy", `{"groups":["staff"],"attest":"key"}`).gets(200, `{"agentId":"bot","attest":"key","groups":["staff"]}`)
+	acme.do(t, "PUT /v1/agents/bot/policy", `{"groups":["staff"],"attest":"any"}`).gets(200, `{"agentId":"bot","attest":"any","groups":["staff"]}`)
 	acme.do(t, "PUT /v1/agents/nobody/policy", `{"groups":["a"]}`).status(404)
 	acme.do(t, "PUT /v1/agents/bot/policy", `{}`).status(400)
 	acme.do(t, "PUT /v1/company/policy", `{"decisions":"all"}`).has(`{"attest":"any","decisions":"all"}`)

@@ -89,16 +89,8 @@ func (r *hookRequest) check() (err error) {
 	if !utf8.ValidString(r.Agent) || utf8.RuneCountInString(r.Agent) > httpapi.MaxName {
 		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: agent must have 1 to 256 characters")
 	}
-	switch r.Require {
-	case "":
-	case "passport":
-		r.passport = true
-	case "policy":
-		r.decided = true
-	case "passport,policy":
-		r.passport, r.decided = true, true
-	default:
-		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: require must be passport, policy or passport,policy")
+	if r.passport, r.decided, err = hookevent.ParseRequire(r.Require); err != nil {
+		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: require "+err.Error())
 	}
 	if r.Fail != "" && r.Fail != "open" && r.Fail != "closed" {
 		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: fail must be open or closed")
