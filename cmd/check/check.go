@@ -29,8 +29,8 @@ import (
 // MaxPolicyFile is the largest number of bytes read from a policy. The parser refuses longer ones.
 const MaxPolicyFile = 2 << 20
 
-// Command returns the command.
-func Command() *cobra.Command {
+// Command returns the command. d makes decisions again; nil where policies cannot be evaluated.
+func Command(d evidence.Decider) *cobra.Command {
 	var key, policy, newer, agentKey string
 	var asJSON bool
 	var exported linesFlags
@@ -94,6 +94,7 @@ first file, is named as not proven. The exit status is the same.`,
 			if exported.company != "" {
 				return cli.Usagef("--company is for --lines")
 			}
+			trust.Decider = d
 			if trust.AgentKey = agentKey; newer != "" {
 				if trust.Newer, err = readNewer(newer); err != nil {
 					return err
