@@ -62,7 +62,7 @@ var cedarPolicies = right[CedarPolicy, projection.CedarPolicy]{
 }
 
 var cedarSets = right[CedarSet, projection.CedarSet]{
-	table: projection.TableCedarSet, subject: "policies", order: "company",
+	table: projection.TableCedarSet, subject: AboutPolicies, order: "company",
 	columns: func(s *CedarSet) []column {
 		return []column{
 			plain("company", &s.company),

@@ -5,6 +5,7 @@ import (
 
 	"attestd/chain/action"
 	"attestd/chain/decision"
+	"attestd/chain/evidence"
 	"attestd/crypto/strictjson"
 )
 
@@ -79,4 +80,31 @@ func (s *Set) Again(p *Past, groups []string) (made Decision, differs bool) {
 		made.By = []string{}
 	}
 	return made, made.Verdict != was
+}
+
+// Decider makes the decisions of files of evidence again. It remembers the set that it used last.
+type Decider struct {
+	of  *evidence.PolicySet
+	set *Set
+}
+
+// Decide implements evidence.Decider.
+func (r *Decider) Decide(of *evidence.PolicySet, object []byte) (decision.Decision, error) {
+	past, err := ReadPast("", object)
+	if err == nil && (past == nil || past.Was == nil) {
+		err = errors.New("the record holds no decision")
+	}
+	if err != nil {
+		return decision.Decision{}, err
+	}
+	if r.of != of {
+		policies := make([]Policy, 0, len(of.Texts))
+		for id, text := range of.Texts {
+			policies = append(policies, Policy{id, text})
+		}
+		r.set, _ = Compile(policies) // without a set it denies, as the service does
+		r.of = of
+	}
+	made, _ := r.set.Again(past, nil)
+	return decision.Decision{Verdict: made.Verdict, By: made.By, Errors: made.Errors, Code: made.Code}, nil
 }

@@ -643,6 +643,7 @@ interface EvidenceFile extends EvidenceLogs {
   passport?: { jti: string; records: EvidenceEntry[] };
   status?: EvidenceStatus;
   authority?: { records: EvidenceEntry[] };
+  policies?: { records: EvidenceEntry[] };
 }
 
 /**
@@ -656,6 +657,7 @@ interface ReportHeader extends EvidenceLogs {
   witnesses: string[];
   notProven: string[];
   logs: (FileLog & { start: string; end: string; roots: Bytes[] })[];
+  policies?: { records: EvidenceEntry[] };
 }
 
 /** The first line of the file of a session, as lib/evidence/session.js reads it. */
@@ -668,6 +670,7 @@ interface SessionHeader extends EvidenceLogs {
   checkpoint: string;
   witnesses: string[];
   agentKey: { records: EvidenceEntry[] };
+  policies?: { records: EvidenceEntry[] };
   notProven: string[];
 }
 interface EvidenceEntry { record: EvidenceRecord; tlogProof: string }

@@ -524,6 +524,10 @@ EvidencePassport = TypedDict("EvidencePassport", {
     "records": EvidenceRecords,
 })
 
+EvidencePolicies = TypedDict("EvidencePolicies", {
+    "records": EvidenceRecords,
+})
+
 Evidence = TypedDict("Evidence", {
     "agentKey": NotRequired[EvidenceAgentKey],
     "authority": NotRequired[EvidenceAuthority],
@@ -536,6 +540,7 @@ Evidence = TypedDict("Evidence", {
     "logs": list[EvidenceLogsItem],
     "notProven": list[str],
     "passport": NotRequired[EvidencePassport],
+    "policies": NotRequired[EvidencePolicies],
     "record": AttestationRecord,
     "status": NotRequired[PassportStatus],
     "tlogProof": str,
