@@ -56,6 +56,9 @@ of those it recorded all the same, and from which session it goes on. A revocati
 when the key was in other hands, and a delegation may have been given to another agent. None of this
 changes the exit status.
 
+A record that policies decided is decided again, with the policies in the file. Another result fails.
+What is not decided again, because the file has no policies or a passport decided, is named.
+
 With --newer, also proves that the log's newer checkpoint extends one in the file, so that no
 earlier record was changed or removed since: in evidence, in the file of a session, in a report
 (the checkpoint at its end), and in an archive (the one of its moment, or of when it was made).
