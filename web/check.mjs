@@ -519,7 +519,15 @@ function hasForm(value, form, name) {
 // what records say of calls of tools
 const CALL_KINDS = new Map(Object.entries({
   "tool.requested": "request", "tool.denied": "refusal", "tool.completed": "outcome", "tool.failed": "outcome", "tool.ended": "outcome",
+  "otel.tool": "outcome",
 }));
+
+// Whether telemetry says that a tool has succeeded, and the source of hooks of its agent, if any.
+function ran({ name, attributes, status }) {
+  const own = (object, member) => (object && typeof object === "object" && Object.hasOwn(object, member) ? object[member] : undefined);
+  const hooks = !isString(name) ? undefined : name.startsWith("claude_code.") ? "claude-code" : name.startsWith("codex.") ? "codex" : undefined;
+  return [[true, "true"].includes(own(attributes, "success")) || (!hooks && own(status, "code") === "ok"), hooks];
+}
 
 // The calls that were refused and ran all the same, among records in their order. Its memory does
 // not grow with their number. The reference says what such a call is.
@@ -532,9 +540,10 @@ export class Calls {
     const kind = CALL_KINDS.get(actionType), isRefused = kind === "request" && (decision?.verdict ?? "allow") !== "allow";
     if (!kind || !call || typeof call !== "object" || Array.isArray(call)) return;
     const part = (name, without) => (Object.hasOwn(call, name) ? call[name] : without);
+    const [says, hooks] = actionType === "otel.tool" ? ran({ name: part("name"), attributes: part("attributes"), status: part("status") }) : [true];
     const source = part("source"), sessionId = part("sessionId", ""), callId = part("callId");
-    if (![source, sessionId, callId].every(isString) || callId === "" || Buffer.byteLength(callId) >= 256 || callId.includes("[masked]")) return;
-    const key = JSON.stringify([agentId, source, sessionId, callId]);
+    if (!says || ![source, sessionId, callId].every(isString) || callId === "" || Buffer.byteLength(callId) >= 256 || callId.includes("[masked]")) return;
+    const key = JSON.stringify([agentId, hooks ?? source, sessionId, callId]);
     if (!this.calls.has(key) && this.calls.size === 10_000) this.calls.delete(this.calls.keys().next().value);
     const state = this.calls.get(key) ?? { requests: 0, refusals: 0, refused: null, done: null, found: false };
     this.calls.set(key, state);

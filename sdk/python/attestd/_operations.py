@@ -448,7 +448,7 @@ class _Operations:
         POST /v1/hooks/claude-code, claudeCodeHook of the API reference. The endpoint for HTTP hooks of Claude Code; attestd init claude-code writes the settings.
 
         agent: str. In whose name it is recorded, 1 to 256 characters.
-        require: Literal["passport"]. With passport, a call of a tool that no valid passport of the agent covers (tool:<name>, tool:* or *) is refused, and the refusal recorded.
+        require: Literal["passport", "policy", "passport,policy", "policy,passport"]. With passport, a call of a tool that no valid passport of the agent covers (tool:<name>, tool:* or *) is refused, and the refusal recorded.
         redact: Literal["input", "output", "input,output", "output,input"]. What is recorded as {"sha256","bytes"} alone.
         fail: Literal["open", "closed"]. What becomes of a call that cannot be recorded.
         """

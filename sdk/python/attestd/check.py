@@ -459,7 +459,16 @@ def whole(value):  # no lone surrogate
 # ---- Tool calls that ran although they were refused ----
 
 # what records say of calls of tools; the other two are outcomes, as completed is
-CALL_KINDS = {"tool.requested": "requests", "tool.denied": "refusals", "tool.completed": "outcomes", "tool.failed": "outcomes", "tool.ended": "outcomes"}
+CALL_KINDS = {"tool.requested": "requests", "tool.denied": "refusals", "tool.completed": "outcomes", "tool.failed": "outcomes", "tool.ended": "outcomes", "otel.tool": "outcomes"}
+# the sources of hooks, by the names of telemetry
+HOOKS = {"claude_code.": "claude-code", "codex.": "codex"}
+
+# whether telemetry says that a tool has succeeded, and the source of the agent's hooks
+def ran(call):
+    name, attributes, status = call.get("name"), call.get("attributes"), call.get("status")
+    hooks = next((HOOKS[begin] for begin in HOOKS if type(name) is str and name.startswith(begin)), None)
+    success = attributes.get("success") if type(attributes) is dict else None
+    return success is True or success == "true" or not hooks and type(status) is dict and status.get("code") == "ok", hooks
 
 class Calls:
     """Finds the calls that were refused and ran all the same, among records in their order. Its memory does not grow with their number. The reference says what such a call is."""
@@ -475,10 +484,11 @@ class Calls:
         kind, call = CALL_KINDS.get(payload["actionType"]), payload["payload"]
         if kind is None or type(call) is not dict:
             return
+        says, hooks = ran(call) if payload["actionType"] == "otel.tool" else (True, None)
         parts = call.get("source"), call.get("sessionId", ""), call.get("callId")
-        if not all(type(part) is str for part in parts) or not 0 < len(parts[2].encode()) < 256 or "[masked]" in parts[2]:
+        if not says or not all(type(part) is str for part in parts) or not 0 < len(parts[2].encode()) < 256 or "[masked]" in parts[2]:
             return
-        key = payload["agentId"], *parts
+        key = payload["agentId"], hooks or parts[0], *parts[1:]
         if key not in self.calls and len(self.calls) == self.MOST_CALLS:
             del self.calls[next(iter(self.calls))]
         # a refusal less for each request that its decision refused: that says it, too
