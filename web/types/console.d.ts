@@ -808,6 +808,18 @@ interface ServiceState {
   callsDisobeyed?: number;
 }
 
+/** A policy of a set, and the change that put it. */
+interface CedarInForce { cedar: string; description: string; change: ControlChange }
+
+/** The policies of a revision, by ID, as control records make them; set is their hash. */
+interface CedarSet { policies: Map<string, CedarInForce>; revision: number; set: string }
+
+/** A policy that is being written. */
+interface Draft { id: string; cedar: string; description: string }
+
+/** What a draft would have changed. */
+type Tried = Awaited<ReturnType<typeof import('../console/core/cedar.js').tryPolicies>>;
+
 interface Webhook {
   webhookId: string;
   url: string;
@@ -1067,7 +1079,9 @@ interface VirtualListProps {
 interface VerifierFound { file: { name: string }; digest: string; trusted: string; found: EvidenceCheck & { header?: SessionHeader; state?: () => string } }
 
 /** An error that may say when it is of use to try again, in milliseconds. */
-type TaskError = Error & { status?: number; retryAt?: number; code?: string; pruned?: boolean };
+type TaskError = Error & {
+  status?: number; retryAt?: number; code?: string; pruned?: boolean; line?: number; column?: number;
+};
 
 type Happening = import('./vendor/preact-htm').Happening;
 type RegisteredAgent = ReturnType<typeof import('../console/core/agents.js').agent>;
