@@ -60,6 +60,41 @@ func TestBrowserPolicies(t *testing.T) {
 	b.reads(`main`, "control record")
 }
 
+// Decisions are found by verdict and by policy; the histogram says how many were refused, and a
+// record shows the text of the rule as it was, although it is another one now.
+func TestBrowserFindsDecisions(t *testing.T) {
+	s := startService(t, "", "")
+	key := s.company("acme")
+	put := func(id, cedar string) {
+		s.api("PUT", "/v1/policies/"+id, key, map[string]any{"cedar": cedar})
+	}
+	put("all", "permit (principal, action, resource);")
+	put("no-make", `forbid (principal, action, resource) when { context.programs.contains("make") };`)
+	for _, command := range []string{"ls", "make", "pwd"} {
+		s.api("POST", "/v1/attest", key, map[string]any{
+			"agentId": "bot", "actionType": "tool.requested",
+			"payload": map[string]any{"tool": "Bash", "input": map[string]any{"command": command}},
+		})
+	}
+	put("no-make", `forbid (principal, action, resource) when { context.programs.contains("ls") };`)
+	b := openBrowser(t, s.base)
+	b.signIn(key)
+	b.confirmKey(s, "acme")
+	b.goTo("#/records")
+	b.shows(`.histogram-bars .refused`)
+	b.wait(`[...document.querySelectorAll('.histogram-bars button')].some((e) => / 1 denied$/.test(e.ariaLabel))`)
+	b.goTo("#/records?decision=deny&policy=no-make")
+	b.rows(1)
+	b.wait(`document.querySelector('[name=decision]').value === 'deny' && document.querySelector('[name=policy]').value === 'no-make'`)
+	b.goTo("#/records?policy=no-make%230")
+	b.reads(`main`, "policy must be the ID of a policy")
+	b.goTo("#/records/1")
+	b.shows(`dialog [data-check="ok"]`)
+	b.press("The policies that decided, as they were")
+	b.reads(`[data-rules="1"] [data-rule="no-make"] pre`, `contains("make")`)
+	b.shows(`[data-rule="no-make"] [data-action="policy.put"][data-check=ok]`)
+}
+
 // What the server says of the policies is compared with the control log. A set that it makes up is
 // red, and no policy is shown of a control log from which a change was left out or in which a text
 // was altered.

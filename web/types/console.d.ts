@@ -344,6 +344,8 @@ interface Search {
   agent: string;
   action: string;
   delegatedBy: string;
+  decision: string;
+  policy: string;
   since: string;
   until: string;
   q: string;
@@ -353,7 +355,7 @@ interface Search {
   failures: boolean;
 }
 type SearchField =
-  | 'q' | 'payload' | 'agent' | 'action' | 'delegatedBy' | 'hash' | 'last' | 'since' | 'until' | 'order' | 'failures';
+  | 'q' | 'payload' | 'agent' | 'action' | 'delegatedBy' | 'decision' | 'policy' | 'hash' | 'last' | 'since' | 'until' | 'order' | 'failures';
 /** A search over records that has a name in this browser. */
 interface SavedSearch {
   companyId: string;
@@ -1033,7 +1035,10 @@ interface FieldProps { id: string; 'aria-describedby'?: string }
 interface Bar { label: string; value: number; tone?: Tone; href?: string }
 
 /** How many records match a search in each part of a period. */
-interface Buckets { since: string; until: string; total: number; size: number; buckets: { since: string; count: number }[] }
+interface Buckets {
+  since: string; until: string; total: number; size: number; buckets: { since: string; count: number }[];
+  verdicts?: { verdict: Decision['verdict']; total: number; counts: number[] }[];
+}
 
 /** The URL that a piece of code or emphasis in Markdown means, if it means one. */
 type Refer = (type: string, text?: string) => string | undefined;

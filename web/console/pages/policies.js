@@ -8,16 +8,13 @@ import { live } from '../core/live_state.js';
 import { href } from '../core/router.js';
 import { useSignedIn } from '../core/session.js';
 import { useStore } from '../core/store.js';
-import { table } from '../lib/table.js';
 import { visible } from '../lib/visible.js';
 import { Failure, Field, Notice, Page, useTask } from '../parts/basic.js';
 import { Change } from '../parts/change.js';
+import { VERDICTS } from '../parts/decision.js';
 import { Confirm } from '../parts/dialogs.js';
 import { useAssess } from '../parts/key_trust.js';
 import { Text } from '../parts/text.js';
-
-/** @type {Record<string, string>} */
-const VERDICTS = table({ allow: 'allowed', deny: 'denied', ask: 'approval needed' });
 
 const NONE = { id: '', cedar: '', description: '' };
 const LAST = ['1000', '10000', '100000'];
@@ -144,7 +141,8 @@ function Editor({ start, ids, onDone, onCancel }) {
 }
 
 /**
- * @param {{id: string, of: CedarInForce, assess: Assess, onEdit: () => void, onDelete: () => void}} props
+ * @param {{id: string, of: CedarInForce, assess: Assess, onEdit: () => void, onDelete: () =>
+ *   void}} props
  */
 function One({ id, of: { cedar, description, change }, assess, onEdit, onDelete }) {
   return html`
