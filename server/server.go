@@ -73,6 +73,7 @@ func New(cfg Config) *Server {
 	passports := &service.Passports{Store: db, Agents: agents, Keys: agentKeys, Verifier: program}
 	delegations := &service.Delegations{Store: db, Agents: agents, Tokens: tokens}
 	decisions := &service.Decisions{Store: db}
+	authorizations := &service.Authorizations{Store: db, Agents: agents, Decisions: decisions}
 	attestations := &service.Attestations{Store: db, Agents: agents, Delegations: delegations, Keys: agentKeys, Decisions: decisions}
 	checkpoints := service.NewCheckpoints(db)
 	proofs := &service.Evidence{Store: db, Checkpoints: checkpoints}
@@ -116,6 +117,7 @@ func New(cfg Config) *Server {
 		agentKeys:    api.AgentKeys{Keys: agentKeys, Decisions: decisions},
 		policies:     api.Policies{Decisions: decisions},
 		attestations: api.Attestations{Attestations: attestations},
+		authzen:      api.AuthZEN{API: s.api, Authorizations: authorizations, Log: cfg.Log},
 		chains:       api.Chains{Store: db, Verifications: verifications},
 		clients:      api.Clients{Tokens: tokens, Hub: s.hub, Most: func() int { return bounds().Clients }},
 		companies: api.Companies{API: s.api, Store: db, Agents: agents, Hub: s.hub,
