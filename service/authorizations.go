@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"sync"
 	"time"
@@ -22,8 +23,8 @@ import (
 // records the decision: each that denies, and each that allows where the company asks for that.
 type Authorizations struct {
 	Store     *store.Store
-	Agents    *Agents
 	Decisions *Decisions
+	Log       *slog.Logger
 
 	mu     sync.Mutex
 	counts *bounded.Map[countedDecisions, decisionCount]
@@ -45,55 +46,59 @@ type Question struct {
 // Named is a subject by its type and ID.
 type Named struct{ Type, ID string }
 
-// Authorized is the answer to a Question.
-type Authorized struct {
-	decision.Decision
-	// why the decision is not on record, although it should be; nil where it is, or need not be.
-	// Then it denies.
-	Unrecorded error
+// asked reports whether doors that were there before policies ask: while a company has never had a
+// policy, and does not want all decisions on record, nothing changes there.
+func (a *Authorizations) asked(ctx context.Context, by store.Caller) (bool, error) {
+	set, err := a.Store.Cedar.Set(ctx, by)
+	if err != nil || set.Revision > 0 {
+		return true, err
+	}
+	which, err := a.Store.Policies.Decisions(ctx, by)
+	return which == store.DecisionsAll, err
 }
 
-// Decide decides, and records that where it must be on record. An error is one of the storage,
-// without which nothing can be decided.
+// Decide decides, and records that where it must be on record. What must be and cannot is denied.
+// An error is one of the storage, without which nothing can be decided.
 //
 // Nothing is recorded while a company is suspended.
-func (a *Authorizations) Decide(ctx context.Context, by store.Caller, q Question) (Authorized, error) {
+func (a *Authorizations) Decide(ctx context.Context, by store.Caller, q Question) (decision.Decision, error) {
 	payload := q.payload()
 	counted := false
 	var suppressed int64
 	for range maxDecided {
 		made, err := a.decide(ctx, by, &q, payload)
 		if err != nil || made.Code == decision.Suspended {
-			return Authorized{Decision: made}, err
+			return made, err
 		}
 		if !counted {
 			record, err := a.records(ctx, by, &made)
 			if err != nil {
-				return Authorized{}, err
+				return decision.Decision{}, err
 			}
 			if record {
 				suppressed, record = a.count(by, &q, &made)
 			}
 			if !record {
-				return Authorized{Decision: made}, nil
+				return made, nil
 			}
 			counted = true
 		}
 		err = a.append(ctx, by, &q, payload, suppressed, &made)
 		switch {
 		case err == nil:
-			return Authorized{Decision: made}, nil
+			return made, nil
 		case errors.Is(err, chain.ErrRevision):
 			a.Store.Cedar.Forget(by)
 		default:
+			a.Log.LogAttrs(ctx, slog.LevelWarn, "a decision could not be recorded", slog.String("company", by.Company.ID), slog.String("error", err.Error()))
 			a.uncount(by, &q, &made, suppressed)
 			if made.Verdict == decision.Allow {
 				made.Verdict, made.Code, made.By = decision.Deny, decision.Failed, nil
 			}
-			return Authorized{made, err}, nil
+			return made, nil
 		}
 	}
-	return Authorized{}, fmt.Errorf("%w: the policies of the company change too often", store.ErrUnavailable)
+	return decision.Decision{}, fmt.Errorf("%w: the policies of the company change too often", store.ErrUnavailable)
 }
 
 // decide decides in the order of all doors: the company and the agent must be live, the passport
@@ -147,7 +152,11 @@ func (q *Question) payload() []byte {
 	payload := jcs.AppendString([]byte(`{"door":`), q.Context.Door)
 	payload = jcs.AppendString(append(payload, `,"action":`...), q.Action)
 	payload = jcs.AppendString(append(payload, `,"resource":{"type":`...), decide.Resources[q.Action])
-	payload = jcs.AppendString(append(payload, `,"id":`...), action.RecordedName(q.Resource))
+	id := q.Resource
+	if q.Action != decide.Token || len(id) > maxResourceSize { // a rule may name any audience
+		id = action.RecordedName(id)
+	}
+	payload = jcs.AppendString(append(payload, `,"id":`...), id)
 	payload = append(payload, '}')
 	if q.Arguments != nil {
 		payload = append(append(payload, `,"arguments":`...), maskedArguments(q.Arguments)...)

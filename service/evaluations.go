@@ -30,23 +30,23 @@ var subjectTypes = map[string]bool{"agent": true, "user": true, "identity": true
 // Evaluate decides an access evaluation. An action with a tool is its call; any other is of its
 // name as actionType, with the whole request as arguments. The error is an *Error where an agent
 // asks about another.
-func (a *Authorizations) Evaluate(ctx context.Context, by store.Caller, e Evaluation) (Authorized, error) {
+func (a *Authorizations) Evaluate(ctx context.Context, by store.Caller, e Evaluation) (decision.Decision, error) {
 	q := Question{Subject: e.Subject, Action: decide.Attest, Resource: e.Action, Arguments: e.Request, Context: decision.Context{Door: decide.DoorAuthZEN}}
 	if e.Resource.Type == typeOfTool {
 		q.Action, q.Resource, q.Arguments = decide.Call, e.Resource.ID, e.Arguments
 	}
 	agent, err := a.agentNamed(ctx, by, e.Subject)
 	if err != nil {
-		return Authorized{}, err
+		return decision.Decision{}, err
 	}
 	if by.Agent != "" {
 		if err := mayActAs(by, agent); err != nil {
-			return Authorized{}, err
+			return decision.Decision{}, err
 		}
 		q.Context.Scopes = strings.Fields(string(by.Scope))
 		if by.Delegation != "" {
 			if err := delegated(&q.Context, []byte(by.Delegation)); err != nil {
-				return Authorized{}, err
+				return decision.Decision{}, err
 			}
 		}
 	}

@@ -14,7 +14,8 @@
 //	errors    the policies that erred, sorted; absent where none did
 //	code      why it is denied: by the policies POLICY_DENIED or DECISION_ERROR, before them
 //	          DETAILS_DENIED, COMPANY_SUSPENDED, AGENT_DISABLED, SUBJECT_UNKNOWN, ACTION_UNKNOWN,
-//	          SCOPE_DENIED or another code of a passport's verification; absent otherwise
+//	          AUDIENCE_DENIED, SCOPE_DENIED or another code of a passport's verification; absent
+//	          otherwise
 //	passport  the jti of the passport by which it was decided; absent without
 //	approval  the approval by which it is allowed; absent without
 //	context   what was decided on that is nowhere else in the record; see [Context]
@@ -73,6 +74,7 @@ const (
 	// the request names no agent of the company, or an action that its resource does not have
 	SubjectUnknown = "SUBJECT_UNKNOWN"
 	ActionUnknown  = "ACTION_UNKNOWN"
+	AudienceDenied = "AUDIENCE_DENIED" // a token is exchanged for none that the company names
 	Suspended      = "COMPANY_SUSPENDED"
 )
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -22,7 +21,6 @@ import (
 type AuthZEN struct {
 	API            *httpapi.API
 	Authorizations *service.Authorizations
-	Log            *slog.Logger
 }
 
 // evaluation has the members of an access evaluation. Those of evaluations have them as defaults.
@@ -86,9 +84,6 @@ func (s *AuthZEN) evaluate(ctx context.Context, by store.Caller, r evaluation) (
 	made, err := s.Authorizations.Evaluate(ctx, by, asked)
 	if err != nil {
 		return decided{}, err
-	}
-	if made.Unrecorded != nil {
-		s.Log.LogAttrs(ctx, slog.LevelWarn, "a decision could not be recorded", slog.String("company", by.Company.ID), slog.String("error", made.Unrecorded.Error()))
 	}
 	answer := decided{made.Verdict == decision.Allow, decidedContext{Verdict: made.Verdict, Code: made.Code, By: made.By}}
 	if answer.Context.By == nil {

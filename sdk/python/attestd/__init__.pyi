@@ -461,6 +461,7 @@ Decision = TypedDict("Decision", {
     "code": NotRequired[str],
     "context": DecisionContext,
     "errors": NotRequired[list[str]],
+    "passport": NotRequired[str],
     "policies": SHA256,
     "revision": int,
     "verdict": DecisionVerdict,
@@ -1351,7 +1352,7 @@ Thumbprint: TypeAlias = str
 Timestamp: TypeAlias = str
 
 TokenError = TypedDict("TokenError", {
-    "error": Literal["unsupported_grant_type", "invalid_request", "invalid_scope", "invalid_dpop_proof", "use_dpop_nonce", "unauthorized_client", "invalid_grant", "invalid_target", "invalid_authorization_details"],
+    "error": Literal["unsupported_grant_type", "invalid_request", "invalid_scope", "invalid_dpop_proof", "use_dpop_nonce", "unauthorized_client", "invalid_grant", "invalid_target", "invalid_authorization_details", "access_denied"],
     "error_description": NotRequired[str],
 })
 
@@ -1432,7 +1433,7 @@ Unavailable = TypedDict("Unavailable", {
 
 Verdict: TypeAlias = Union[ChainValid, ChainInvalid]
 
-VerificationCode: TypeAlias = Literal["MALFORMED_TOKEN", "ALGORITHM_MISMATCH", "WRONG_TOKEN_TYPE", "SIGNATURE_INVALID", "TOKEN_EXPIRED", "TOKEN_NOT_YET_VALID", "AUDIENCE_MISMATCH", "INVALID_ISSUER", "INVALID_SUBJECT", "MALFORMED_CLAIMS", "UNSUPPORTED_VERSION", "CHAIN_INCOHERENT", "SCOPE_DENIED", "DETAILS_DENIED", "PASSPORT_REVOKED", "NOT_PROVEN", "VERIFICATION_ERROR"]
+VerificationCode: TypeAlias = Literal["MALFORMED_TOKEN", "ALGORITHM_MISMATCH", "WRONG_TOKEN_TYPE", "SIGNATURE_INVALID", "TOKEN_EXPIRED", "TOKEN_NOT_YET_VALID", "AUDIENCE_MISMATCH", "INVALID_ISSUER", "INVALID_SUBJECT", "MALFORMED_CLAIMS", "UNSUPPORTED_VERSION", "CHAIN_INCOHERENT", "SCOPE_DENIED", "DETAILS_DENIED", "PASSPORT_REVOKED", "NOT_PROVEN", "VERIFICATION_ERROR", "POLICY_DENIED", "DECISION_ERROR"]
 
 VerifyPassport = TypedDict("VerifyPassport", {
     "arguments": NotRequired[Any],
