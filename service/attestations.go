@@ -194,6 +194,11 @@ func (a *Attestations) decide(ctx context.Context, by store.Caller, item *Attest
 	if err != nil {
 		return err
 	}
+	return hold(d, &made)
+}
+
+// hold puts a decision into a draft.
+func hold(d *chain.Draft, made *decision.Decision) error {
 	text, err := made.Append(nil)
 	if err != nil {
 		return err

@@ -193,14 +193,19 @@ func contextOf(by store.Caller, item *Attestation, delegation []byte) (c decisio
 			c.Details = append(c.Details, json.RawMessage(limit.String()))
 		}
 	}
+	return c, delegated(&c, delegation)
+}
+
+// delegated puts a canonical DelegationInfo into a context; nil for none.
+func delegated(c *decision.Context, delegation []byte) error {
 	if delegation == nil {
-		return c, nil
+		return nil
 	}
 	var d struct{ DelegationChain []string }
-	err = json.Unmarshal(delegation, &d)
+	err := json.Unmarshal(delegation, &d)
 	c.Delegation = d.DelegationChain
 	if len(d.DelegationChain) > 0 && !strings.HasPrefix(d.DelegationChain[0], "spiffe://") {
 		c.Person = d.DelegationChain[0]
 	}
-	return c, err
+	return err
 }

@@ -9,11 +9,16 @@ import (
 	"attestd/crypto/strictjson"
 )
 
-// DoorAttest is the door of attestations, as decisions name it.
-const DoorAttest = "attest"
+// The doors, as decisions name them.
+const (
+	DoorAttest  = "attest" // attestations, hooks and MCP proxies
+	DoorAuthZEN = "authzen"
+	DoorVerify  = "verify" // of passports
+	DoorToken   = "token"  // the token endpoint
+)
 
-// Past is a record that is decided again: it holds a decision, or is the request of a tool call
-// that holds none, which was let through.
+// Past is a record that is decided again: it holds a decision that policies make, or is the request
+// of a tool call that holds none, which was let through.
 type Past struct {
 	AgentID string
 	Was     *string // the verdict; nil where nothing decided
@@ -59,6 +64,9 @@ func ReadPast(timestamp string, object []byte) (*Past, error) {
 	d, err := decision.Parse(made)
 	if err != nil {
 		return nil, err
+	}
+	if !decision.ByPolicies(d.Code) {
+		return nil, nil
 	}
 	p.Was, p.context = &d.Verdict, d.Context
 	return &p, nil
