@@ -143,8 +143,8 @@ func FuzzCommand(f *testing.F) {
 }
 
 // FuzzDecide holds that a decision depends on nothing but its request, and that no request is
-// expensive or makes a decision panic, which would deny it with DECISION_ERROR: no policy of the set
-// errs.
+// expensive or makes a decision panic. That would deny it with DECISION_ERROR: no policy of the
+// set errs.
 func FuzzDecide(f *testing.F) {
 	f.Add(`{"command":"rm -rf /","a":[1,1.0,1e2]}`, "/srv/shop")
 	f.Add(`{"a":{"__b":1},"a":2}`, "")
