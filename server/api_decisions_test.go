@@ -147,3 +147,29 @@ func TestEveryDenialIsOnRecord(t *testing.T) {
 	}
 	t.Logf("denied: %v", doors)
 }
+
+// Where a hook asks for a passport, the decision of a call names the one that covers it, and denies
+// where there is none, whatever the policies say.
+func TestDecisionNamesPassport(t *testing.T) {
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	acme.agent(t, "bot")
+	acme.do(t, "PUT /v1/policies/all", policyBody(t, `permit (principal, action, resource);`)).status(200)
+	const asking = "?agent=bot&require=passport"
+	acme.hookEvent(t, asking, "PreToolUse", "without", `,"tool_input":{"command":"ls"}`)
+	id := jti(t, acme, acme.passport(t, "bot", `{"scopes":["tool:Bash"]}`))
+	acme.hookEvent(t, asking, "PreToolUse", "with", `,"tool_input":{"command":"ls"}`)
+	var page struct {
+		Records []struct{ Payload decisionRecord }
+	}
+	must.OK(t, json.Unmarshal(acme.do(t, "GET /v1/records?action=tool.requested&order=oldest", "").status(200).raw, &page))
+	if len(page.Records) != 2 {
+		t.Fatalf("%d requests", len(page.Records))
+	}
+	for i, want := range []string{
+		`{"by":[],"code":"SCOPE_DENIED","context":"<anything>","policies":"<anything>","revision":1,"verdict":"deny"}`,
+		`{"by":["all"],"context":"<anything>","passport":"` + id + `","policies":"<anything>","revision":1,"verdict":"allow"}`,
+	} {
+		same(t, "decision", page.Records[i].Payload.Decision, want)
+	}
+}

@@ -36,6 +36,10 @@ type Attestation struct {
 	// "" where it is unknown
 	Decide bool   `json:"decide" must:"flag"`
 	Folder string `json:"folder" must:"given"`
+
+	// for a decision; see Calling
+	passport     string
+	unauthorized bool
 }
 
 // Attestations become records of the actions of their companies.
@@ -193,6 +197,9 @@ func (a *Attestations) decide(ctx context.Context, by store.Caller, item *Attest
 	made, err := a.Decisions.Decide(ctx, by, item.AgentID, item.ActionType, item.Payload, c)
 	if err != nil {
 		return err
+	}
+	if made.Passport = item.passport; item.unauthorized { // the passport is asked for first
+		made.Verdict, made.Code, made.By, made.Errors = decision.Deny, decision.ScopeDenied, nil, nil
 	}
 	return hold(d, &made)
 }

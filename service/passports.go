@@ -167,18 +167,18 @@ func (p *Passports) isOfAnotherCompany(ctx context.Context, by store.Caller, tok
 	return err == nil
 }
 
-// Covered says whether a valid passport of the agent covers the call of a tool of an MCP server, ""
-// for none; arguments are nil where they are not known.
-func (p *Passports) Covered(ctx context.Context, by store.Caller, agentID, server, tool string, arguments []byte) (bool, error) {
+// Covering returns the jti of a valid passport of the agent that covers the call of a tool, or "".
+// server is the MCP server, "" for none; arguments are nil where they are not known.
+func (p *Passports) Covering(ctx context.Context, by store.Caller, agentID, server, tool string, arguments []byte) (jti string, err error) {
 	for found, err := range p.Store.Passports.Valid(ctx, by, agentID) {
 		if err != nil {
-			return false, err
+			return "", err
 		}
 		if _, err := (cred.PassportClaims{Scopes: found.Scopes, Details: found.Details}).GrantOn(server, tool, arguments); err == nil && tool != "" {
-			return true, nil
+			return found.JTI, nil
 		}
 	}
-	return false, nil
+	return "", nil
 }
 
 // Revocation is the revocation record of the specification.
