@@ -73,6 +73,8 @@ type Draft struct {
 	// whose Base has another one refuses the draft with ErrRevision.
 	Decided  bool
 	Revision int64
+	// MayBeDecided says that an earlier record of the request may hold a decision.
+	MayBeDecided bool
 	// Exempt lets the record be written whatever the Limit of its chain and the Room of the storage
 	// say: it ends a right, or an operator demands it. It counts all the same.
 	Exempt bool

@@ -24,8 +24,8 @@ func (k *Key) reused() error {
 // delegation. It computes the hash of r again from the payload of d, so it can tell of a record
 // whose payload was pruned too. Where it is not pruned, its stored bytes are compared as well.
 //
-// A record with a decision is that of a request that is decided otherwise by now. A pruned one
-// cannot be told from another of its delegation.
+// A record with a decision is that of a request that is decided otherwise by now, or not at all. A
+// pruned one cannot be told from another of its delegation.
 func (d *Draft) Matches(r *Record) bool {
 	switch {
 	case !d.isDelegated(r.Delegation):
@@ -37,7 +37,7 @@ func (d *Draft) Matches(r *Record) bool {
 		canonical, err := jcs.Append(nil, r.Payload, payloadDepth)
 		return err == nil && bytes.Equal(canonical, d.Canonical)
 	case r.IsPruned():
-		return d.Decided
+		return d.Decided || d.MayBeDecided
 	}
 	canonical, err := jcs.Append(nil, r.Payload, payloadDepth)
 	if err != nil || r.ComputeHash(canonical) != r.Hash {

@@ -234,6 +234,8 @@ func TestRecordOfARequest(t *testing.T) {
 	unchecked := with("", chain.Delegated{TokenID: "t"})
 	pruned := record(with("t", chain.Delegated{}))
 	pruned.Payload = nil
+	decided := with("t", chain.Delegated{TokenID: "t"}) // of a record with a decision, without one
+	decided.Canonical, decided.MayBeDecided = []byte(`{"n":2}`), true
 	for what, c := range map[string]struct {
 		d    chain.Draft
 		r    *chain.Record
@@ -250,6 +252,7 @@ func TestRecordOfARequest(t *testing.T) {
 		"a record that was delegated":    {with("", chain.Delegated{}), record(with("t", chain.Delegated{})), false},
 		"a pruned one":                   {with("t", chain.Delegated{TokenID: "t"}), pruned, true},
 		"a pruned one of another action": {draft(1, 2), pruned, false},
+		"a pruned one that was decided":  {decided, pruned, true},
 	} {
 		if got := c.d.Matches(c.r); got != c.want {
 			t.Errorf("%s: %v", what, got)

@@ -12,6 +12,7 @@ import (
 	"attestd/cmd/check"
 	"attestd/cmd/cli"
 	"attestd/cmd/report"
+	"attestd/service/decide"
 	"attestd/store"
 )
 
@@ -62,7 +63,7 @@ Start with: attestd serve. attestd COMMAND --help explains a command.`)
 		archiveCommand(schema), verifyCommand(schema), companyLogCommand(), companyCommand(schema), exportCommand(),
 		demoCommand(), healthCommand(), policyCommand(), doctorCommand(version, schema), cli.VersionCommand(version))
 	root.AddCommand(agent.Commands(version)...)
-	root.AddCommand(check.Command(), check.TrustCommand(), verifierCommand(), report.Command())
+	root.AddCommand(check.Command(new(decide.Decider)), check.TrustCommand(), verifierCommand(), report.Command(new(decide.Decider)))
 	cli.Explain(root, statuses, examples)
 	return root
 }

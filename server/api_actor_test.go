@@ -107,7 +107,7 @@ func hasText(of *openapi3.SchemaRef, name string, within ...*openapi3.Schema) bo
 	}
 	within = append(slices.Clip(within), of.Value)
 	for member, schema := range of.Value.Properties {
-		if member == name && schema.Value.Type.Includes("string") || hasText(schema, name, within...) {
+		if member == name && schema.Value.Type.Includes("string") && schema.Value.Format != "uuid" || hasText(schema, name, within...) {
 			return true
 		}
 	}

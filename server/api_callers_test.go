@@ -73,6 +73,8 @@ POST   /v1/policies/test                               reader writer admin
 GET    /v1/policies/{policyId}                         reader writer admin
 PUT    /v1/policies/{policyId}                         admin
 DELETE /v1/policies/{policyId}                         admin
+POST   /access/v1/evaluation                           reader writer admin agent person
+POST   /access/v1/evaluations                          reader writer admin agent person
 GET    /v1/credentials                                 admin
 POST   /v1/oauth/token          client_credentials     client agent
 POST   /v1/oauth/token          token-exchange         admin agent person
@@ -131,6 +133,8 @@ GET    /v1/ca/well-known                               anonymous
 GET    /.well-known/oauth-authorization-server/o/{companyId}  anonymous
 GET    /.well-known/oauth-protected-resource           anonymous
 GET    /.well-known/oauth-protected-resource/o/{companyId}    anonymous
+GET    /.well-known/authzen-configuration              anonymous
+GET    /.well-known/authzen-configuration/o/{companyId}       anonymous
 GET    /.well-known/openid-configuration/o/{companyId} anonymous
 GET    /o/{companyId}/.well-known/openid-configuration anonymous
 GET    /o/{companyId}/authorize                        anonymous

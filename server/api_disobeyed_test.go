@@ -109,6 +109,50 @@ func TestRefusedCallThatRanIsFoundAfterARestart(t *testing.T) {
 	eventually(t, "the third call is found", func() bool { return findings(acme) == 3 })
 }
 
+// Telemetry of a coding agent that says that a refused call succeeded is a finding too, in the
+// session of the refusal. What it says of other calls, and of a call that failed, is none.
+func TestRefusedCallThatRanByTelemetry(t *testing.T) {
+	testenv.Concurrent(t)
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	acme.do(t, "PUT /v1/policies/none", policyBody(t, `forbid (principal, action, resource);`)).status(200)
+	for _, call := range []string{"ran", "failed", "obeyed"} {
+		acme.hookEvent(t, "", "PreToolUse", call, `,"tool_input":{"command":"rm a"}`)
+	}
+	result := func(call, success string) {
+		attributes := ""
+		for name, value := range map[string]string{"session.id": "run-7", "event.name": "tool_result", "tool_name": "Bash", "tool_use_id": call, "success": success} {
+			attributes += fmt.Sprintf(`,{"key":%q,"value":{"stringValue":%q}}`, name, value)
+		}
+		acme.do(t, exportLogs, logRecords("claude-code", `{"timeUnixNano":"1","body":{"stringValue":"claude_code.tool_result"},"attributes":[`+attributes[1:]+`]}`)).gets(200, `{}`)
+	}
+	result("failed", "false")
+	result("ran", "true")
+	session := func() *reply { return acme.do(t, "GET /v1/sessions?sid=run-7&agentId=claude-code", "").status(200) }
+	eventually(t, "the session says disobeyed", func() bool { return strings.Contains(string(session().raw), `"disobeyed"`) })
+	record := acme.do(t, "GET /v1/chain?log=control", "").status(200)
+	found := 0
+	for _, r := range record.at("records").([]any) {
+		payload := r.(map[string]any)["payload"].(map[string]any)
+		if payload["actionType"] == "call.disobeyed" {
+			found++
+			inner, err := json.Marshal(payload["payload"])
+			must.OK(t, err)
+			if err := like(t, `{"subject":"…","by":null,"agentId":"claude-code","source":"claude-code","tool":"Bash","callId":"ran",
+				"sessionId":"run-7","kid":"hook","sid":"run-7","refused":1,"done":7}`, inner); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if found != 1 {
+		t.Errorf("%d findings: %s", found, record.raw)
+	}
+	eventually(t, "readyz says DISOBEYED", func() bool {
+		return strings.Contains(string(s.anyone().do(t, "GET /readyz", "").status(200).raw), `"DISOBEYED"`)
+	})
+}
+
 // A refusal that waited in a spool comes after the outcome, and is found too; another attempt under
 // one ID, and another request of an ID that is open, are none.
 func TestRefusedCallsInOtherOrders(t *testing.T) {

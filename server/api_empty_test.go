@@ -42,6 +42,8 @@ var mayBeEmpty = map[string]string{
 	"body payload":     "any JSON is a payload",
 	"body policies":    "the empty set is tried",
 	"body remove":      "nothing is taken out of the set that is tried",
+	"body context":     "of an access evaluation: a call without arguments",
+	"body options":     "of access evaluations: all are decided",
 }
 
 // A member of the query or the body that bears on rights is refused when it has no value: a caller

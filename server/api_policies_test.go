@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,7 +12,10 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/decision"
+	"attestd/chain/evidence"
+	"attestd/crypto/jose"
 	"attestd/internal/must"
+	"attestd/internal/testenv"
 	"attestd/service/decide"
 	"attestd/store"
 )
@@ -115,7 +119,10 @@ func TestWrongPolicies(t *testing.T) {
 	acme.do(t, "PUT /v1/policies/x", policyBody(t, `permit (principal, action, resource) when { context.porgrams.contains("rm") };`)).gets(400, `{"error":"…","code":"POLICY_UNKNOWN_NAME","line":1,"column":53}`)
 	acme.do(t, "PUT /v1/policies/x", policyBody(t, strings.Repeat("[", 400_000))).status(400).is(t, "POLICY_INVALID")
 	acme.do(t, "PUT /v1/policies/x", policyBody(t, "permit (principal, action, resource) when { "+strings.Repeat("(", 65)+"true"+strings.Repeat(")", 65)+" };")).status(400).is(t, "POLICY_INVALID")
-	acme.do(t, "PUT /v1/policies/"+strings.Repeat("x", 65), policyBody(t, fine)).status(400)
+	acme.do(t, "PUT /v1/policies/"+strings.Repeat("x", 65), policyBody(t, fine)).
+		gets(400, `{"error":"Invalid field: policyId: a policy ID has 1 to 64 letters, digits, dots, dashes and underscores","code":"POLICY_INVALID"}`)
+	acme.do(t, "POST /v1/policies/test", `{"draft":{"policyId":"a b","cedar":"`+fine+`"}}`).
+		gets(400, `{"error":"Invalid field: policyId: a policy ID has 1 to 64 letters, digits, dots, dashes and underscores","code":"POLICY_INVALID"}`)
 	acme.do(t, "PUT /v1/policies/x?force=yes", policyBody(t, fine)).status(400)
 	acme.do(t, "PUT /v1/policies/x?forse=true", policyBody(t, fine)).status(400)
 	acme.do(t, "PUT /v1/policies/x", `{"cedar":"`+fine+`","descripton":"x"}`).status(400)
@@ -198,6 +205,10 @@ func TestGroupsDecide(t *testing.T) {
 		t.Errorf("out of the group again: %s", is)
 	}
 	acme.do(t, "PUT /v1/agents/bot/policy", `{"groups":["a b"]}`).status(400)
+	acme.do(t, "PUT /v1/agents/bot/policy", `{"groups":["a b"],"attest":"key"}`).status(400)
+	acme.do(t, "POST /v1/attest", `{"agentId":"bot","actionType":"x","payload":1}`).status(201)
+	acme.do(t, "PUT /v1/agents/bot/policy", `{"groups":["staff"],"attest":"key"}`).gets(200, `{"agentId":"bot","attest":"key","groups":["staff"]}`)
+	acme.do(t, "PUT /v1/agents/bot/policy", `{"groups":["staff"],"attest":"any"}`).gets(200, `{"agentId":"bot","attest":"any","groups":["staff"]}`)
 	acme.do(t, "PUT /v1/agents/nobody/policy", `{"groups":["a"]}`).status(404)
 	acme.do(t, "PUT /v1/agents/bot/policy", `{}`).status(400)
 	acme.do(t, "PUT /v1/company/policy", `{"decisions":"all"}`).has(`{"attest":"any","decisions":"all"}`)
@@ -210,7 +221,11 @@ func TestDecisionsFollowTheSetInForce(t *testing.T) {
 	t.Parallel()
 	s := start(t)
 	acme := s.company(t, "acme")
-	const changes, clients, each = 50, 16, 25
+	const changes, clients = 50, 16
+	each := 25
+	if testenv.Long() {
+		each = 625 // 10,000 in all
+	}
 	texts := map[int64]string{0: ""}
 	for n := range changes {
 		texts[int64(n+1)] = fmt.Sprintf(`permit (principal, action, resource) when { context.arguments.n %% 7 == 0 || context.arguments.n > %d };`, n)
@@ -267,6 +282,78 @@ func TestDecisionsFollowTheSetInForce(t *testing.T) {
 	}
 	if err := s.store.VerifyAll(t.Context(), "", 1, nil, nil); err != nil && !errors.Is(err, store.ErrUnavailable) {
 		t.Error(err)
+	}
+	acme.decidesAgain(t, "GET /v1/report", int64(decided))
+}
+
+// decidesAgain checks a file, whose decisions are all made again with the policies that it holds.
+func (c caller) decidesAgain(t testing.TB, file string, decisions int64) {
+	t.Helper()
+	raw := c.do(t, file, "").status(200).raw
+	trust := evidence.Trust{Fingerprint: c.fingerprint(t), Decider: new(decide.Decider)}
+	var v evidence.Verdict
+	switch src := evidence.Reader(bytes.NewReader(raw)); {
+	case evidence.IsSession(src):
+		v = evidence.CheckSession(src, trust)
+	case evidence.IsReport(src):
+		v = evidence.CheckReport(src, trust, func(*evidence.Report) {}, func(*evidence.Event) {})
+	default:
+		v = evidence.Check(raw, trust)
+	}
+	if v.Outcome != evidence.Holds || v.Decisions == nil || *v.Decisions != (evidence.Decisions{Recorded: decisions, Again: decisions}) {
+		t.Errorf("%s: %+v %+v", file, v, v.Decisions)
+	}
+}
+
+// Files hold the policies by which their records were decided, as they were then.
+func TestFilesHoldThePoliciesInForce(t *testing.T) {
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	bot := acme.signer(t, "bot", jose.EdDSA)
+	run := bot.run(t, "run-1", 4, true)
+	say := func(n int) { // with what an agent has signed
+		body := strings.TrimSuffix(attestBody("bot", fmt.Sprint(n), run[n].Compact), "}") + `,"decide":true}`
+		bot.do(t, "POST /v1/attest", body).status(201)
+	}
+	hook := func(n int, command string) {
+		acme.do(t, "POST /v1/hooks/claude-code?agent=bot", fmt.Sprintf(`{"hook_event_name":"PreToolUse","session_id":"s","cwd":"/srv/app","tool_name":"Bash","tool_use_id":"c%d","tool_input":{"command":%q}}`, n, command)).status(200)
+	}
+	say(0) // before there was a policy
+	acme.decidesAgain(t, "GET /v1/evidence/0", 1)
+	acme.do(t, "PUT /v1/policies/all", policyBody(t, `permit (principal, action, resource);`)).status(200)
+	acme.do(t, "PUT /v1/policies/rm", policyBody(t, `forbid (principal, action, resource == Tool::"Bash") when { context.words.contains("rm -r") && context has outside && context.outside };`)).status(200)
+	say(1)
+	hook(1, "rm -r build")
+	hook(2, "cd .. && rm -r app2")
+	acme.do(t, "DELETE /v1/policies/rm", "").status(200)
+	hook(3, "cd .. && rm -r app2")
+	say(2)
+	acme.do(t, "PUT /v1/policies/all", policyBody(t, `permit (principal, action == Action::"call", resource) when { context.approved };`)).status(200)
+	hook(4, "ls")
+	acme.do(t, "DELETE /v1/policies/all", "").status(200)
+	say(3)
+
+	decided := int64(0)
+	var page struct {
+		Records []struct {
+			Index   int64
+			Payload json.RawMessage
+		}
+	}
+	acme.do(t, "GET /v1/records", "").status(200).into(&page)
+	for _, r := range page.Records {
+		d, err := decision.Of(r.Payload)
+		must.OK(t, err)
+		if d != nil {
+			decided++
+			acme.decidesAgain(t, fmt.Sprintf("GET /v1/evidence/%d", r.Index), 1)
+		}
+	}
+	acme.decidesAgain(t, "GET /v1/sessions/bot/run-1", 4)
+	acme.decidesAgain(t, "GET /v1/sessions/bot/s", 5)
+	acme.decidesAgain(t, "GET /v1/report", decided)
+	if decided != 8 {
+		t.Errorf("%d decisions", decided)
 	}
 }
 

@@ -110,6 +110,23 @@ func TestWebhookEnabledBehindPrunedRecords(t *testing.T) {
 	}
 }
 
+// The retry of a request is answered with its record also where that was decided and pruned, and no
+// policy decides any more.
+func TestRetryOfADecidedRecordThatWasPruned(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	acme.file(t, unguarded)
+	const call = `{"agentId":"bot","actionType":"tool.requested","payload":{"tool":"Bash","input":{}}}`
+	acme.do(t, "PUT /v1/policies/all", policyBody(t, `permit (principal, action, resource);`)).status(200)
+	hash := acme.do(t, "POST /v1/attest", call, "Idempotency-Key: k").status(201).str("hash")
+	acme.pruned(t, 1, firstArchive)
+	acme.do(t, "POST /v1/attest", call, "Idempotency-Key: k").has(`{"index":0,"pruned":true,"hash":"` + hash + `"}`)
+	acme.do(t, "DELETE /v1/policies/all", "").status(200)
+	acme.do(t, "POST /v1/attest", call, "Idempotency-Key: k").has(`{"index":0,"pruned":true,"hash":"` + hash + `"}`)
+	acme.do(t, "POST /v1/attest", call, "Idempotency-Key: other").has(`{"index":1}`)
+}
+
 // A record whose payload was pruned says so wherever it is read, and what proves its place goes on.
 // What needs the payload is refused with the name of the archive that has it.
 func TestPrunedRecords(t *testing.T) {

@@ -20,6 +20,7 @@ var (
 	enrolling     = httpapi.Need{Who: httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsEnrolling}
 	enrolmentOnly = httpapi.Need{Who: httpapi.IsEnrolling}
 	agentAsks     = httpapi.Need{Who: httpapi.IsWriter | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson, Reads: true}
+	mayAsk        = httpapi.Need{Who: readerOrAgent.Who, Reads: true}
 	adminIssues   = httpapi.Need{Who: httpapi.IsAdmin | httpapi.IsAgent, Issues: true}
 
 	tokenSeeker  = httpapi.Need{Who: httpapi.Anonymous | httpapi.IsClient | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson}
@@ -51,6 +52,7 @@ type resources struct {
 	agents       api.Agents
 	agentKeys    api.AgentKeys
 	attestations api.Attestations
+	authzen      api.AuthZEN
 	chains       api.Chains
 	clients      api.Clients
 	companies    api.Companies
@@ -103,6 +105,11 @@ func routes(r *resources) []httpapi.Route {
 		get("/v1/policies/{policyId}", reader, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.policies.Get)),
 		put("/v1/policies/{policyId}", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.policies.Put)),
 		del("/v1/policies/{policyId}", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.policies.Delete)),
+
+		post("/access/v1/evaluation", mayAsk, limit.Standard, httpapi.StrictQuery, r.authzen.Evaluation()),
+		post("/access/v1/evaluations", mayAsk, limit.Standard, httpapi.StrictQuery, r.authzen.Evaluations()),
+		get("/.well-known/authzen-configuration", anyPage, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.authzen.Metadata)),
+		get("/.well-known/authzen-configuration/o/{companyId}", anyPage, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.authzen.CompanyMetadata)),
 
 		post("/v1/keys", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(201, r.credentials.CreateKey)),
 		get("/v1/keys", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.credentials.ListKeys)),

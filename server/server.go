@@ -69,10 +69,11 @@ func New(cfg Config) *Server {
 	nonces := &service.Nonces{Store: db, Required: cfg.DPoPNonce}
 	agentKeys := &service.AgentKeys{Store: db, Nonces: nonces}
 	issuers := &service.Issuers{Store: db, Agents: agents}
-	tokens := &service.Tokens{Store: db, Keys: agentKeys, Nonces: nonces, Issuers: issuers, Sets: s.keySets, CheckURL: fetcher.CheckURL}
-	passports := &service.Passports{Store: db, Agents: agents, Keys: agentKeys, Verifier: program}
-	delegations := &service.Delegations{Store: db, Agents: agents, Tokens: tokens}
 	decisions := &service.Decisions{Store: db}
+	authorizations := &service.Authorizations{Store: db, Decisions: decisions, Log: cfg.Log}
+	tokens := &service.Tokens{Store: db, Keys: agentKeys, Nonces: nonces, Issuers: issuers, Authorizations: authorizations, Sets: s.keySets, CheckURL: fetcher.CheckURL}
+	passports := &service.Passports{Store: db, Agents: agents, Keys: agentKeys, Authorizations: authorizations, Verifier: program}
+	delegations := &service.Delegations{Store: db, Agents: agents, Tokens: tokens}
 	attestations := &service.Attestations{Store: db, Agents: agents, Delegations: delegations, Keys: agentKeys, Decisions: decisions}
 	checkpoints := service.NewCheckpoints(db)
 	proofs := &service.Evidence{Store: db, Checkpoints: checkpoints}
@@ -116,6 +117,7 @@ func New(cfg Config) *Server {
 		agentKeys:    api.AgentKeys{Keys: agentKeys, Decisions: decisions},
 		policies:     api.Policies{Decisions: decisions},
 		attestations: api.Attestations{Attestations: attestations},
+		authzen:      api.AuthZEN{API: s.api, Authorizations: authorizations},
 		chains:       api.Chains{Store: db, Verifications: verifications},
 		clients:      api.Clients{Tokens: tokens, Hub: s.hub, Most: func() int { return bounds().Clients }},
 		companies: api.Companies{API: s.api, Store: db, Agents: agents, Hub: s.hub,

@@ -36,6 +36,10 @@ type Attestation struct {
 	// "" where it is unknown
 	Decide bool   `json:"decide" must:"flag"`
 	Folder string `json:"folder" must:"given"`
+
+	// for a decision; see Calling
+	passport     string
+	unauthorized bool
 }
 
 // Attestations become records of the actions of their companies.
@@ -142,6 +146,9 @@ func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attesta
 	if stmt != nil {
 		d.Keys = append(d.Keys, names.Statement(stmt)...)
 	}
+	if d.Decided, d.MayBeDecided, err = a.isDecided(ctx, by, item); err != nil {
+		return d, stmt, err
+	}
 	if err := a.Agents.MayAct(ctx, by, item.AgentID); err != nil {
 		return d, stmt, at(err, "/agentId")
 	}
@@ -161,21 +168,24 @@ func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attesta
 			return d, stmt, err
 		}
 	}
-	d.Decided, err = a.isDecided(ctx, by, item)
-	return d, stmt, err
+	return d, stmt, nil
 }
 
 // isDecided reports whether the record of an item holds a decision: where it is asked for, and that
 // of the request of a tool call as soon as the company has a policy, or the caller rights on
-// arguments.
-func (a *Attestations) isDecided(ctx context.Context, by store.Caller, item *Attestation) (bool, error) {
+// arguments. was reports whether one of an earlier request may: the company may have had a policy.
+func (a *Attestations) isDecided(ctx context.Context, by store.Caller, item *Attestation) (is, was bool, err error) {
 	if item.Decide || item.ActionType != string(action.ToolRequested) {
-		return item.Decide, nil
+		return item.Decide, item.Decide, nil
 	}
 	if !by.Details.IsZero() {
-		return true, nil
+		return true, true, nil
 	}
-	return a.Decisions.Any(ctx, by)
+	set, err := a.Store.Cedar.Set(ctx, by)
+	if err != nil {
+		return false, false, err
+	}
+	return len(set.Policies) > 0, set.Revision > 0, nil
 }
 
 // decide puts the decision into a draft that is Decided.
@@ -188,6 +198,14 @@ func (a *Attestations) decide(ctx context.Context, by store.Caller, item *Attest
 	if err != nil {
 		return err
 	}
+	if made.Passport = item.passport; item.unauthorized { // the passport is asked for first
+		made.Verdict, made.Code, made.By, made.Errors = decision.Deny, decision.ScopeDenied, nil, nil
+	}
+	return hold(d, &made)
+}
+
+// hold puts a decision into a draft.
+func hold(d *chain.Draft, made *decision.Decision) error {
 	text, err := made.Append(nil)
 	if err != nil {
 		return err

@@ -41,7 +41,7 @@ const maxRecordDepth = 2 * MaxDepth
 // policy could refuse a request, and else all records of calls. Most companies have no refusals,
 // and summaries say so.
 var (
-	anyCall  = search.Filter{Action: "tool.*"}
+	anyCall  = search.Filter{Action: "tool.*", OrAction: string(action.Telemetry)}
 	refusals = search.Filter{Action: "tool.denied"}
 )
 
@@ -51,6 +51,8 @@ type examined struct {
 	at      string
 	call    action.Call
 	session names.Session
+	// it is telemetry, which is in no session of hooks or statements
+	isTelemetry bool
 }
 
 // Examine looks at some of the actions of a company from a record on, and returns where to go on.
@@ -144,6 +146,7 @@ func readCall(r *chain.Record) (one examined, ok bool) {
 	if one.call, ok = action.Read(a.AgentID, a.ActionType, a.Payload, made); !ok {
 		return one, false
 	}
+	one.isTelemetry = a.ActionType == string(action.Telemetry)
 	one.session, _ = names.Named(a.AgentID, a.ActionType, a.Payload)
 	if stmt, err := statement.Parse(a.Statement); err == nil && stmt.Session != "" {
 		one.session = names.Session{AgentID: a.AgentID, Key: stmt.KeyID, ID: stmt.Session}
@@ -186,7 +189,13 @@ func (c *Calls) count(ctx context.Context, by store.Caller, records []examined) 
 			}
 		}
 		if call.State.Add(r.index, &r.call) {
-			disobeyed = append(disobeyed, store.DisobeyedCall{Disobeyed: call.State.Disobeyed(), Call: r.call, Session: r.session})
+			session := r.session
+			if r.isTelemetry {
+				if session, err = c.sessionOf(ctx, number, call.State.Refused); err != nil {
+					return err
+				}
+			}
+			disobeyed = append(disobeyed, store.DisobeyedCall{Disobeyed: call.State.Disobeyed(), Call: r.call, Session: session})
 		}
 		call.Counted = r.index + 1
 		known[called[i]] = call
@@ -202,6 +211,24 @@ func (c *Calls) count(ctx context.Context, by store.Caller, records []examined) 
 		calls[i] = known[name]
 	}
 	return c.Store.Calls.Save(ctx, by, calls, disobeyed)
+}
+
+// sessionOf returns the session of a record of a call; the zero one for none, and where the record
+// is damaged, which verification reports.
+func (c *Calls) sessionOf(ctx context.Context, number, index int64) (of names.Session, err error) {
+	scan := search.NewScan(c.Store, number, anyCall, index, index+1, false)
+	for !scan.Done() && err == nil {
+		err = scan.Step(ctx, func(r *chain.Record) bool {
+			if one, ok := readCall(r); ok {
+				of = one.session
+			}
+			return true
+		})
+	}
+	if damage := (*search.DamageError)(nil); errors.As(err, &damage) {
+		err = nil
+	}
+	return of, err
 }
 
 // before returns the state of a call after the records before its refusal: its request, another

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -128,6 +127,8 @@ func (d *Decisions) PutPolicy(ctx context.Context, by store.Caller, id, cedar st
 func policyError(err error) error {
 	var wrong *decide.PolicyError
 	switch {
+	case errors.As(err, &wrong) && wrong.OfID:
+		return &Error{Kind: Invalid, Code: wrong.Code, Message: "Invalid field: policyId: " + wrong.Message, Pointer: "/policyId"}
 	case errors.As(err, &wrong):
 		return &Error{Kind: Invalid, Code: wrong.Code, Message: "Invalid field: cedar " + wrong.Message, Pointer: "/cedar", Line: wrong.Line, Column: wrong.Column}
 	case errors.Is(err, decide.ErrLimit):
@@ -175,33 +176,6 @@ func noPolicy(id string) error {
 	return &Error{Kind: NotFound, Message: "Policy not found: " + id}
 }
 
-// The bounds of an agent's groups.
-const (
-	maxGroups    = 100
-	maxGroupName = 64
-)
-
-// SetGroups sets the groups of an agent.
-func (d *Decisions) SetGroups(ctx context.Context, by store.Caller, agentID string, groups []string) ([]string, error) {
-	sorted := slices.Clone(groups)
-	slices.Sort(sorted)
-	sorted = slices.Compact(sorted)
-	isName := func(c rune) bool {
-		return strings.ContainsRune("._-", c) || c < 0x80 && (isLetter(c) || '0' <= c && c <= '9')
-	}
-	for _, name := range sorted {
-		if name == "" || len(name) > maxGroupName || strings.ContainsFunc(name, func(c rune) bool { return !isName(c) }) {
-			return nil, &Error{Kind: Invalid, Pointer: "/groups", Message: fmt.Sprintf("Invalid field: groups must have 1 to %d of A-Z a-z 0-9 . _ - each", maxGroupName)}
-		}
-	}
-	if len(sorted) > maxGroups {
-		return nil, &Error{Kind: Invalid, Pointer: "/groups", Message: fmt.Sprintf("Invalid field: groups must be at most %d", maxGroups)}
-	}
-	return sorted, agentError(agentID, d.Store.Cedar.SetGroups(ctx, by, agentID, sorted))
-}
-
-func isLetter(c rune) bool { return 'a' <= c|0x20 && c|0x20 <= 'z' }
-
 // contextOf is the context of a decision about an attestation, of which delegation is the canonical
 // DelegationInfo. The token of that is checked.
 func contextOf(by store.Caller, item *Attestation, delegation []byte) (c decision.Context, err error) {
@@ -219,14 +193,19 @@ func contextOf(by store.Caller, item *Attestation, delegation []byte) (c decisio
 			c.Details = append(c.Details, json.RawMessage(limit.String()))
 		}
 	}
+	return c, delegated(&c, delegation)
+}
+
+// delegated puts a canonical DelegationInfo into a context; nil for none.
+func delegated(c *decision.Context, delegation []byte) error {
 	if delegation == nil {
-		return c, nil
+		return nil
 	}
 	var d struct{ DelegationChain []string }
-	err = json.Unmarshal(delegation, &d)
+	err := json.Unmarshal(delegation, &d)
 	c.Delegation = d.DelegationChain
 	if len(d.DelegationChain) > 0 && !strings.HasPrefix(d.DelegationChain[0], "spiffe://") {
 		c.Person = d.DelegationChain[0]
 	}
-	return c, err
+	return err
 }

@@ -104,13 +104,13 @@ func (d *Decisions) tried(ctx context.Context, by store.Caller, t *Trial) (*deci
 	put := func(at string, p TriedPolicy) error {
 		one := decide.Policy{ID: p.PolicyID, Text: p.Cedar}
 		if err := decide.Check(one, true); err != nil {
-			return atPolicy(policyError(err), at)
+			return inTrial(policyError(err), at)
 		}
 		all = append(slices.DeleteFunc(all, func(o decide.Policy) bool { return o.ID == one.ID }), one)
 		return nil
 	}
 	for i, p := range t.Policies {
-		if err := put(fmt.Sprintf("/policies/%d/cedar", i), p); err != nil {
+		if err := put(fmt.Sprintf("/policies/%d", i), p); err != nil {
 			return nil, err
 		}
 	}
@@ -121,7 +121,7 @@ func (d *Decisions) tried(ctx context.Context, by store.Caller, t *Trial) (*deci
 		}
 	}
 	if t.Draft != nil {
-		if err := put("/draft/cedar", *t.Draft); err != nil {
+		if err := put("/draft", *t.Draft); err != nil {
 			return nil, err
 		}
 	}
@@ -129,10 +129,10 @@ func (d *Decisions) tried(ctx context.Context, by store.Caller, t *Trial) (*deci
 	return set, policyError(err)
 }
 
-// atPolicy names the place of a policy in a request.
-func atPolicy(err error, pointer string) error {
+// inTrial gives the refusal of a policy the place of the policy in a request.
+func inTrial(err error, pointer string) error {
 	if refused, is := err.(*Error); is {
-		refused.Pointer = pointer
+		refused.Pointer = pointer + refused.Pointer
 	}
 	return err
 }

@@ -91,10 +91,22 @@ func (e *Evidence) File(ctx context.Context, by store.Caller, name store.LogName
 		return nil, err
 	}
 	text := g.file.JSON()
-	if len(text) > evidence.MaxSize || evidence.Bounded(text) != nil { // no checker would take it
+	if !isTaken(text) && g.file.Policies != nil {
+		g.leavePoliciesOut = true
+		if err := e.Store.Snapshot(ctx, gather); err != nil {
+			return nil, err
+		}
+		text = g.file.JSON()
+	}
+	if !isTaken(text) {
 		return nil, refuse(TooLarge, "The record is too large for an evidence file: prove it with GET /v1/proof/{index}")
 	}
 	return text, nil
+}
+
+// isTaken reports whether a checker takes a file.
+func isTaken(text []byte) bool {
+	return len(text) <= evidence.MaxSize && evidence.Bounded(text) == nil
 }
 
 // gatherer collects an evidence file, or the header of a report, from one view. What it signs is of
@@ -104,6 +116,8 @@ type gatherer struct {
 	by   store.Caller // of the company as it is in the view
 	view *store.View
 	file *evidence.File
+
+	leavePoliciesOut bool // the file would be too large with them
 }
 
 // notPublishedError says that no checkpoint that was published of a log covers a record.
@@ -274,7 +288,11 @@ func (g *gatherer) authority(ctx context.Context, size int64, jti string) error 
 			return err
 		}
 	}
-	all := slices.Concat(bearing, ofPassport, ofKey)
+	ofPolicies, err := g.policies(ctx, size)
+	if err != nil {
+		return err
+	}
+	all := slices.Concat(bearing, ofPassport, ofKey, ofPolicies)
 	if len(all) == 0 {
 		return nil
 	}
@@ -284,6 +302,11 @@ func (g *gatherer) authority(ctx context.Context, size int64, jti string) error 
 	}
 	if a.Statement != nil {
 		if g.file.AgentKey.Entries, err = g.entries(ctx, ofKey, prove); err != nil {
+			return err
+		}
+	}
+	if g.file.Policies != nil {
+		if g.file.Policies.Entries, err = g.entries(ctx, ofPolicies, prove); err != nil {
 			return err
 		}
 	}

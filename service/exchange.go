@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"attestd/chain/decision"
 	"attestd/crypto/cred"
 	"attestd/crypto/cred/details"
 	"attestd/crypto/dpop"
@@ -85,7 +86,21 @@ func (t *Tokens) Exchange(ctx context.Context, by store.Caller, r ExchangeReques
 	}
 	audience, toSelf, err := r.target()
 	if err == nil && !toSelf {
-		err = t.mayLeave(ctx, by, audience)
+		actor, own := by.Company.Issuer.OwnAgent(subject.Chain[len(subject.Chain)-1])
+		if !own {
+			actor = by.Agent
+		}
+		c := decision.Context{Delegation: subject.Chain, Scopes: strings.Fields(scope)}
+		if !strings.HasPrefix(subject.Chain[0], "spiffe://") {
+			c.Person = subject.Chain[0]
+		}
+		if err = t.mayLeave(ctx, by, audience); errors.Is(err, ErrInvalidTarget) {
+			if failed := t.mayHave(ctx, by, actor, audience[:1], c, decision.AudienceDenied); failed != nil && !errors.Is(failed, ErrDenied) {
+				err = failed
+			}
+		} else if err == nil {
+			err = t.mayHave(ctx, by, actor, audience, c, "")
+		}
 	}
 	if err == nil {
 		token.Type, err = r.issuedType(toSelf)

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -10,10 +11,12 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/chain/decision"
 	"attestd/crypto/cred"
 	"attestd/crypto/cred/details"
 	"attestd/crypto/dpop"
 	"attestd/crypto/jcs"
+	"attestd/service/decide"
 	"attestd/store"
 )
 
@@ -23,6 +26,8 @@ type Passports struct {
 	Agents   *Agents
 	Keys     *AgentKeys
 	Verifier string // names this program in receipts
+
+	Authorizations *Authorizations
 }
 
 var defaultScopes = []string{"tool:*", "attest:write"}
@@ -162,18 +167,18 @@ func (p *Passports) isOfAnotherCompany(ctx context.Context, by store.Caller, tok
 	return err == nil
 }
 
-// Covered says whether a valid passport of the agent covers the call of a tool of an MCP server, ""
-// for none; arguments are nil where they are not known.
-func (p *Passports) Covered(ctx context.Context, by store.Caller, agentID, server, tool string, arguments []byte) (bool, error) {
+// Covering returns the jti of a valid passport of the agent that covers the call of a tool, or "".
+// server is the MCP server, "" for none; arguments are nil where they are not known.
+func (p *Passports) Covering(ctx context.Context, by store.Caller, agentID, server, tool string, arguments []byte) (jti string, err error) {
 	for found, err := range p.Store.Passports.Valid(ctx, by, agentID) {
 		if err != nil {
-			return false, err
+			return "", err
 		}
 		if _, err := (cred.PassportClaims{Scopes: found.Scopes, Details: found.Details}).GrantOn(server, tool, arguments); err == nil && tool != "" {
-			return true, nil
+			return found.JTI, nil
 		}
 	}
-	return false, nil
+	return "", nil
 }
 
 // Revocation is the revocation record of the specification.
@@ -305,11 +310,13 @@ type ToolCall struct {
 }
 
 // Verify checks a passport, and that it covers a call of a tool; nil for any. A passport that is
-// bound to a key needs a proof of that key for the call with which it came. What is wrong is an
-// *Error with the code of the check that has failed.
+// bound to a key needs a proof of that key for the call with which it came. The policies of the
+// company decide about the call last. What is wrong is an *Error with the code of the check that
+// has failed.
 func (p *Passports) Verify(ctx context.Context, by store.Caller, token string, tool *string, call ToolCall) (VerifiedPassport, error) {
 	var scope string
 	claims, err := by.Company.Issuer.CheckPassport(token, by.At)
+	isOurs := err == nil
 	if err == nil {
 		scope, err = claims.Grant(tool, call.Arguments)
 	}
@@ -319,11 +326,60 @@ func (p *Passports) Verify(ctx context.Context, by store.Caller, token string, t
 	if err == nil {
 		err = p.proven(ctx, by, token, claims, call)
 	}
+	if err = untrusted(Invalid, err); err == nil || errors.As(err, new(*Error)) {
+		err = p.decide(ctx, by, claims, isOurs, tool, call.Arguments, err)
+	}
 	if err != nil {
-		return VerifiedPassport{}, untrusted(Invalid, err)
+		return VerifiedPassport{}, err
 	}
 	return VerifiedPassport{true, claims, scope, p.receipt(by, claims, tool, scope)}, nil
 }
+
+// noTool stands for the tool of a call that was not named.
+const noTool = "(not checked)"
+
+// decide asks the decision point about a call for which a passport was presented, and returns why
+// it is denied; refused where the passport is. isOurs says whether the company has signed the
+// claims. Where no tool is named, nothing is permitted that policies could decide about.
+func (p *Passports) decide(
+	ctx context.Context, by store.Caller, claims cred.PassportClaims, isOurs bool, tool *string, arguments []byte, refused error,
+) error {
+	if asked, err := p.Authorizations.asked(ctx, by); err != nil || !asked || refused == nil && tool == nil {
+		return cmp.Or(err, refused)
+	}
+	q := Question{
+		Subject: Named{"passport", noAgent}, Action: decide.Call, Resource: noTool, Arguments: arguments, Context: decision.Context{Door: decide.DoorVerify},
+	}
+	if tool != nil {
+		q.Resource = *tool
+	}
+	var wrong *Error
+	if errors.As(refused, &wrong) {
+		q.Code = wrong.Code
+	}
+	// what the company has not issued, or not like this, names nobody
+	if isOurs && q.Code != cred.CodeVerificationError {
+		q.AgentID, q.Passport, q.Context.Scopes = claims.AgentID, claims.ID, claims.Scopes
+		if !claims.Details.IsZero() {
+			q.Context.Details = []json.RawMessage{json.RawMessage(claims.Details.String())}
+		}
+	}
+	made, err := p.Authorizations.Decide(ctx, by, q)
+	switch {
+	case err != nil || refused != nil:
+		return cmp.Or(refused, err)
+	case made.Verdict == decision.Allow || made.Code == decision.Suspended: // it only reads
+		return nil
+	case made.Code == decision.AgentDisabled: // between the checks
+		return untrusted(Invalid, isRevoked)
+	case made.Verdict == decision.Ask:
+		return &Error{Kind: Invalid, Code: decision.PolicyDenied, Message: "The policies of the company allow the call with an approval alone"}
+	}
+	return &Error{Kind: Invalid, Code: made.Code, Message: "The policies of the company do not allow the call"}
+}
+
+// noAgent is the ID of a subject that could not be read.
+const noAgent = "(unreadable)"
 
 // proven requires of a passport that is bound to a key that its presenter holds that key, which the
 // agent still has. A proof counts once.
@@ -379,7 +435,7 @@ func (p *Passports) inForce(ctx context.Context, by store.Caller, claims cred.Pa
 }
 
 func (p *Passports) receipt(by store.Caller, claims cred.PassportClaims, tool *string, scope string) Receipt {
-	checked := "(not checked)"
+	checked := noTool
 	if tool != nil {
 		checked = *tool
 	}

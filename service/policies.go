@@ -47,10 +47,41 @@ const (
 	maxDryRunList = 100
 )
 
-// SetPolicy sets the policy of an agent.
-func (a *AgentKeys) SetPolicy(ctx context.Context, by store.Caller, agentID, attest string) (Policy, error) {
-	err := a.Store.Policies.Set(ctx, by, agentID, attest)
-	return Policy{AgentID: agentID, Attest: attest}, agentError(agentID, err)
+// The bounds of an agent's groups.
+const (
+	maxGroups    = 100
+	maxGroupName = 64
+)
+
+// SetPolicy changes the members of an agent's policy that the change names, and returns those.
+func (a *AgentKeys) SetPolicy(ctx context.Context, by store.Caller, agentID string, change store.AgentChange) (Policy, error) {
+	now := Policy{AgentID: agentID, Attest: change.Attest}
+	if change.Groups != nil {
+		sorted := slices.Sorted(slices.Values(change.Groups))
+		if change.Groups = slices.Compact(sorted); change.Groups == nil {
+			change.Groups = []string{}
+		}
+		if err := checkGroups(change.Groups); err != nil {
+			return Policy{}, err
+		}
+		now.Groups = &change.Groups
+	}
+	return now, agentError(agentID, a.Store.Policies.Set(ctx, by, agentID, change))
+}
+
+func checkGroups(groups []string) error {
+	isName := func(c rune) bool {
+		return strings.ContainsRune("._-", c) || c < 0x80 && ('a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9')
+	}
+	for _, name := range groups {
+		if name == "" || len(name) > maxGroupName || strings.ContainsFunc(name, func(c rune) bool { return !isName(c) }) {
+			return &Error{Kind: Invalid, Pointer: "/groups", Message: fmt.Sprintf("Invalid field: groups must have 1 to %d of A-Z a-z 0-9 . _ - each", maxGroupName)}
+		}
+	}
+	if len(groups) > maxGroups {
+		return &Error{Kind: Invalid, Pointer: "/groups", Message: fmt.Sprintf("Invalid field: groups must be at most %d", maxGroups)}
+	}
+	return nil
 }
 
 // The audiences of exchanges that a company names: so many, and so many bytes of all.

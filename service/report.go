@@ -56,10 +56,30 @@ func (e *Evidence) reportOf(ctx context.Context, by store.Caller, from, to strin
 				return err
 			}
 		}
-		return nil
+		return g.reportPolicies(ctx, periods[1], r.Periods[1].End)
 	})
 	r.File = g.file
 	return r, err
+}
+
+// reportPolicies gathers what makes the policies in force at the start of a period of the control
+// log. The report itself has the changes in the period.
+func (g *gatherer) reportPolicies(ctx context.Context, sizes [2]int64, end string) error {
+	base, _, ok, err := g.policyQuery(sizes[1]).since(ctx, sizes[0], sizes[1])
+	if err != nil || !ok {
+		return err
+	}
+	checkpoint, _, err := tlog.ParseSignedCheckpoint([]byte(end))
+	if err != nil {
+		return err
+	}
+	prover := tlog.NewProver(ctx, g.view.LogTree(g.by.Company.Control), checkpoint.Tree)
+	g.file.Policies = new(evidence.Policies)
+	g.file.Policies.Entries, err = g.entries(ctx, base, func(index int64) (string, error) {
+		hashes, err := prover.Prove(index)
+		return string(tlog.Proof{Index: index, Hashes: hashes, Checkpoint: []byte(end)}.Format()), err
+	})
+	return err
 }
 
 // period is where a log began and ended in a period.

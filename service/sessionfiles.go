@@ -159,9 +159,19 @@ func (g *gatherer) session(ctx context.Context, f *SessionFile, last, control in
 		return err
 	}
 	f.tree = p.tree
-	prove, _, err := g.prover(ctx, g.by.Company.Control, slices.Max(ofKey))
+	base, later, ok, err := g.sessionPolicies(ctx, f, last, control)
 	if err != nil {
 		return err
+	}
+	prove, _, err := g.prover(ctx, g.by.Company.Control, slices.Max(slices.Concat(ofKey, base, later)))
+	if err != nil {
+		return err
+	}
+	if ok {
+		g.file.Policies = new(evidence.Policies)
+		if g.file.Policies.Entries, err = g.entries(ctx, slices.Concat(base, later), prove); err != nil {
+			return err
+		}
 	}
 	g.file.AgentKey = new(evidence.AgentKey)
 	if g.file.AgentKey.Entries, err = g.entries(ctx, ofKey, prove); err != nil {
@@ -172,6 +182,22 @@ func (g *gatherer) session(ctx context.Context, f *SessionFile, last, control in
 		Checkpoint: string(p.checkpoint), File: g.file,
 	}
 	return nil
+}
+
+// sessionPolicies returns the changes that make the policies in force at any time of a session.
+func (g *gatherer) sessionPolicies(ctx context.Context, f *SessionFile, last, control int64) (base, later []int64, ok bool, err error) {
+	q := g.policyQuery(control)
+	var sizes [2]int64
+	for i, index := range []int64{slices.Min(f.records), last} {
+		record, err := recordAt(ctx, g.view, f.log, index)
+		if err == nil {
+			sizes[i], err = q.sizeAt(ctx, record.Timestamp, []time.Duration{-policyClocks, policyClocks + time.Millisecond}[i])
+		}
+		if err != nil {
+			return nil, nil, false, err
+		}
+	}
+	return q.since(ctx, sizes[0], sizes[1])
 }
 
 // errBatch ends a read whose records are enough for a while.

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"attestd/chain/decision"
 	"attestd/crypto/cred"
 	"attestd/crypto/cred/details"
 	"attestd/crypto/dpop"
 	"attestd/crypto/keys"
 	"attestd/internal/keysets"
+	"attestd/service/decide"
 	"attestd/store"
 )
 
@@ -23,6 +25,9 @@ type Tokens struct {
 	Nonces  *Nonces
 	Issuers *Issuers
 	Sets    *keysets.Sets
+
+	Authorizations *Authorizations
+
 	// what is wrong with a URL of a key set, or nil
 	CheckURL func(url string) error
 }
@@ -64,9 +69,46 @@ var ErrInvalidScope = errors.New("invalid_scope")
 // lifetimeOfToken is how long an access token counts at most.
 const lifetimeOfToken = time.Hour
 
+// ErrDenied reports a token that the policies of the company do not allow.
+var ErrDenied = errors.New("access_denied")
+
+// mayHave asks the decision point whether an agent may have a token for audiences of others. The
+// first one that is denied counts. code is why the token is refused already, "" where it is not,
+// and then the denial is recorded alone. A client that is no agent is not decided about.
+func (t *Tokens) mayHave(ctx context.Context, by store.Caller, agent string, audiences []string, c decision.Context, code string) error {
+	if asked, err := t.Authorizations.asked(ctx, by); agent == "" || err != nil || !asked {
+		return err
+	}
+	c.Door = decide.DoorToken
+	for _, audience := range audiences {
+		made, err := t.Authorizations.Decide(ctx, by, Question{AgentID: agent, Action: decide.Token, Resource: audience, Code: code, Context: c})
+		if err != nil {
+			return err
+		}
+		if made.Verdict != decision.Allow {
+			return errors.Join(ErrDenied, errors.New("the policies of the company do not allow the agent a token for "+audience))
+		}
+	}
+	return nil
+}
+
+// refusedFor records that an agent is refused a token for a reason of its rights, and returns err.
+// A token for this API has the company as its audience.
+func (t *Tokens) refusedFor(ctx context.Context, by store.Caller, audiences []string, code string, err error) error {
+	audience := by.Company.Issuer.CompanyID()
+	if len(audiences) > 0 {
+		audience = audiences[0]
+	}
+	if failed := t.mayHave(ctx, by, by.Agent, []string{audience}, decision.Context{}, code); failed != nil && !errors.Is(failed, ErrDenied) {
+		return failed
+	}
+	return err
+}
+
 // Issue issues an access token to a client or an agent that has authenticated. An agent's is bound
-// to no other key than that with which it has signed in. The errors are ErrInvalidClient,
-// ErrInvalidProof, ErrInvalidScope and *NonceError where the other side is at fault.
+// to no other key than that with which it has signed in. The policies of the company decide about
+// one for others. The errors are ErrInvalidClient, ErrInvalidProof, ErrInvalidScope, ErrDenied and
+// *NonceError where the other side is at fault.
 func (t *Tokens) Issue(ctx context.Context, by store.Caller, once []store.UsedProof, r TokenRequest) (Token, error) {
 	token := Token{Bound: r.Proof != ""}
 	grant := store.TokenGrant{Proofs: once}
@@ -80,13 +122,13 @@ func (t *Tokens) Issue(ctx context.Context, by store.Caller, once []store.UsedPr
 	if r.Scope != "" {
 		var ok bool
 		if token.Scope, ok = store.ParseScope(r.Scope, by.Role); !ok {
-			return Token{}, ErrInvalidScope
+			return Token{}, t.refusedFor(ctx, by, r.Resources, decision.ScopeDenied, ErrInvalidScope)
 		}
 		grant.Scope = token.Scope
 	}
 	var ok bool
 	if token.Details, ok = details.Within(r.Details, by.Details); !ok {
-		return Token{}, ErrInvalidDetails
+		return Token{}, t.refusedFor(ctx, by, r.Resources, decision.DetailsDenied, ErrInvalidDetails)
 	}
 	grant.Details = token.Details
 	var err error
@@ -94,6 +136,9 @@ func (t *Tokens) Issue(ctx context.Context, by store.Caller, once []store.UsedPr
 		err = boundResources(r.Resources)
 	} else {
 		err = checkResources(r.Resources)
+		if err == nil {
+			err = t.mayHave(ctx, by, by.Agent, r.Resources, decision.Context{Scopes: strings.Fields(string(token.Scope))}, "")
+		}
 	}
 	switch {
 	case err != nil:

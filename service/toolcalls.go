@@ -181,6 +181,10 @@ type Calling struct {
 	// The record of a request holds a decision, whether the company has policies or not.
 	Decide bool
 	Folder string // in which the agent works, for decisions; "" where it is unknown
+	// The jti of the passport that covers the call, "" where none was asked for. Unauthorized says
+	// that one was, and that there is none.
+	Passport     string
+	Unauthorized bool
 }
 
 // AppendCalls appends the records of tool calls, all or none of each MaxItems. It returns the
@@ -209,6 +213,7 @@ func (a *Attestations) appendCalls(ctx context.Context, by store.Caller, agent s
 	for _, r := range records {
 		item := Attestation{AgentID: agent, ActionType: r.ActionType, Payload: r.Payload, Key: r.Key}
 		item.Decide, item.Folder = how.Decide && r.ActionType == string(action.ToolRequested), how.Folder
+		item.passport, item.unauthorized = how.Passport, how.Unauthorized
 		exists, err := a.isRecordedInClear(ctx, by, &item)
 		if err != nil {
 			return nil, err

@@ -35,6 +35,9 @@ func AboutAgent(id string) string { return agents.about(id) }
 // AboutPassport returns the subject of control records about a passport.
 func AboutPassport(jti string) string { return passports.about(jti) }
 
+// AboutPolicies is the subject of control records about the policies by which calls are decided.
+const AboutPolicies = "policies"
+
 // AboutAgentKey returns the subject of control records about a key of an agent.
 func AboutAgentKey(thumbprint string) string { return agentKeys.about(thumbprint) }
 

@@ -62,7 +62,7 @@ var cedarPolicies = right[CedarPolicy, projection.CedarPolicy]{
 }
 
 var cedarSets = right[CedarSet, projection.CedarSet]{
-	table: projection.TableCedarSet, subject: "policies", order: "company",
+	table: projection.TableCedarSet, subject: AboutPolicies, order: "company",
 	columns: func(s *CedarSet) []column {
 		return []column{
 			plain("company", &s.company),
@@ -322,29 +322,21 @@ var groupsOfAgents = right[agentGroups, projection.AgentGroups]{
 	row: func(g *agentGroups) projection.AgentGroups { return projection.AgentGroups{Groups: g.names} },
 }
 
-// SetGroups sets the groups of an agent, which are in ascending order. ErrNotFound of the agent.
-func (s CedarPolicies) SetGroups(ctx context.Context, by Caller, agentID string, groups []string) error {
-	defer s.groups.Forget(owned{by.Company.Chain, agentID}) // whatever the outcome
-	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
-		if _, err := findAgentState(w, by.Company.Chain, agentID); err != nil {
-			return nil, err
-		}
-		before, err := s.loadGroups(w, by.Company, agentID)
-		if err != nil || slices.Equal(before, groups) {
-			return nil, err
-		}
-		g := agentGroups{by.Company.Chain, agentID, canonicalStrings(groups)}
-		_, err = groupsOfAgents.insert(w, &g, `ON CONFLICT (company, agent_id) DO UPDATE SET names = excluded.names`)
-		return []controlEvent{groupsOfAgents.created(AgentPolicy, &g, nil)}, err
-	})
-	if err != nil {
-		return fmt.Errorf("set the groups of agent %q: %w", agentID, err)
+// setGroups writes the groups of an agent, which are in ascending order. The event is nil where
+// they were those already.
+func (s CedarPolicies) setGroups(w *db.Conn, by Caller, agentID string, groups []string) (*controlEvent, error) {
+	before, err := s.loadGroups(w, by.Company, agentID)
+	if err != nil || slices.Equal(before, groups) {
+		return nil, err
 	}
-	return nil
+	g := agentGroups{by.Company.Chain, agentID, canonicalStrings(groups)}
+	_, err = groupsOfAgents.insert(w, &g, `ON CONFLICT (company, agent_id) DO UPDATE SET names = excluded.names`)
+	event := groupsOfAgents.created(AgentPolicy, &g, nil)
+	return &event, err
 }
 
 // Groups returns the groups of an agent, ascending. Answers are cached; a change takes effect
-// before SetGroups returns.
+// before Policies.Set returns.
 func (s CedarPolicies) Groups(ctx context.Context, by Caller, agentID string) ([]string, error) {
 	groups, err := db.Lookup(s.groups, owned{by.Company.Chain, agentID}, by.At, func() (groups []string, err error) {
 		err = s.db.Read(ctx, func(r *db.Conn) error {

@@ -73,16 +73,16 @@ func newGroups(b *base) (g groups, view View) {
 	}
 	g.Companies = Companies{companyCache: companies, credentials: g.Credentials, tokenKeys: g.TokenKeys}
 	g.Sessions = Sessions{db: b, noted: db.NewCache[sessionID, time.Time](b.DB)}
-	g.Policies = Policies{
-		db:        b,
-		demands:   db.NewCache[owned, db.Dated[bool]](b.DB),
-		exchanges: db.NewCache[tenantHash, db.Dated[bool]](b.DB),
-		decisions: db.NewCache[int64, db.Dated[string]](b.DB),
-	}
 	g.Cedar = CedarPolicies{
 		db:     b,
 		sets:   db.NewCache[int64, db.Dated[*CedarSet]](b.DB),
 		groups: db.NewCache[owned, db.Dated[[]string]](b.DB),
+	}
+	g.Policies = Policies{
+		db: b, cedar: g.Cedar,
+		demands:   db.NewCache[owned, db.Dated[bool]](b.DB),
+		exchanges: db.NewCache[tenantHash, db.Dated[bool]](b.DB),
+		decisions: db.NewCache[int64, db.Dated[string]](b.DB),
 	}
 	g.Webhooks = Webhooks{db: b, keys: keys, companies: companies, view: &view}
 	g.Settings = Settings{db: b, keys: keys, companies: g.Companies}

@@ -16,7 +16,8 @@ import (
 
 // Policies say what may be recorded in an agent's name.
 type Policies struct {
-	db *base
+	db    *base
+	cedar CedarPolicies
 
 	// whether only what a key signed counts
 	demands *db.Cache[owned, db.Dated[bool]]
@@ -30,6 +31,12 @@ const (
 	AttestAny = "any" // whatever a credential of the company says
 	AttestKey = "key" // what one of the agent's keys has signed
 )
+
+// AgentChange is a change of an agent's policy: of the members that it names.
+type AgentChange struct {
+	Attest string   // "" leaves what may be recorded in its name as it is
+	Groups []string // ascending; nil leaves them as they are
+}
 
 // CompanyChange is a change of a company's policy: of the members that it names.
 type CompanyChange struct {
@@ -83,18 +90,33 @@ var companyPolicies = right[companyPolicy, projection.CompanyPolicy]{
 	},
 }
 
-// Set sets the policy of an agent. ErrNotFound of the agent.
-func (s Policies) Set(ctx context.Context, by Caller, agentID, attest string) error {
+// Set changes the policy of an agent, in one transaction. ErrNotFound of the agent.
+func (s Policies) Set(ctx context.Context, by Caller, agentID string, change AgentChange) error {
 	defer s.demands.Forget() // whatever the outcome
+	defer s.cedar.groups.Forget(owned{by.Company.Chain, agentID})
 	err := s.db.controlled(ctx, by, func(w *db.Conn) (events []controlEvent, err error) {
 		if _, err := findAgentState(w, by.Company.Chain, agentID); err != nil {
 			return nil, err
 		}
-		event, err := s.setAttest(w, by, agentID, attest, AgentPolicy)
-		if event != nil {
-			events = append(events, *event)
+		if change.Attest != "" {
+			event, err := s.setAttest(w, by, agentID, change.Attest, AgentPolicy)
+			if err != nil {
+				return nil, err
+			}
+			if event != nil {
+				events = append(events, *event)
+			}
 		}
-		return events, err
+		if change.Groups != nil {
+			event, err := s.cedar.setGroups(w, by, agentID, change.Groups)
+			if err != nil {
+				return nil, err
+			}
+			if event != nil {
+				events = append(events, *event)
+			}
+		}
+		return events, nil
 	})
 	if err != nil {
 		return fmt.Errorf("set the policy of agent %q: %w", agentID, err)

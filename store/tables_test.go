@@ -591,14 +591,13 @@ func agentKeys(t testing.TB, s *store.Store, who store.Caller, agentID string) {
 		}
 		must.OK(t, s.Sessions.Note(ctx, who, names.Session{AgentID: agentID, Key: key.Thumbprint, ID: "run-" + key.Thumbprint}))
 	}
-	must.OK(t, s.Policies.Set(ctx, who, agentID, store.AttestKey))
+	must.OK(t, s.Policies.Set(ctx, who, agentID, store.AgentChange{Attest: store.AttestKey, Groups: []string{"staff"}}))
 	got(s.Policies.SetCompany(ctx, who, store.CompanyChange{Attest: store.AttestKey, ExchangeAudiences: []string{"vault", "https://mcp.example"}, Decisions: store.DecisionsAll}))(t)
 	anySet := func([]store.CedarPolicy) error { return nil }
 	for _, id := range []string{"small", "deleted"} {
 		got(s.Cedar.Put(ctx, who, store.CedarPolicy{ID: id, Cedar: "forbid (principal, action, resource);"}, anySet))(t)
 	}
 	must.OK(t, s.Cedar.Delete(ctx, who, "deleted"))
-	must.OK(t, s.Cedar.SetGroups(ctx, who, agentID, []string{"staff"}))
 	must.OK(t, s.Credentials.Use(ctx, store.UsedProof{Name: token, Ends: now.Add(time.Minute)}, now))
 	must.OK(t, s.Credentials.RevokeJWT(ctx, who, "a token of "+agentID, now.Add(time.Hour)))
 }

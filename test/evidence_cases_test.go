@@ -35,7 +35,7 @@ func evidenceCases(t *testing.T) (all []evidenceCase) {
 		all = append(all, evidenceCase{Name: name, File: []byte(file)}, evidenceCase{Name: name + ", with a key", File: []byte(file), Key: sampleKey},
 			evidenceCase{Name: name + ", with a policy", File: []byte(file), Policy: policy})
 	}
-	for _, name := range []string{"whole.json", "small.json", "control.json", "rotated.json", "signed.json", "admitted.json"} {
+	for _, name := range []string{"whole.json", "small.json", "control.json", "rotated.json", "signed.json", "admitted.json", "decided.json"} {
 		add(name, evidenceSample(t, name))
 	}
 	for name, file := range mutations(t) {
@@ -45,7 +45,7 @@ func evidenceCases(t *testing.T) (all []evidenceCase) {
 	for name, file := range spellings(t, whole) {
 		add(name, file)
 	}
-	for _, name := range []string{"whole.json", "control.json", "signed.json"} {
+	for _, name := range []string{"whole.json", "control.json", "signed.json", "decided.json"} {
 		everyValue(t, evidenceSample(t, name), func(path, file string) {
 			all = append(all, evidenceCase{Name: path + " of " + name, File: []byte(file), Key: sampleKey})
 		})
@@ -61,8 +61,26 @@ func evidenceCases(t *testing.T) (all []evidenceCase) {
 			all = append(all, evidenceCase{Name: sample + " with " + name, File: []byte(evidenceSample(t, sample)), Policy: policy})
 		}
 	}
-	all = slices.Concat(all, sizeCases(t), rotationCases(t), statementCases(t), sessionCases(t))
+	all = slices.Concat(all, sizeCases(t), rotationCases(t), statementCases(t), sessionCases(t), decisionCases(t))
 	slices.SortStableFunc(all, func(a, b evidenceCase) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// decisionCases are files with decisions, genuine and by an operator with every key of the company.
+func decisionCases(t *testing.T) (all []evidenceCase) {
+	t.Helper()
+	var list []struct{ Name, File, Code, Says string }
+	must.OK(t, json.Unmarshal([]byte(evidenceSample(t, "decisions.json")), &list))
+	for _, c := range list {
+		one := evidenceCase{Name: "decision: " + c.Name, File: []byte(c.File), Key: sampleKey}
+		if c.Says != "" {
+			one.Says = []string{c.Says}
+		}
+		all = append(all, one)
+		if got := one.verdict(); c.Code == "" && got != "holds said" || c.Code != "" && got != "fails "+c.Code {
+			t.Errorf("%s: %s", one.Name, got)
+		}
+	}
 	return all
 }
 

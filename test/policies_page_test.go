@@ -11,11 +11,17 @@ import (
 	"attestd/internal/testenv"
 )
 
-// What docs/policies.md shows is typed from its beginning, and prints what the page shows below.
+// What the pages on policies show is typed from their beginnings, and prints what they show below.
 func TestPoliciesPageTyped(t *testing.T) {
 	testenv.Needs(t, testenv.Plain, testenv.NotRaced)
 	t.Parallel()
-	const page = "../docs/policies.md"
+	typePage(t, "../docs/policies.md", 7)
+	typePage(t, "../docs/policies/authzen.md", 3)
+}
+
+// typePage types what a page shows for a company, in at least so many blocks.
+func typePage(t *testing.T, page string, least int) {
+	t.Helper()
 	s := serve(t, filepath.Join(t.TempDir(), "attestd.db"))
 	c := s.register(t, "acme")
 	attestd, err := binary(t)
@@ -23,7 +29,7 @@ func TestPoliciesPageTyped(t *testing.T) {
 	bin := t.TempDir()
 	must.OK(t, os.Symlink(attestd, filepath.Join(bin, "attestd")))
 	blocks, shown := blocksOf(t, page, "sh"), blocksOf(t, page, "text")
-	if len(blocks) < 7 || len(blocks) != len(shown) {
+	if len(blocks) < least || len(blocks) != len(shown) {
 		t.Fatalf("the page shows %d things to type and %d that are printed", len(blocks), len(shown))
 	}
 	script := "set -e\n"

@@ -52,7 +52,7 @@ func randomCalls(seed uint64) (records []calledRecord) {
 	random := rand.New(rand.NewPCG(seed, 3))
 	one := func(of ...string) string { return of[random.IntN(len(of))] }
 	for range 4 + random.IntN(40) {
-		payload := fmt.Sprintf(`{"source":%s,"callId":%s`, one(`"mcp"`, `"mcp"`, `"mcp"`, `"mcp"`, `"run"`, `null`),
+		payload := fmt.Sprintf(`{"source":%s,"callId":%s`, one(`"mcp"`, `"mcp"`, `"mcp"`, `"codex"`, `"run"`, `null`),
 			one(`"a"`, `"a"`, `"b"`, `"b"`, `"c"`, `"é\n"`, `"\u00e9\n"`, `""`, `1`, `"[masked]"`))
 		if random.IntN(4) > 0 {
 			payload += `,"sessionId":` + one(`"s"`, `"s"`, `"s"`, `"t"`, `""`, `[]`, `null`)
@@ -60,12 +60,17 @@ func randomCalls(seed uint64) (records []calledRecord) {
 		if random.IntN(2) == 0 {
 			payload += `,"tool":` + one(`"Bash"`, `7`)
 		}
+		if random.IntN(2) == 0 {
+			payload += `,"name":` + one(`"claude_code.tool_result"`, `"codex.x"`, `"execute_tool x"`, `null`) +
+				`,"attributes":` + one(`{"success":"true"}`, `{"success":true}`, `{"success":"tru\u0065"}`, `{"success":"false"}`, `{}`, `[true]`, `null`) +
+				`,"status":` + one(`{"code":"ok"}`, `{"code":"error"}`, `"ok"`, `null`)
+		}
 		payload += "}"
 		if random.IntN(20) == 0 {
 			payload = one(`null`, `"callId"`, `[]`, `1.5`, `{}`)
 		}
 		r := calledRecord{AgentID: one("bot", "bot", "bot", "other"), Payload: json.RawMessage(payload),
-			ActionType: one("tool.requested", "tool.denied", "tool.denied", "tool.completed", "tool.failed", "tool.ended", "tool.pending", "toString")}
+			ActionType: one("tool.requested", "tool.denied", "tool.denied", "tool.completed", "tool.failed", "tool.ended", "otel.tool", "tool.pending", "toString")}
 		if random.IntN(2) == 0 { // whatever it is about: only one of a request refuses
 			r.Decision = &decision.Decision{Verdict: one(decision.Allow, decision.Deny, decision.Ask)}
 		}

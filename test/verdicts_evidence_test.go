@@ -86,7 +86,7 @@ func TestEvidenceCheckersAgree(t *testing.T) {
 	t.Logf("%d cases: %v", len(cases), count)
 	for _, verdict := range []string{
 		"holds", "self-consistent", "usage", "fails MALFORMED", "fails KEYS", "fails RECORD", "fails HEX_PROOF", "fails WITNESSES", "fails LOG_PROOF",
-		"fails DELEGATION", "fails STATEMENT", "holds said", "self-consistent said", "fails AUTHORITY", "fails PASSPORT", "fails STATUS", "fails NOT_PROVEN", "fails KEY", "fails POLICY",
+		"fails DELEGATION", "fails STATEMENT", "holds said", "self-consistent said", "fails AUTHORITY", "fails PASSPORT", "fails STATUS", "fails DECISION", "fails NOT_PROVEN", "fails KEY", "fails POLICY",
 	} {
 		if count[verdict] == 0 {
 			t.Errorf("no case is to come to %s", verdict)

@@ -36,6 +36,7 @@ var pages = []struct{ name, hash, ready string }{
 	{"checkpoints", "#/checkpoints", `[data-checkpoint="ok"]`},
 	{"report", "#/report", `.button.primary`},
 	{"agent-keys", "#/agent-keys", `[data-agent-keys="1"]`},
+	{"policies", "#/policies", `[data-policy="no-force"] [data-check="ok"]`},
 	{"policy", "#/policy", `[data-policy="any"]`},
 	{"approvals", "#/approvals", `.empty`},
 	{"key", "#/key", `[data-company-key="confirmed"]`},
@@ -85,6 +86,7 @@ func furnish(s *service) (key string) {
 		"rules": []any{map[string]any{"match": map[string]any{"repository": "octo-org/octo-repo", "ref": "refs/heads/main"}, "agentId": "ci-{repository}", "ttl": 600, "register": true}},
 	})
 	s.api("POST", "/v1/webhooks", key, map[string]any{"url": "https://hooks.example.com/attestd", "actions": []string{"payment.*"}, "description": "pages the people on call"})
+	s.api("PUT", "/v1/policies/no-force", key, map[string]any{"cedar": `forbid (principal, action, resource) when { context.words.contains("git push --force") };`})
 	return key
 }
 

@@ -486,12 +486,13 @@ const STATUS = {
 const LOGS = [{ log: oneOf("actions", "control"), logId: hexadecimal(32), origin: isString, keys: [{ kid: hexadecimal(16), fromIndex: number, "rotation?": ROTATION }, 10_000] }, 2];
 const KEYS = [{ kid: hexadecimal(16), fingerprint: isString, jwk: JWK }, 10_000];
 const SESSION = like(/^[A-Za-z0-9._~-]{1,128}$/);
+const isPolicyID = like(/^[A-Za-z0-9._-]{1,64}$/);
 const COMPANY = like(/^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/);
 const EVIDENCE = {
   format: oneOf("attestd-evidence/v1"), companyId: COMPANY, log: oneOf("actions", "control"), record: RECORD,
   hexProof: { proof: [{ sibling: hexadecimal(64), position: oneOf("left", "right") }, 60], root: hexadecimal(64), size: number },
   tlogProof: isString, keys: KEYS, witnesses: [isString, 16], logs: LOGS,
-  "delegation?": anything, "agentKey?": { records: ENTRIES }, "passport?": { jti: like(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/), records: ENTRIES }, "status?": STATUS, "authority?": { records: ENTRIES },
+  "delegation?": anything, "agentKey?": { records: ENTRIES }, "passport?": { jti: like(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/), records: ENTRIES }, "status?": STATUS, "authority?": { records: ENTRIES }, "policies?": { records: ENTRIES },
   notProven: [isString, 10_000],
 };
 
@@ -518,7 +519,15 @@ function hasForm(value, form, name) {
 // what records say of calls of tools
 const CALL_KINDS = new Map(Object.entries({
   "tool.requested": "request", "tool.denied": "refusal", "tool.completed": "outcome", "tool.failed": "outcome", "tool.ended": "outcome",
+  "otel.tool": "outcome",
 }));
+
+// Whether telemetry says that a tool has succeeded, and the source of hooks of its agent, if any.
+function ran({ name, attributes, status }) {
+  const own = (object, member) => (object && typeof object === "object" && Object.hasOwn(object, member) ? object[member] : undefined);
+  const hooks = !isString(name) ? undefined : name.startsWith("claude_code.") ? "claude-code" : name.startsWith("codex.") ? "codex" : undefined;
+  return [[true, "true"].includes(own(attributes, "success")) || (!hooks && own(status, "code") === "ok"), hooks];
+}
 
 // The calls that were refused and ran all the same, among records in their order. Its memory does
 // not grow with their number. The reference says what such a call is.
@@ -531,9 +540,10 @@ export class Calls {
     const kind = CALL_KINDS.get(actionType), isRefused = kind === "request" && (decision?.verdict ?? "allow") !== "allow";
     if (!kind || !call || typeof call !== "object" || Array.isArray(call)) return;
     const part = (name, without) => (Object.hasOwn(call, name) ? call[name] : without);
+    const [says, hooks] = actionType === "otel.tool" ? ran({ name: part("name"), attributes: part("attributes"), status: part("status") }) : [true];
     const source = part("source"), sessionId = part("sessionId", ""), callId = part("callId");
-    if (![source, sessionId, callId].every(isString) || callId === "" || Buffer.byteLength(callId) >= 256 || callId.includes("[masked]")) return;
-    const key = JSON.stringify([agentId, source, sessionId, callId]);
+    if (!says || ![source, sessionId, callId].every(isString) || callId === "" || Buffer.byteLength(callId) >= 256 || callId.includes("[masked]")) return;
+    const key = JSON.stringify([agentId, hooks ?? source, sessionId, callId]);
     if (!this.calls.has(key) && this.calls.size === 10_000) this.calls.delete(this.calls.keys().next().value);
     const state = this.calls.get(key) ?? { requests: 0, refusals: 0, refused: null, done: null, found: false };
     this.calls.set(key, state);
@@ -770,6 +780,12 @@ export class Evidence { // a file while it is checked
   checked = [];
   notes = new Map(); // of each log its one checkpoint
   cosigners = [];
+  begun = false; // the file has policies
+  changes = []; // of these
+  set = {}; // the last one that they made
+  decisions = 0;
+  decidedBy = ""; // of one decision
+  reasons = new Map(); // why decisions were not made again, with how many
 
   // known has fingerprints of companies' keys: of them one counts without fingerprint and policy
   constructor(source, { fingerprint, policy, agentKey, known = new Map() } = {}) {
@@ -779,7 +795,7 @@ export class Evidence { // a file while it is checked
   * steps() {
     yield* [["MALFORMED", this.form], ["KEYS", this.keys], ["RECORD", this.record], ["HEX_PROOF", this.hexProof], ["WITNESSES", this.readWitnesses]];
     yield* [["LOG_PROOF", this.logProof], ["DELEGATION", this.delegation], ["STATEMENT", this.statement], ["AUTHORITY", this.authority]];
-    yield* [["PASSPORT", this.passport], ["STATUS", this.status], ["WITNESSES", this.allCosigned], ["NOT_PROVEN", this.notProven]];
+    yield* [["PASSPORT", this.passport], ["STATUS", this.status], ["DECISION", this.decision], ["WITNESSES", this.allCosigned], ["NOT_PROVEN", this.notProven]];
     yield* [["KEY", this.key], ["POLICY", this.byPolicy]];
   }
 
@@ -808,7 +824,7 @@ export class Evidence { // a file while it is checked
 
   opening() { // what the checks use of the form
     const { file } = this;
-    this.entries = [...file.agentKey?.records ?? [], ...file.passport?.records ?? [], ...file.authority?.records ?? []];
+    this.entries = [...file.agentKey?.records ?? [], ...file.passport?.records ?? [], ...file.authority?.records ?? [], ...file.policies?.records ?? []];
     this.logs = Object.fromEntries(file.logs.map((log) => [log.log, log]));
     this.raw = file.keys.map(({ jwk: { x } }) => unbase64url(x));
   }
@@ -1025,6 +1041,74 @@ export class Evidence { // a file while it is checked
     }
   }
 
+  // ---- Decisions, and the policies that made them ----
+
+  policies() { // the changes of policies in the file
+    const { policies } = this.file;
+    this.begun = policies !== undefined;
+    const about = (subject, action) => subject === "policies" && ["policy.put", "policy.deleted"].includes(action);
+    for (const { action, payload, record: { index, timestamp: at } } of this.said(policies?.records ?? [], about)) {
+      const own = (name, without) => (Object.hasOwn(payload, name) ? payload[name] : without);
+      const name = own("policyId"), revision = own("revision"), set = own("set"), text = own("cedar", ""), sum = own("sha256", "");
+      must(isPolicyID(name) && hexadecimal(64)(set), `control record ${index} does not name a policy and a set`);
+      must(number(revision) && revision > (this.changes.at(-1)?.revision ?? 0n), `the revision of control record ${index} is not above the one before`);
+      const digest = action === "policy.deleted" ? "" : sha256(isString(text) ? text : "").toString("hex");
+      must(isString(text) && isString(sum) && (digest === "" || digest === sum), `control record ${index} has not the SHA-256 of its text`);
+      this.changes.push({ revision, at: milliseconds(at), name, digest, set });
+    }
+  }
+
+  decision() {
+    const { record, policies } = this.file;
+    must(!policies || Object.hasOwn(record.payload, "decision"), "policies are there, and the record has no decision");
+    this.policies();
+    this.decided(record);
+    this.sayDecisions();
+  }
+
+  // whether the control records make the set of policies that a decision names; the rules
+  // themselves are not evaluated here
+  decided({ index, timestamp, payload }) {
+    if (!Object.hasOwn(payload, "decision")) return;
+    this.decisions++;
+    const { revision, policies, verdict, by, errors, code = "" } = payload.decision, at = milliseconds(timestamp), { changes } = this;
+    let ends = 0; // how many changes had been made
+    for (let end = changes.length; ends < end;) {
+      const middle = (ends + end) >> 1;
+      if (changes[middle].revision > revision) end = middle;
+      else ends = middle + 1;
+    }
+    const newest = changes[ends - 1];
+    must(ends === changes.length || at - changes[ends].at <= 5000, `the decision of record ${index} was made by policies that had ended`);
+    if (revision > 0n && !this.begun) return this.notAgain(`the file does not have the policies of revision ${revision}`);
+    must(revision === 0n || newest?.revision === revision, `no control record here made revision ${revision} of the policies, by which record ${index} was decided`);
+    must(!newest || newest.at - at <= 5000, `the decision of record ${index} was made by policies that began later`);
+    if (this.set.revision !== revision) {
+      const sums = new Map();
+      for (const { name, digest } of changes.slice(0, ends)) sums.set(name, digest);
+      const held = Object.fromEntries([...sums].filter(([, digest]) => digest !== ""));
+      this.set = { revision, count: Object.keys(held).length, hash: sha256(canonical(held)).toString("hex") };
+    }
+    const { count, hash } = this.set;
+    must(hash === policies && (!newest || newest.set === policies), `the control records here do not make the set of policies by which record ${index} was decided`);
+    const made = [verdict, by.length > 0 ? ` by ${shown(by.join(", "))}` : "", errors ? `; with errors: ${shown(errors.join(", "))}` : "",
+      ["", "POLICY_DENIED"].includes(code) ? "" : ` (${code})`].join("");
+    this.decidedBy = `decided by the ${count} ${count === 1 ? "policy" : "policies"} in force, revision ${revision}: ${made}`;
+    const follows = ["", "POLICY_DENIED", "DECISION_ERROR", "DETAILS_DENIED"].includes(code);
+    this.notAgain(follows ? "the rules were not evaluated here" : `denied with ${canonical(code)}, which does not follow from policies`);
+  }
+
+  notAgain(reason) {
+    const why = this.reasons.has(reason) || this.reasons.size < 10 ? reason : "for other reasons";
+    this.reasons.set(why, (this.reasons.get(why) ?? 0) + 1);
+  }
+
+  sayDecisions() {
+    const { decisions: count } = this;
+    if (count === 1 && this.decidedBy) this.checked.push(this.decidedBy);
+    for (const [why, some] of [...this.reasons].sort()) this.checked.push(count === 1 ? `not decided again: ${why}` : `${some} of ${count} decisions not decided again: ${why}`);
+  }
+
   // ---- The agent's keys and statements ----
 
   // the keys of an agent from the one that signed on, each endorsed by the one behind it
@@ -1176,7 +1260,7 @@ const NOT_ORDERED = "How records of the two logs follow each other but by their 
 const NOT_ONCE = "That no other record has the same statement: the agent signed it once, and a second record of it would look the same.";
 const NOT_OWN_KEY = "That the agent alone holds the key of its statement: whoever enrolled that key may hold it. Only a key that you know from the agent, and name to the checker, shows whose word this is.";
 const NOT_PROVEN_OF = [ // and of files with one of these members, and none of those behind them
-  ["That no other record of the control log bears on this one: what is missing here may stand there.", ["authority", "passport", "agentKey"]],
+  ["That no other record of the control log bears on this one: what is missing here may stand there.", ["authority", "passport", "agentKey", "policies"]],
   [NOT_ORDERED, ["agentKey"]], [NOT_ONCE, ["agentKey"]], [NOT_OWN_KEY, ["agentKey"]],
   ["How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.", ["authority"], ["agentKey"]],
   ["That the status of the passport is still the same: it is of the moment when it was checked.", ["status"]],
@@ -1231,7 +1315,7 @@ const SESSION_NOT_PROVEN = [
 const HEADER = {
   format: oneOf("attestd-session/v1"), companyId: COMPANY, agentId: isString, kid: isThumbprint, sid: SESSION,
   records: (n) => number(n) && n >= 1n && n <= 1_000_000n, checkpoint: isString, logs: LOGS, keys: KEYS, witnesses: [isString, 16],
-  agentKey: { records: ENTRIES }, notProven: [isString, 10_000],
+  agentKey: { records: ENTRIES }, "policies?": { records: ENTRIES }, notProven: [isString, 10_000],
 };
 const LINE = { record: RECORD, proof: [isString, 60] };
 const LONGEST = 8 << 20; // of a line, in bytes
@@ -1254,9 +1338,10 @@ export class Session extends Evidence { // the file of a session while it is che
 
   * steps() {
     yield* [["MALFORMED", this.header], ["KEYS", this.keys], ["WITNESSES", this.readWitnesses], ["LOG_PROOF", this.checkpoint], ["STATEMENT", this.whose]];
-    yield* [["WITNESSES", this.allCosigned], ["NOT_PROVEN", this.notProven], ["KEY", this.key], ["POLICY", this.byPolicy]];
+    yield* [["DECISION", this.policies], ["WITNESSES", this.allCosigned], ["NOT_PROVEN", this.notProven], ["KEY", this.key], ["POLICY", this.byPolicy]];
     for (let n = 0n; n < this.file.records; n++) {
       yield* [["MALFORMED", this.next], ["RECORD", this.record], ["LOG_PROOF", this.logProof], ["STATEMENT", this.statement]];
+      yield ["DECISION", this.lineDecision];
     }
     yield ["MALFORMED", this.end];
   }
@@ -1324,10 +1409,15 @@ export class Session extends Evidence { // the file of a session while it is che
     this.tally.add(this, record);
   }
 
+  lineDecision() {
+    this.decided(this.one.record);
+  }
+
   end() {
     must(this.source.line(LONGEST).length === 0, "there are more lines than the header says");
     const { file: { sid, agentId, records }, places, continues, records: { older, exchanged, stolen } } = this, say = (line) => this.checked.push(line);
     say(`session ${sid} of the agent ${agentId}: ${records} records, ${this.calls.state(places.state())}`);
+    this.sayDecisions();
     this.signedFor(this.last);
     if (older > 0 && BigInt(older) < records) say(`${older} of its statements do not say which service they were made for: those are of the older form`);
     if (exchanged > 0) say(`${exchanged} of its statements cover the ID of a delegation alone, not what the delegation said`);

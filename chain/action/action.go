@@ -38,6 +38,12 @@
 //	                                         decision), a request that is refused
 //	tool.denied                              a refusal
 //	tool.completed, tool.failed, tool.ended  an outcome: the tool ran
+//	otel.tool                                an outcome, where telemetry says that the tool has succeeded
+//
+// Telemetry (package telemetry) says so of a coding agent, whose name begins with claude_code. or
+// codex., by attributes.success, which is true or "true"; of others by status.code "ok" too. A span
+// around a call says less: a call that was refused has one as well. The source of the first is that
+// of their hooks, claude-code or codex, so that both tell of the same call.
 //
 // Other names that begin with tool are of no call: tool.pending, of a call that has no outcome yet,
 // and the types of what is no call. A subagent that was launched in the background has its outcome
@@ -87,6 +93,8 @@ const (
 	HookOversized Type = "hook.oversized"
 	// a message between an MCP client and a server that is no call of a tool
 	MCPMessage Type = "mcp.message"
+	// what telemetry says of a call, in a payload of package telemetry
+	Telemetry Type = "otel.tool"
 )
 
 // endsCall reports whether a call is over with an event of the type. It has only one such record.

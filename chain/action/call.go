@@ -51,7 +51,7 @@ func (t Type) kind() Kind {
 		return Request
 	case ToolDenied:
 		return Refusal
-	case ToolCompleted, ToolFailed, ToolEnded:
+	case ToolCompleted, ToolFailed, ToolEnded, Telemetry:
 		return Outcome
 	}
 	return None
@@ -77,8 +77,10 @@ func Read(agentID, actionType string, payload []byte, d *decision.Decision) (c C
 		return s
 	}
 	hasSource := false
-	err := strictjson.EachMember(payload, maxDepth, func(name, value []byte) {
-		switch string(name) {
+	var name string
+	var attributes, status []byte
+	err := strictjson.EachMember(payload, maxDepth, func(member, value []byte) {
+		switch string(member) {
 		case "source":
 			c.Source, hasSource = text(value), true
 		case "sessionId":
@@ -87,9 +89,45 @@ func Read(agentID, actionType string, payload []byte, d *decision.Decision) (c C
 			c.ID = text(value)
 		case "tool":
 			c.Tool, _ = strictjson.AsString(value)
+		case "name":
+			name, _ = strictjson.AsString(value)
+		case "attributes":
+			attributes = value
+		case "status":
+			status = value
 		}
 	})
+	if Type(actionType) == Telemetry {
+		agent := hooksOf(name)
+		ok = ok && (says(attributes, "success", "true") || agent == "" && says(status, "code", "ok"))
+		if agent != "" {
+			c.Source = agent
+		}
+	}
 	return c, err == nil && ok && hasSource && c.ID != "" && len(c.ID) < maxName && !strings.Contains(c.ID, mask.InID)
+}
+
+// hooksOf returns the source of the hooks of the coding agent that telemetry of this name is of; ""
+// for no coding agent that has both.
+func hooksOf(name string) string {
+	switch {
+	case strings.HasPrefix(name, "claude_code."):
+		return "claude-code"
+	case strings.HasPrefix(name, "codex."):
+		return "codex"
+	}
+	return ""
+}
+
+// says reports whether an object has a member of this text, or of the true or false that it names.
+func says(object []byte, member, text string) (is bool) {
+	err := strictjson.EachMember(object, maxDepth, func(name, value []byte) {
+		if string(name) == member {
+			said, isText := strictjson.AsString(value)
+			is = said == text && isText || string(value) == text
+		}
+	})
+	return is && err == nil
 }
 
 // Disobeyed is a call that was refused and ran all the same.

@@ -12,8 +12,10 @@
 //	revision  how often that set had changed since it was empty, an integer in digits alone
 //	by        the policies that made the verdict, sorted: ID, or ID#0 and so on
 //	errors    the policies that erred, sorted; absent where none did
-//	code      why it is denied: POLICY_DENIED, DECISION_ERROR, DETAILS_DENIED, SCOPE_DENIED or a
-//	          code of a passport's verification; absent otherwise
+//	code      why it is denied: by the policies POLICY_DENIED or DECISION_ERROR, before them
+//	          DETAILS_DENIED, COMPANY_SUSPENDED, AGENT_DISABLED, SUBJECT_UNKNOWN, ACTION_UNKNOWN,
+//	          AUDIENCE_DENIED, SCOPE_DENIED or another code of a passport's verification; absent
+//	          otherwise
 //	passport  the jti of the passport by which it was decided; absent without
 //	approval  the approval by which it is allowed; absent without
 //	context   what was decided on that is nowhere else in the record; see [Context]
@@ -22,6 +24,22 @@
 // 64 deep. All checkers refuse any other form.
 //
 // So the decision can be made again of the record and the policies alone.
+//
+// # Records of decisions
+//
+// A door at which nothing else is recorded of a request has a record of the decision itself. Its
+// actionType is [AuthorizationDenied] or [AuthorizationAllowed], its agentId that of the agent, or
+// [UnknownAgent], and its payload one JSON object:
+//
+//	door        where it was asked: authzen, verify or token
+//	action      call, attest or token
+//	resource    {"type":"tool","id":"bank/transfer"} of a call; the type is action of attest, and
+//	            audience of token. In the id of a tool, an MCP server comes before the first slash
+//	arguments   with secrets masked; absent where there are none. Those that are too long for
+//	            policies are a text that has their SHA-256
+//	subject     {"type":"…","id":"…"}: who was named and is no agent; absent otherwise
+//	suppressed  how many decisions of the same kind about the agent were not recorded before this
+//	            one, because they were too many; absent for none
 package decision
 
 import (
@@ -51,6 +69,26 @@ const (
 	DetailsDenied = "DETAILS_DENIED"
 	PolicyDenied  = "POLICY_DENIED"
 	Failed        = "DECISION_ERROR"
+	ScopeDenied   = "SCOPE_DENIED"
+	AgentDisabled = "AGENT_DISABLED"
+	// the request names no agent of the company, or an action that its resource does not have
+	SubjectUnknown = "SUBJECT_UNKNOWN"
+	ActionUnknown  = "ACTION_UNKNOWN"
+	AudienceDenied = "AUDIENCE_DENIED" // a token is exchanged for none that the company names
+	Suspended      = "COMPANY_SUSPENDED"
+)
+
+// ByPolicies reports whether a decision with a code, "" for none, follows from the details and the
+// policies. Any other was made before these were asked.
+func ByPolicies(code string) bool {
+	return code == "" || code == PolicyDenied || code == DetailsDenied || code == Failed
+}
+
+// The actionTypes of records of decisions, and the agentId of one that is about no agent.
+const (
+	AuthorizationDenied  = "authorization.denied"
+	AuthorizationAllowed = "authorization.allowed"
+	UnknownAgent         = "(unknown)"
 )
 
 // Decision is what a record holds of a decision.

@@ -21,6 +21,7 @@ type Trust struct {
 	Policy      *tlog.Policy // or nil
 	AgentKey    string       // thumbprint of a key of the agent, or ""
 	Newer       *Newer       // a checkpoint that the file's must lead to, or nil
+	Decider     Decider      // makes decisions again; nil where policies cannot be evaluated
 
 	// Known is asked where neither Fingerprint nor Policy is set; nil for none.
 	Known   Known
@@ -75,6 +76,9 @@ func (c *checker) verdict(err error) Verdict {
 	v.NotProven = c.file.NotProven
 	v.Statement, v.Session, v.NotActor = c.signedBy, c.session, c.notActor
 	v.Summary = c.summary()
+	if c.decisions.Recorded > 0 {
+		v.Decisions = &c.decisions.Decisions
+	}
 	if c.session == nil {
 		v.Disobeyed = c.disobeyed.calls
 	}
@@ -98,8 +102,10 @@ type checker struct {
 	disobeyed   disobeyed       // of a session or a report
 	latestEvent *event          // the latest about the record's agent at its time; nil for none
 	ofPassport  []event         // control records of the passport
-	tally       tally           // of a session
-	ofPeriod    *Report         // of a report
+	policyLog   policyLog       // changes of policies
+	decisions   decisions
+	tally       tally   // of a session
+	ofPeriod    *Report // of a report
 	checked     []string
 }
 
@@ -112,7 +118,7 @@ func (c *checker) check(src []byte) (err error) {
 		return fail(Malformed, "%v", err)
 	}
 	for _, step := range []func() error{
-		c.keys, c.record, c.hexProof, c.readWitnesses, c.logProof, c.delegation, c.statement, c.authority, c.passport, c.status, c.allCosigned, c.notProven, c.trusted,
+		c.keys, c.record, c.hexProof, c.readWitnesses, c.logProof, c.delegation, c.statement, c.authority, c.passport, c.status, c.recordDecision, c.allCosigned, c.notProven, c.trusted,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -209,6 +215,7 @@ const (
 	BadAuthority  Code = "AUTHORITY"
 	BadPassport   Code = "PASSPORT"
 	BadStatus     Code = "STATUS"
+	BadDecision   Code = "DECISION"
 	BadNotProven  Code = "NOT_PROVEN"
 	KeyUntrusted  Code = "KEY"
 	PolicyUnmet   Code = "POLICY"
@@ -240,7 +247,8 @@ type Verdict struct {
 	Session   *Session   `json:"session,omitempty"` // of a session's file
 	// to whom the delegation of the record was given, where that is not its agent; of a session, of
 	// the first such record; nil for none
-	NotActor *string `json:"notActor,omitempty"`
+	NotActor  *string    `json:"notActor,omitempty"`
+	Decisions *Decisions `json:"decisions,omitempty"` // nil for a file that fails, and without any
 	// the first 100 calls of a report that were refused and ran all the same
 	Disobeyed []action.Disobeyed `json:"disobeyed,omitempty"`
 }

@@ -34,6 +34,8 @@
 //	passport?   {"jti","records":[ENTRY…]}: the requested passport, with its control records
 //	status?     the response of GET /v1/ocsp/{jti} for that passport; present exactly if passport is
 //	authority?  {"records":[ENTRY…]}: control records about the authority of the record's agent
+//	policies?   {"records":[ENTRY…]}: control records of the policies by which the record was decided, and of the
+//	            next change of them; only if the record has a decision
 //	notProven   ["…"…]: what a file of this form does not prove; sentences fixed by this package
 //
 //	LOG         {"log","logId","origin","keys":[{"kid","fromIndex","rotation"?}…]}
@@ -124,18 +126,20 @@
 //     with passport.revoked, it is revoked, with revokedAt and reason of that payload (a null or
 //     absent reason there is absent here).
 //
-//  12. WITNESSES. witnesses lists exactly the cosigners of the checkpoints, in the order of the
+//  12. DECISION. See below. A record without a decision passes where policies is absent.
+//
+//  13. WITNESSES. witnesses lists exactly the cosigners of the checkpoints, in the order of the
 //     checks above.
 //
-//  13. NOT_PROVEN. notProven is exactly the list for the members that are present (file.go).
+//  14. NOT_PROVEN. notProven is exactly the list for the members that are present (file.go).
 //
-//  14. KEY or POLICY. The file is acceptable to the trusted fingerprint or policy, as below.
+//  15. KEY or POLICY. The file is acceptable to the trusted fingerprint or policy, as below.
 //
-//  15. NEWER, only with a newer checkpoint ([Trust]). It is one of logs, signed by the last key,
+//  16. NEWER, only with a newer checkpoint ([Trust]). It is one of logs, signed by the last key,
 //     and meets the policy, if there is one. The consistency proof leads to it from the file's
 //     checkpoint of that log.
 //
-// A file that passes the checks before 14 is self-consistent. Anyone can make such a file.
+// A file that passes the checks before 15 is self-consistent. Anyone can make such a file.
 //
 // # Statement
 //
@@ -178,6 +182,28 @@
 // record of that time or later. Where act of a record of actions is not null and the last element
 // of its delegationChain is not spiffe://<no slash>/company/<companyId>/agent/<the record's
 // agentId>, the verdict names that element: the delegation was given to another one.
+//
+// # Decision
+//
+// The decision of a record names the policies that made it by the hash of the set and its revision
+// (package decision). Everything that is wrong with these, or with policies, is DECISION:
+//
+// The entries of policies are as in check 9, but each has the subject "policies" and the actionType
+// policy.put or policy.deleted, and payload.payload has policyId, [A-Za-z0-9._-]{1,64}; revision, a
+// number above that of the entry before; and set, 64 hex digits. Of policy.put it also has cedar, a
+// string, and sha256, that of its UTF-8 form. The entries with a revision up to that of the
+// decision, in their order, put and delete policies. What they leave is the set: its hash is that
+// of the decision, and that of set in the last of these entries, whose revision is the decision's.
+// This entry is at most 5 s later than the record. An entry of a higher revision is at most 5 s
+// earlier. A set of revision 0 has no policies and needs no entry.
+//
+// Without policies, a decision of revision 1 or more passes: the verdict says that it was not made
+// again. So does a decision with another code than POLICY_DENIED, DECISION_ERROR and
+// DETAILS_DENIED, which is of a passport and does not follow from policies.
+//
+// A checker that can evaluate policies makes every other decision again, and finds the same
+// verdict, by, errors and code. A decision to allow by an approval may be made again as ask. The
+// other checkers say that they did not evaluate the policies.
 //
 // # Trust
 //

@@ -36,6 +36,7 @@ type File struct {
 	Passport   *Passport
 	Status     []byte // of the passport: the response of GET /v1/ocsp/{jti}
 	Authority  *Authority
+	Policies   *Policies // nil if the record has no decision, or they are left out
 	NotProven  []string
 
 	published []keys.Public // Keys in their published form
@@ -96,7 +97,7 @@ func (f *File) notProven() []string {
 		"That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that. Two appliances of one owner are not independent.",
 		"That the root in hexProof is the chain's: compare it with one that you kept.",
 	}
-	if f.Authority != nil || f.Passport != nil || f.AgentKey != nil {
+	if f.Authority != nil || f.Passport != nil || f.AgentKey != nil || f.Policies != nil {
 		list = append(list, notOmitted)
 	}
 	switch {
@@ -142,6 +143,9 @@ func (f *File) JSON() []byte {
 		}
 		if f.Authority != nil {
 			m.object("authority", func(m *members) { m.entries(f.Authority.Entries) })
+		}
+		if f.Policies != nil {
+			m.object("policies", func(m *members) { m.entries(f.Policies.Entries) })
 		}
 		m.texts("notProven", f.notProven())
 	})

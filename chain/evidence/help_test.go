@@ -41,6 +41,8 @@ type company struct {
 	keys byte // how many
 	now  time.Time
 	logs [2]*memoryLog // actions, control
+
+	policies *evidence.Policies // of sessions and reports
 }
 
 // memoryLog is one of its logs, with the leaves of the tree that standard tools read.

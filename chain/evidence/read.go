@@ -35,7 +35,7 @@ func (c *checker) read(src []byte) (*File, error) {
 	r, f := new(form), new(File)
 	m := value{r, "the file", src}.object(
 		[]string{"format", "companyId", "log", "record", "hexProof", "tlogProof", "logs", "keys", "witnesses", "notProven"},
-		"delegation", "agentKey", "passport", "status", "authority")
+		"delegation", "agentKey", "passport", "status", "authority", "policies")
 	for name, v := range m {
 		v.name = name
 		m[name] = v
@@ -60,7 +60,7 @@ func (c *checker) read(src []byte) (*File, error) {
 	if f.AgentKey != nil && !isStated(f.Record.Payload) {
 		r.refuse("agentKey is there, and the record has no statement")
 	}
-	f.Passport, f.Authority = m["passport"].passport(), m["authority"].authority()
+	f.Passport, f.Authority, f.Policies = m["passport"].passport(), m["authority"].authority(), m["policies"].policies()
 	if f.Status != nil {
 		m["status"].status()
 	}
@@ -219,6 +219,13 @@ func (v value) authority() *Authority {
 		return nil
 	}
 	return &Authority{v.object([]string{"records"})["records"].entries()}
+}
+
+func (v value) policies() *Policies {
+	if v.src == nil {
+		return nil
+	}
+	return &Policies{v.object([]string{"records"})["records"].entries()}
 }
 
 // MaxSize is the size of the longest file, in bytes.

@@ -135,10 +135,11 @@ func (c *checker) record() error {
 	return nil
 }
 
-// failRecord is fail with PRUNED where that is the code of err, and otherwise with RECORD.
+// failRecord is fail with PRUNED or DECISION where that is the code of err, and otherwise with
+// RECORD.
 func failRecord(err error, format string, args ...any) error {
-	if CodeOf(err) == Pruned {
-		return fail(Pruned, format, args...)
+	if code := CodeOf(err); code == Pruned || code == BadDecision {
+		return fail(code, format, args...)
 	}
 	return fail(BadRecord, format, args...)
 }

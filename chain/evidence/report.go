@@ -18,12 +18,18 @@ import (
 // period, as JSON lines: a header, the records of control, then those of actions.
 //
 //	header  {"format":"attestd-report/v1","companyId","from","to","logs":[actions,
-//	        control],"keys","witnesses","notProven"}
+//	        control],"keys","witnesses","policies"?,"notProven"}
 //	        with companyId, keys and witnesses as in evidence, and of each log log, logId, origin and keys too, and
 //	        start     checkpoint of the log at the beginning of the period, with the last key's signature alone
 //	        frontier  [base64…]: the roots of the perfect subtrees of that tree, the largest first
 //	        end       checkpoint at the end of the period, with cosignatures where there are any
 //	line    {"log":"control"|"actions","record"}
+//
+// policies has the control records of the policies that were in force at the beginning of the
+// period, as in evidence. The changes in the period follow them: where these are more than 10,000,
+// or longer than 8 MiB, no decision is checked. A control record with the subject "policies" that
+// is no change of one says that an operator has accepted policies past the control log. Then no
+// decision is checked either, and the verdict says so.
 //
 // The times of all records lie in [from, to), the requested period. A checker computes the start's
 // root from the frontier, appends the leaf of each record, and compares the result with the end's
@@ -34,7 +40,7 @@ const ReportFormat = "attestd-report/v1"
 // Report is the header of a report.
 type Report struct {
 	From, To string
-	File     *File // CompanyID, Logs, Keys and Witnesses
+	File     *File // CompanyID, Logs, Keys, Witnesses and Policies
 	Periods  [2]Period
 }
 
@@ -69,6 +75,9 @@ func (r *Report) Header() []byte {
 		})
 		m.list("keys", r.File.writeKeys)
 		m.texts("witnesses", r.File.Witnesses)
+		if r.File.Policies != nil {
+			m.object("policies", func(m *members) { m.entries(r.File.Policies.Entries) })
+		}
 		m.texts("notProven", reportNotProven())
 	})
 	return w
@@ -124,7 +133,7 @@ func (c *checker) report(src io.Reader, header func(*Report), visit func(*Event)
 		return fail(Malformed, "header: %v", err)
 	}
 	c.file = r.File
-	for _, step := range []func() error{c.keys, c.readWitnesses, func() error { return c.periods(r) }, c.allCosigned, c.trusted} {
+	for _, step := range []func() error{c.keys, c.readWitnesses, func() error { return c.periods(r) }, c.policies, c.allCosigned, c.trusted} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -138,6 +147,7 @@ func (c *checker) report(src io.Reader, header func(*Report), visit func(*Event)
 	if lines.Scan() || lines.Err() != nil { // an overlong line is a line too
 		return missing(lines, Malformed, "there are more lines than the checkpoints have records")
 	}
+	c.checkedDecisions()
 	c.checkedDisobeyed()
 	c.ofPeriod = r
 	return nil
@@ -157,7 +167,7 @@ func (c *checker) readReport(line []byte) (*Report, error) {
 		return nil, err
 	}
 	in, r := new(form), &Report{File: &File{bothLogs: true, Log: Actions}}
-	m := value{in, "it", line}.object([]string{"format", "companyId", "from", "to", "logs", "keys", "witnesses", "notProven"})
+	m := value{in, "it", line}.object([]string{"format", "companyId", "from", "to", "logs", "keys", "witnesses", "notProven"}, "policies")
 	if m["format"].text() != ReportFormat {
 		in.refuse("format is not %q", ReportFormat)
 	}
@@ -176,6 +186,7 @@ func (c *checker) readReport(line []byte) (*Report, error) {
 	for _, v := range m["witnesses"].list(maxCosign) {
 		f.Witnesses = append(f.Witnesses, v.text())
 	}
+	f.Policies = m["policies"].policies()
 	var stated []string
 	for _, v := range m["notProven"].list(maxEntries) {
 		stated = append(stated, v.text())
@@ -270,7 +281,11 @@ func (c *checker) line(l *Log, line []byte) (*chain.Record, *Event, error) {
 		var stated event
 		stated, err = newEvent(&r, in)
 		e.Subject, e.By, e.WitnessesBefore, e.Witnesses = stated.subject, by(stated.by), stated.before, stated.witnesses
+		if err == nil && stated.subject == aboutPolicies {
+			err = c.policyLog.addLine(&stated)
+		}
 	} else {
+		err = c.decided(&r, &in)
 		c.disobeyed.add(&r, &in)
 	}
 	return &r, e, err

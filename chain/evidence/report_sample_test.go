@@ -41,6 +41,7 @@ func (c *company) report(from time.Time, start [2]tlog.Frontier, witnesses ...by
 	for _, w := range witnesses {
 		r.File.Witnesses = append(r.File.Witnesses, witnessKey(w))
 	}
+	r.File.Policies = c.policies
 	var lines [][]byte
 	for i, l := range c.logs {
 		signed, err := tlog.Checkpoint{Origin: l.Origin, Tree: start[i].Tree()}.Sign(c.key())

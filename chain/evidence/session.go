@@ -25,11 +25,12 @@ import (
 // Each line is a JSON text of at most 8 MiB, with the bounds of evidence, and ends in a line feed:
 //
 //	header  {"format":"attestd-session/v1","companyId","agentId","kid","sid","records","checkpoint","logs",
-//	        "keys","witnesses","agentKey","notProven"}
+//	        "keys","witnesses","agentKey","policies"?,"notProven"}
 //	        with companyId, logs (actions, control), keys, witnesses and agentKey as in evidence;
 //	        kid         thumbprint of the key that signed all statements
 //	        sid         session, as in statements
 //	        records     how many lines follow: 1 to 1,000,000
+//	        policies    as in evidence, of all decisions of the session; a file without decisions may have it
 //	        checkpoint  signed checkpoint of actions, with cosignatures where there are any
 //	line    {"record","proof"}
 //	        proof       ["<base64>"…]: RFC 6962 inclusion proof of the record's leaf in the checkpoint's tree
@@ -37,10 +38,10 @@ import (
 // The lines are in the order of seq. A checker reads the file once, with memory that does not grow
 // with its length. The first line that fails a check gives the code. The header is checked first,
 // in the order of evidence: MALFORMED; KEYS; WITNESSES; LOG_PROOF, the checkpoint; STATEMENT,
-// agentKey and the pin; WITNESSES; NOT_PROVEN; KEY or POLICY. Then each record: MALFORMED; RECORD;
-// LOG_PROOF; STATEMENT, as in evidence, and agent, kid and sid are those of the header, and the
-// statement follows those before as [statement.Sequence] demands: seq, prev, end and refused. In
-// the end, MALFORMED when there are not as many lines as the header says.
+// agentKey and the pin; DECISION, policies; WITNESSES; NOT_PROVEN; KEY or POLICY. Then each record:
+// MALFORMED; RECORD; LOG_PROOF; STATEMENT, as in evidence, and agent, kid and sid are those of the
+// header, and the statement follows those before as [statement.Sequence] demands: seq, prev, end
+// and refused; DECISION. In the end, MALFORMED when there are not as many lines as the header says.
 //
 // What is missing is no failure. A place that is not there, and that a later statement names in
 // refused, is not missing: the service has refused it, and the agent says so. The verdict has the
@@ -194,6 +195,7 @@ func (c *checker) checkSession(src io.Reader) error {
 // checkedSession reports what the statements of a session cover, apart from their places.
 func (c *checker) checkedSession(r *run) {
 	s := c.session
+	c.checkedDecisions()
 	c.signedFor(r.last)
 	if older := r.older; older > 0 && older < s.Records {
 		c.addChecked("%d of its statements do not say which service they were made for: those are of the older form", older)
@@ -228,7 +230,7 @@ func (c *checker) readSession(line []byte) (s *Session, checkpoint string, err e
 	}
 	in, f := new(form), &File{bothLogs: true, Log: Actions}
 	m := value{in, "it", line}.object([]string{"format", "companyId", "agentId", "kid", "sid", "records", "checkpoint", "logs", "keys",
-		"witnesses", "agentKey", "notProven"})
+		"witnesses", "agentKey", "notProven"}, "policies")
 	if m["format"].text() != SessionFormat {
 		in.refuse("format is not %q", SessionFormat)
 	}
@@ -247,7 +249,7 @@ func (c *checker) readSession(line []byte) (s *Session, checkpoint string, err e
 	for _, v := range m["witnesses"].list(maxCosign) {
 		f.Witnesses = append(f.Witnesses, v.text())
 	}
-	f.AgentKey = m["agentKey"].agentKey()
+	f.AgentKey, f.Policies = m["agentKey"].agentKey(), m["policies"].policies()
 	for _, v := range m["notProven"].list(maxEntries) {
 		f.NotProven = append(f.NotProven, v.text())
 	}
@@ -275,6 +277,7 @@ func (c *checker) sessionHeader(s *Session, signed string) (*run, error) {
 			}
 			return err
 		},
+		c.policies,
 		c.allCosigned,
 		func() error {
 			if !slices.Equal(c.file.NotProven, sessionNotProven()) {
@@ -319,6 +322,9 @@ func (c *checker) sessionLine(r *run, line []byte) error {
 	}
 	if err := c.sessionPlace(r, &record, &in); err != nil {
 		return fail(BadStatement, "record %d: %v", record.Index, err)
+	}
+	if err := c.decided(&record, &in); err != nil {
+		return err
 	}
 	c.disobeyed.add(&record, &in)
 	return nil
@@ -439,7 +445,7 @@ type SessionFile struct {
 	AgentID, KeyID, ID string
 	Records            int64
 	Checkpoint         string // of actions, signed
-	File               *File  // CompanyID, Logs, Keys, Witnesses and AgentKey
+	File               *File  // CompanyID, Logs, Keys, Witnesses, AgentKey and Policies
 }
 
 // SessionWriter writes a file of a session, one record at a time.
@@ -465,6 +471,9 @@ func NewSessionWriter(dst io.Writer, s *SessionFile) (*SessionWriter, error) {
 		m.list("keys", s.File.writeKeys)
 		m.texts("witnesses", s.File.Witnesses)
 		m.object("agentKey", func(m *members) { m.entries(s.File.AgentKey.Entries) })
+		if s.File.Policies != nil {
+			m.object("policies", func(m *members) { m.entries(s.File.Policies.Entries) })
+		}
 		m.texts("notProven", sessionNotProven())
 	})
 	for i, b := range w.line { // between tokens, which no hash covers

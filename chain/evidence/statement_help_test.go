@@ -159,6 +159,7 @@ func (c *company) session(kid, sid string, keys []string, indexes ...int64) []by
 	f := c.file(0, 0, checkpoint)
 	f.Witnesses = []string{witnessKey(witnessA)}
 	f.AgentKey = &evidence.AgentKey{Entries: c.keyEntries(c.checkpoint(1, witnessA), keys...)}
+	f.Policies = c.policies
 	var text bytes.Buffer
 	w, err := evidence.NewSessionWriter(&text, &evidence.SessionFile{
 		AgentID: agentID, KeyID: kid, ID: sid, Records: int64(len(indexes)), Checkpoint: string(checkpoint), File: f,

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"attestd/chain/decision"
 	"attestd/chain/tlog"
 	"attestd/crypto/jcs"
 	"attestd/crypto/strictjson"
@@ -21,7 +22,10 @@ const OCSFVersion = "1.3.0"
 // A record is API Activity (6003) with the activity Other (99) under the name of its actionType:
 // the log does not say whether an action creates, reads, updates or deletes. actor.app_name and
 // src_endpoint.svc_name are the agent, api.operation is the actionType, and time is that of the
-// record. A line that is no record is a Base Event (0).
+// record. A record with a decision has its outcome, in the attributes of the profile
+// security_control: action_id and disposition_id are 1 and 1 (Allowed) for allow, 2 and 2 (Denied,
+// Blocked) for deny and ask, since nobody had approved the request. A line that is no record is a
+// Base Event (0).
 func OCSF(dst, line []byte) ([]byte, error) {
 	l, err := parseLine(line)
 	if err != nil {
@@ -31,7 +35,15 @@ func OCSF(dst, line []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	dst = append(dst, `{"metadata":{"version":"`+OCSFVersion+`","product":{"name":"attestd","vendor_name":"attestd"},"log_version":"`+
+	agent, action, made, err := termsOf(&l)
+	if err != nil {
+		return nil, err
+	}
+	dst = append(dst, `{"metadata":{"version":"`+OCSFVersion+`",`...)
+	if made != nil {
+		dst = append(dst, `"profiles":["security_control"],`...)
+	}
+	dst = append(dst, `"product":{"name":"attestd","vendor_name":"attestd"},"log_version":"`+
 		Format+`","tenant_uid":`...)
 	dst = jcs.AppendString(dst, l.company)
 	if l.kind != TypeKeys {
@@ -46,15 +58,17 @@ func OCSF(dst, line []byte) ([]byte, error) {
 		dst = jcs.AppendString(dst, l.kind)
 		dst = append(dst, `,"category_uid":0,"category_name":"Uncategorized","class_uid":0,"class_name":"Base Event","type_uid":99`...)
 	} else {
-		agent, action, err := agentAndAction(l.record)
-		if err != nil {
-			return nil, err
-		}
 		dst = jcs.AppendString(dst, action)
 		dst = append(dst, `,"category_uid":6,"category_name":"Application Activity","class_uid":6003,"class_name":"API Activity","type_uid":600399,"actor":{"app_name":`...)
 		dst = append(jcs.AppendString(dst, agent), `},"api":{"operation":`...)
 		dst = append(jcs.AppendString(dst, action), `},"src_endpoint":{"svc_name":`...)
 		dst = append(jcs.AppendString(dst, agent), '}')
+	}
+	switch {
+	case made.Refuses():
+		dst = append(dst, `,"action_id":2,"action":"Denied","disposition_id":2,"disposition":"Blocked"`...)
+	case made != nil:
+		dst = append(dst, `,"action_id":1,"action":"Allowed","disposition_id":1,"disposition":"Allowed"`...)
 	}
 	dst = append(dst, `,"unmapped":{"attestd":`...)
 	return append(append(dst, line...), "}}"...), nil
@@ -96,16 +110,19 @@ func Signer(checkpoint []byte) string {
 	return ""
 }
 
-// agentAndAction returns agentId and actionType of a record.
-func agentAndAction(record []byte) (agent, action string, err error) {
+// termsOf returns agentId, actionType and decision of the record in a line, if it has one.
+func termsOf(l *line) (agent, action string, made *decision.Decision, err error) {
+	if l.kind != TypeRecord {
+		return "", "", nil, nil
+	}
 	var payload []byte
-	err = strictjson.EachMember(record, maxDepth, func(name, value []byte) {
+	err = strictjson.EachMember(l.record, maxDepth, func(name, value []byte) {
 		if string(name) == "payload" {
 			payload = value
 		}
 	})
 	if err != nil {
-		return "", "", err
+		return "", "", nil, err
 	}
 	ok1, ok2 := false, false
 	err = strictjson.EachMember(payload, maxDepth, func(name, value []byte) {
@@ -119,5 +136,8 @@ func agentAndAction(record []byte) (agent, action string, err error) {
 	if err == nil && (!ok1 || !ok2) {
 		err = errors.New("the record has no agentId or no actionType")
 	}
-	return agent, action, err
+	if err == nil {
+		made, err = decision.Of(payload)
+	}
+	return agent, action, made, err
 }

@@ -54,6 +54,8 @@ const Width = 1 << 8
 type Filter struct {
 	Agent  string // exact agentId; "" for any
 	Action string // exact actionType, or a prefix and *; "" for any
+	// an exact actionType of a few characters that matches beside Action; "" for none
+	OrAction string
 	// a principal of the record; * for any record with a delegation; "" for all records
 	DelegatedBy string
 	// text in a string or member name of the payload, ignoring ASCII case; "" for any
@@ -138,9 +140,9 @@ func (f *Filter) matches(r *chain.Record, t *Terms) (bool, error) {
 
 func (f *Filter) action(action string) bool {
 	if start, isPrefix := strings.CutSuffix(f.Action, "*"); isPrefix {
-		return strings.HasPrefix(action, start)
+		return strings.HasPrefix(action, start) || f.OrAction == action
 	}
-	return f.Action == "" || f.Action == action
+	return f.Action == "" || f.Action == action || f.OrAction == action
 }
 
 func (f *Filter) delegation(t *Terms) bool {

@@ -33,7 +33,7 @@ func Root(version string) *cobra.Command {
 It is the part of attestd for the machine of an agent: attestd has these commands too.
 attestd-agent COMMAND --help explains a command.`)
 	root.AddCommand(Commands(version)...)
-	root.AddCommand(check.Command(), check.TrustCommand(), cli.VersionCommand(version))
+	root.AddCommand(check.Command(nil), check.TrustCommand(), cli.VersionCommand(version))
 	cli.Explain(root, statuses, Examples)
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(c *cobra.Command, args []string) {

@@ -51,12 +51,14 @@ recorded, where, and what is refused: those flags are always typed.
 
 If the server cannot be reached, the event is stored on disk and sent with a later one. The
 tool call then continues (--fail open) or is refused (--fail closed). With --require passport
-it is refused unless a valid passport of the agent has the scope tool:NAME, tool:* or *. The
-refusal is recorded. Both also refuse an event that the agent named by --from does not send.
+it is refused unless a valid passport of the agent has the scope tool:NAME, tool:* or *, and with
+--require policy unless the server has decided that it is allowed; passport,policy requires both.
+The refusal is recorded. All of them also refuse an event that the agent named by --from does not
+send.
 
 Exit status 2 refuses the call, with the reason on standard error and standard output. Exit
 status 1 means that an event could not be recorded; the agent continues. Other failures, a wrong
-flag too, end with 2 under --fail closed and --require passport, and otherwise with 1. An answer
+flag too, end with 2 under --fail closed and --require, and otherwise with 1. An answer
 takes 4 s at most.
 
 A session of signed records is a session of the coding agent.
@@ -96,7 +98,7 @@ A session of signed records is a session of the coding agent.
 		"the `agent` that runs this hook: claude-code, gemini or codex")
 	cmd.Flags().StringVar(&redact, "redact", "", "record only the hash of `input,output` or one of them")
 	cmd.Flags().StringVar(&require, "require", "",
-		"`passport`: refuse tools without a valid passport of the agent for them")
+		"`what` a tool requires: passport, a valid passport of the agent for it; policy, a decision that allows it; or passport,policy")
 	cmd.Flags().StringVar(&fail, "fail", "open",
 		"when the server is unreachable, `open` allows calls and closed refuses them")
 	cmd.Flags().StringVar(&state, "state", "",
@@ -146,21 +148,12 @@ func parseFail(text string) (closed bool, err error) {
 	return text == "closed", nil
 }
 
-// parseRequire parses --require: a tool requires a passport, a decision that allows it, both or
-// nothing.
+// parseRequire parses --require.
 func parseRequire(text string) (passport, decided bool, err error) {
-	switch text {
-	case "":
-	case "passport":
-		passport = true
-	case "policy":
-		decided = true
-	case "passport,policy", "policy,passport":
-		passport, decided = true, true
-	default:
-		return false, false, cli.Usagef("--require must be passport, policy or passport,policy, got %q", text)
+	if passport, decided, err = hookevent.ParseRequire(text); err != nil {
+		err = cli.Usagef("--require %v, got %q", err, text)
 	}
-	return passport, decided, nil
+	return passport, decided, err
 }
 
 // serveHook answers the event on standard input. Without a server or a credential, it refuses the
@@ -286,13 +279,19 @@ func refusesUnrecorded(args []string) bool {
 			value = args[i+1]
 		}
 		switch {
-		case arg == "closed", arg == "passport", has && (value == "closed" || value == "passport"):
+		case refusing(arg), has && refusing(value):
 			return true
 		case name == "--fail" && value != "open", name == "--require":
 			return true
 		}
 	}
 	return false
+}
+
+// refusing reports whether a text is a value of --fail or --require that has calls refused.
+func refusing(value string) bool {
+	passport, decided, err := hookevent.ParseRequire(value)
+	return value == "closed" || err == nil && (passport || decided)
 }
 
 // GuardHook begins the time of a hook, and returns nil for another command. The context that it

@@ -29,8 +29,8 @@ import (
 // MaxPolicyFile is the largest number of bytes read from a policy. The parser refuses longer ones.
 const MaxPolicyFile = 2 << 20
 
-// Command returns the command.
-func Command() *cobra.Command {
+// Command returns the command. d makes decisions again; nil where policies cannot be evaluated.
+func Command(d evidence.Decider) *cobra.Command {
 	var key, policy, newer, agentKey string
 	var asJSON bool
 	var exported linesFlags
@@ -55,6 +55,9 @@ session is complete, open, or which of its records are missing, how many the ser
 of those it recorded all the same, and from which session it goes on. A revocation may say since
 when the key was in other hands, and a delegation may have been given to another agent. None of this
 changes the exit status.
+
+A record that policies decided is decided again, with the policies in the file. Another result fails.
+What is not decided again, because the file has no policies or a passport decided, is named.
 
 With --newer, also proves that the log's newer checkpoint extends one in the file, so that no
 earlier record was changed or removed since: in evidence, in the file of a session, in a report
@@ -94,6 +97,7 @@ first file, is named as not proven. The exit status is the same.`,
 			if exported.company != "" {
 				return cli.Usagef("--company is for --lines")
 			}
+			trust.Decider = d
 			if trust.AgentKey = agentKey; newer != "" {
 				if trust.Newer, err = readNewer(newer); err != nil {
 					return err

@@ -13,8 +13,8 @@ import (
 	"attestd/internal/printable"
 )
 
-// Command returns the command.
-func Command() *cobra.Command {
+// Command returns the command. d makes decisions again; nil where policies cannot be evaluated.
+func Command(d evidence.Decider) *cobra.Command {
 	var key, policy, passport string
 	var asJSON, asHTML bool
 	cmd := &cobra.Command{
@@ -41,6 +41,7 @@ Memory does not grow with the length of the report, except for --html, which hol
 			if err != nil {
 				return err
 			}
+			trust.Decider = d
 			debug.SetMemoryLimit(2 * evidence.MaxSize) // one line may have MaxSize bytes
 			f, err := cli.OpenNamed(args[0])
 			if err != nil {

@@ -88,7 +88,11 @@ func readError(operation string, answer *http.Response) *Error {
 		Description          string `json:"error_description"`
 	}
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxErrorBody))
-	if err != nil || json.Unmarshal(text, &body) != nil || body.Error == "" {
+	// errors of AuthZEN are texts
+	if json.Unmarshal(text, &body) != nil && json.Unmarshal(text, &body.Error) != nil {
+		body.Error = ""
+	}
+	if err != nil || body.Error == "" {
 		e.Message, e.Foreign = http.StatusText(e.Status), true
 		if bytes.HasPrefix(text, []byte(wantsHTTPS)) {
 			e.Message += ": the server speaks https, and its URL begins with http://"

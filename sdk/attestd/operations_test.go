@@ -19,6 +19,7 @@ var operations = map[string]string{
 	"enrolAgentKey": "EnrolKey", "listAgentKeys": "AgentKeys", "revokeAgentKey": "RevokeAgentKey", "createEnrolment": "CreateEnrolment", "getEnrolment": "Enrolment",
 	"setAgentPolicy": "SetAgentPolicy", "setCompanyPolicy": "SetCompanyPolicy",
 	"listPolicies": "Policies", "getPolicy": "Policy", "putPolicy": "PutPolicy", "deletePolicy": "DeletePolicy", "testPolicies": "TestPolicies",
+	"evaluateAccess": "EvaluateAccess", "evaluateAccesses": "EvaluateAccesses", "getAuthzenMetadata": "AuthZENMetadata", "getCompanyAuthzenMetadata": "CompanyAuthZENMetadata",
 	"listSessions": "Sessions", "getSession": "SessionEvidence", "listSessionRecords": "SessionRecords",
 	"createKey": "CreateKey", "listKeys": "Keys", "deleteKey": "DeleteKey", "listCredentials": "Credentials",
 	"createOAuthClient": "CreateOAuthClient", "listOAuthClients": "OAuthClients", "deleteOAuthClient": "DeleteOAuthClient", "getOAuthToken": "OAuthToken",

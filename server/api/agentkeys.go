@@ -125,21 +125,7 @@ func (s *AgentKeys) SetAgentPolicy(ctx context.Context, by store.Caller, r agent
 	case r.DryRun:
 		return s.Keys.TryPolicy(ctx, by, r.AgentID, r.Attest)
 	}
-	now := service.Policy{AgentID: r.AgentID}
-	if r.Groups != nil {
-		groups, err := s.Decisions.SetGroups(ctx, by, r.AgentID, r.Groups)
-		if err != nil {
-			return now, err
-		}
-		now.Groups = &groups
-	}
-	if r.Attest != "" {
-		if _, err := s.Keys.SetPolicy(ctx, by, r.AgentID, r.Attest); err != nil {
-			return now, err
-		}
-		now.Attest = r.Attest
-	}
-	return now, nil
+	return s.Keys.SetPolicy(ctx, by, r.AgentID, store.AgentChange{Attest: r.Attest, Groups: r.Groups})
 }
 
 type companyPolicyRequest struct {

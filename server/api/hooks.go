@@ -89,16 +89,8 @@ func (r *hookRequest) check() (err error) {
 	if !utf8.ValidString(r.Agent) || utf8.RuneCountInString(r.Agent) > httpapi.MaxName {
 		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: agent must have 1 to 256 characters")
 	}
-	switch r.Require {
-	case "":
-	case "passport":
-		r.passport = true
-	case "policy":
-		r.decided = true
-	case "passport,policy":
-		r.passport, r.decided = true, true
-	default:
-		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: require must be passport, policy or passport,policy")
+	if r.passport, r.decided, err = hookevent.ParseRequire(r.Require); err != nil {
+		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: require "+err.Error())
 	}
 	if r.Fail != "" && r.Fail != "open" && r.Fail != "closed" {
 		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: fail must be open or closed")
@@ -171,13 +163,15 @@ func (s *Hooks) oversizedHook(c *httpapi.Call, r *hookRequest, received *hashedB
 // hook records the report of a hook and returns the response for the agent.
 func (s *Hooks) hook(c *httpapi.Call, by store.Caller, r hookRequest, report hookevent.Report) ([]byte, error) {
 	answer := []byte(hookevent.Proceed)
+	how := service.Calling{Late: report.Late, Decide: report.Asks && r.decided}
 	if report.Asks && r.passport {
 		asked := report.Events[0]
-		covered, err := s.Passports.Covered(c.Context(), by, r.Agent, asked.Server, asked.Tool, asked.Input)
+		var err error
+		how.Passport, err = s.Passports.Covering(c.Context(), by, r.Agent, asked.Server, asked.Tool, asked.Input)
 		if err != nil {
 			return nil, err
 		}
-		if !covered {
+		if how.Unauthorized = how.Passport == ""; how.Unauthorized {
 			reason := hookevent.NoPassport(r.Agent, asked.Tool)
 			report.Events, answer = append(report.Events, hookevent.Denied(asked, reason)), hookevent.ClaudeCode.Deny(reason)
 		}
@@ -209,7 +203,8 @@ func (s *Hooks) hook(c *httpapi.Call, by store.Caller, r hookRequest, report hoo
 	for i, e := range events {
 		records[i] = r.policy.Record(r.Agent, e)
 	}
-	made, err := s.Attestations.AppendCalls(c.Context(), by, r.Agent, records, service.Calling{Late: report.Late, Decide: report.Asks && r.decided, Folder: report.Events[0].Folder})
+	how.Folder = report.Events[0].Folder
+	made, err := s.Attestations.AppendCalls(c.Context(), by, r.Agent, records, how)
 	if err != nil || !report.Asks || len(events) > 1 { // it is refused already
 		return answer, err
 	}

@@ -99,6 +99,8 @@ func (c *Call) OAuthError(err error) error {
 		return InvalidScope()
 	case errors.Is(err, service.ErrInvalidDetails):
 		return &Error{Status: http.StatusBadRequest, Message: details.Code, Description: strings.TrimPrefix(err.Error(), details.Code+": ")}
+	case errors.Is(err, service.ErrDenied):
+		return &Error{Status: http.StatusBadRequest, Message: "access_denied", Description: service.Reason(err, service.ErrDenied)}
 	case errors.Is(err, service.ErrInvalidTarget):
 		return &Error{Status: http.StatusBadRequest, Message: "invalid_target", Description: cmp.Or(service.Reason(err, service.ErrInvalidTarget),
 			"resource must be 1 to 8 absolute URLs of https without a fragment, of at most 1024 bytes each")}

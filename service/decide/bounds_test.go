@@ -142,7 +142,9 @@ func FuzzCommand(f *testing.F) {
 	})
 }
 
-// FuzzDecide holds that a decision depends on nothing but its request.
+// FuzzDecide holds that a decision depends on nothing but its request, and that no request is
+// expensive or makes a decision panic. That would deny it with DECISION_ERROR: no policy of the
+// set errs.
 func FuzzDecide(f *testing.F) {
 	f.Add(`{"command":"rm -rf /","a":[1,1.0,1e2]}`, "/srv/shop")
 	f.Add(`{"a":{"__b":1},"a":2}`, "")
@@ -151,7 +153,20 @@ func FuzzDecide(f *testing.F) {
 	f.Fuzz(func(t *testing.T, arguments, folder string) {
 		req := transfer(arguments)
 		req.Folder = folder
-		first, again := s.Decide(req), s.Decide(req)
+		var first, again decide.Decision
+		const most, longest = 16 << 20, 50 * time.Millisecond
+		began := time.Now()
+		if n := allocated(func() { first = s.Decide(req) }); n > most {
+			t.Fatalf("%d bytes", n)
+		}
+		between := time.Now()
+		again = s.Decide(req)
+		if took := min(between.Sub(began), time.Since(between)); took > longest {
+			t.Fatal(took)
+		}
+		if first.Code == decide.Failure {
+			t.Fatalf("%+v", first)
+		}
 		if fmt.Sprint(first) != fmt.Sprint(again) {
 			t.Fatalf("%+v, and again %+v", first, again)
 		}

@@ -80,8 +80,9 @@ func derive(members []member, dropped, hidden []string, in string) *derivation {
 			base = d.folder.resolve(base, string(s))
 		}
 	}
+	writes := slices.ContainsFunc(members, func(m member) bool { return writers[m.name] })
 	for _, m := range members {
-		d.member(m, base, members)
+		d.member(m, base, members, writes)
 	}
 	return d
 }
@@ -120,7 +121,11 @@ func (d *derivation) into(context types.RecordMap) {
 	}
 	context["clean"] = types.NewRecord(clean)
 	for name, of := range map[types.String]map[string]bool{"dropped": d.dropped, "unclear": d.unclear, "hosts": d.hosts, "programs": d.programs, "words": d.words} {
-		context[name] = setOf(sortedKeys(of))
+		values := make([]types.Value, 0, len(of))
+		for element := range of {
+			values = append(values, types.String(element))
+		}
+		context[name] = types.NewSet(values...)
 	}
 	context["keyFile"] = types.Boolean(d.keyFile)
 	if d.folder.known() {
@@ -136,7 +141,7 @@ var (
 	commands  = set("command", "cmd", "chars")
 	pathName  = regexp.MustCompile(`^(?i:(?:.*[_-])?(?:path|file|filename|filepath|dir|dirs|directory|directories|folder|folders|cwd|workdir|root|paths|files)|.*(?:Path|File|Dir|Folder|Directory|Paths|Files))$`)
 	urlName   = regexp.MustCompile(`^(?i:(?:.*[_-])?(?:url|uri|urls|uris|host|hosts|hostname|domain|domains|endpoint|href|origin))$|(?:Url|URL|Uri|URI|Host)s?$`)
-	writers   = regexp.MustCompile(`^(?:content|contents|file_text|new_string|new_str|new_source|edits|patch|diff|insert_text|text|data|body|destination|target)$`)
+	writers   = set("content", "contents", "file_text", "new_string", "new_str", "new_source", "edits", "patch", "diff", "insert_text", "text", "data", "body", "destination", "target")
 	urlForm   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
 	pathForm  = regexp.MustCompile(`^(?:/|~|\.\.?/|\.\.?$|[A-Za-z]:[\\/]|\\\\)[^\n]*$`)
 	urlWithin = regexp.MustCompile(`(?i)\b(?:https?|wss?|ftp)://[^\s"'<>)\]}` + "`" + `]+`)
@@ -144,10 +149,24 @@ var (
 	patchFile = regexp.MustCompile(`(?m)^\*\*\* (?:Add File|Update File|Delete File|Move to): (.+)$`)
 )
 
-// member derives from one top-level member.
-func (d *derivation) member(m member, base string, all []member) {
+// named reports whether a name is one that an expression matches. Most names have none of the parts
+// of which the expression needs one, in lower case and without s and k, which others are folded to.
+func named(name string, expression *regexp.Regexp, parts ...string) bool {
+	lower := strings.ToLower(name)
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(lower, part) }) && expression.MatchString(name)
+}
+
+func isPathName(name string) bool {
+	return named(name, pathName, "path", "file", "dir", "folder", "cwd", "root")
+}
+
+func isURLName(name string) bool {
+	return named(name, urlName, "ur", "ho", "domain", "endpoint", "href", "origin")
+}
+
+// member derives from one top-level member. writes says that the call may write the paths it names.
+func (d *derivation) member(m member, base string, all []member, writes bool) {
 	at := "/" + escapePointer(m.name)
-	writes := slices.ContainsFunc(all, func(other member) bool { return writers.MatchString(other.name) })
 	if commands[m.name] {
 		d.command(m, base, at, all)
 	}
@@ -190,9 +209,9 @@ func (d *derivation) nested(record types.Record, base, at string, writes bool) {
 // element is a string of which only the name tells what it is.
 func (d *derivation) element(name, text, base, at string, writes bool) {
 	switch {
-	case urlForm.MatchString(text) || urlName.MatchString(name):
+	case urlForm.MatchString(text) || isURLName(name):
 		d.url(text, at)
-	case pathName.MatchString(name) || pathForm.MatchString(text) && !strings.ContainsAny(text, " \t"):
+	case isPathName(name) || pathForm.MatchString(text) && !strings.ContainsAny(text, " \t"):
 		d.path(base, text, writes)
 	}
 	d.patch(text, base)
@@ -209,11 +228,11 @@ func (d *derivation) text(name, text, base, at string, writes bool) {
 		if path, is := strings.CutPrefix(text, "file://"); is {
 			d.path(base, path, writes)
 		}
-	case urlName.MatchString(name):
+	case isURLName(name):
 		if clean, ok := d.url(text, at); ok {
 			d.clean[name] = clean
 		}
-	case pathName.MatchString(name) || pathForm.MatchString(text):
+	case isPathName(name) || pathForm.MatchString(text):
 		d.path(base, text, writes)
 		d.clean[name] = d.folder.resolve(base, text)
 	case name == "prompt":

@@ -5,14 +5,20 @@ import (
 
 	"attestd/chain/action"
 	"attestd/chain/decision"
+	"attestd/chain/evidence"
 	"attestd/crypto/strictjson"
 )
 
-// DoorAttest is the door of attestations, as decisions name it.
-const DoorAttest = "attest"
+// The doors, as decisions name them.
+const (
+	DoorAttest  = "attest" // attestations, hooks and MCP proxies
+	DoorAuthZEN = "authzen"
+	DoorVerify  = "verify" // of passports
+	DoorToken   = "token"  // the token endpoint
+)
 
-// Past is a record that is decided again: it holds a decision, or is the request of a tool call
-// that holds none, which was let through.
+// Past is a record that is decided again: it holds a decision that policies make, or is the request
+// of a tool call that holds none, which was let through.
 type Past struct {
 	AgentID string
 	Was     *string // the verdict; nil where nothing decided
@@ -59,6 +65,9 @@ func ReadPast(timestamp string, object []byte) (*Past, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !decision.ByPolicies(d.Code) {
+		return nil, nil
+	}
 	p.Was, p.context = &d.Verdict, d.Context
 	return &p, nil
 }
@@ -79,4 +88,31 @@ func (s *Set) Again(p *Past, groups []string) (made Decision, differs bool) {
 		made.By = []string{}
 	}
 	return made, made.Verdict != was
+}
+
+// Decider makes the decisions of files of evidence again. It remembers the set that it used last.
+type Decider struct {
+	of  *evidence.PolicySet
+	set *Set
+}
+
+// Decide implements evidence.Decider.
+func (r *Decider) Decide(of *evidence.PolicySet, object []byte) (decision.Decision, error) {
+	past, err := ReadPast("", object)
+	if err == nil && (past == nil || past.Was == nil) {
+		err = errors.New("the record holds no decision")
+	}
+	if err != nil {
+		return decision.Decision{}, err
+	}
+	if r.of != of {
+		policies := make([]Policy, 0, len(of.Texts))
+		for id, text := range of.Texts {
+			policies = append(policies, Policy{id, text})
+		}
+		r.set, _ = Compile(policies) // without a set it denies, as the service does
+		r.of = of
+	}
+	made, _ := r.set.Again(past, nil)
+	return decision.Decision{Verdict: made.Verdict, By: made.By, Errors: made.Errors, Code: made.Code}, nil
 }

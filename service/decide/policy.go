@@ -36,10 +36,11 @@ const (
 	UnknownName = "POLICY_UNKNOWN_NAME"
 )
 
-// PolicyError says why a text is refused, and where. Line and Column count from 1, columns in
+// PolicyError says why a policy is refused, and where. Line and Column count from 1, columns in
 // characters; both are 0 where the fault is not in the text.
 type PolicyError struct {
 	Code         string
+	OfID         bool // the fault is in the ID
 	Line, Column int
 	Message      string
 }
@@ -69,7 +70,7 @@ func Check(p Policy, force bool) error {
 // parse checks everything but names.
 func parse(p Policy) (cedar.PolicyList, error) {
 	if !decision.IsID(p.ID) {
-		return nil, &PolicyError{Code: Invalid, Message: "a policy ID has 1 to 64 letters, digits, dots, dashes and underscores"}
+		return nil, &PolicyError{Code: Invalid, OfID: true, Message: "a policy ID has 1 to 64 letters, digits, dots, dashes and underscores"}
 	}
 	if len(p.Text) > MaxText {
 		return nil, &PolicyError{Code: Invalid, Message: fmt.Sprintf("the text has more than %d bytes", MaxText)}
@@ -82,7 +83,7 @@ func parse(p Policy) (cedar.PolicyList, error) {
 		return nil, p.syntaxError(err)
 	}
 	if len(list) == 0 {
-		return nil, &PolicyError{Invalid, 1, 1, "the text has no policy"}
+		return nil, &PolicyError{Code: Invalid, Line: 1, Column: 1, Message: "the text has no policy"}
 	}
 	for _, one := range list {
 		if _, name, err := askOf(one); err != nil {
@@ -200,9 +201,9 @@ func (p Policy) bounded() error {
 		}
 		switch {
 		case depth > MaxDepth:
-			return &PolicyError{Invalid, t.line, t.column, fmt.Sprintf("brackets and conditionals nest deeper than %d", MaxDepth)}
+			return &PolicyError{Code: Invalid, Line: t.line, Column: t.column, Message: fmt.Sprintf("brackets and conditionals nest deeper than %d", MaxDepth)}
 		case chain > maxChain:
-			return &PolicyError{Invalid, t.line, t.column, fmt.Sprintf("an expression has more than %d operators", maxChain)}
+			return &PolicyError{Code: Invalid, Line: t.line, Column: t.column, Message: fmt.Sprintf("an expression has more than %d operators", maxChain)}
 		}
 	}
 	return nil
@@ -217,7 +218,7 @@ var (
 // fault, and its scanner the one before.
 func (p Policy) syntaxError(err error) error {
 	const most = 300
-	e := &PolicyError{Invalid, 1, 1, err.Error()}
+	e := &PolicyError{Code: Invalid, Line: 1, Column: 1, Message: err.Error()}
 	if m := positionInError.FindStringSubmatch(lineEnds.Replace(err.Error())); m != nil {
 		e.Line, _ = strconv.Atoi(m[1])
 		e.Column, _ = strconv.Atoi(m[2])

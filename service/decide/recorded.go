@@ -15,7 +15,7 @@ import (
 //
 // A payload with a tool makes it a call of that tool, whose arguments are the member input, or else
 // arguments; that of MCP has the member server too. Any other record is of its actionType, with the
-// payload as arguments.
+// payload as arguments. That of a decision at another door is read by [decision]'s form of it.
 func Recorded(company, agentID, actionType string, payload []byte, c decision.Context) *Request {
 	req := &Request{
 		Company: company, AgentID: agentID, Groups: c.Groups, Action: Attest, ActionType: actionType, Arguments: payload, Folder: c.Folder,
@@ -26,6 +26,10 @@ func Recorded(company, agentID, actionType string, payload []byte, c decision.Co
 		req.Details, req.unread = append(req.Details, d), req.unread || err != nil
 	}
 	req.Context.Time, _ = time.Parse(time.RFC3339Nano, c.Time)
+	if c.Door != DoorAttest && (actionType == decision.AuthorizationDenied || actionType == decision.AuthorizationAllowed) {
+		req.authorization(payload)
+		return req
+	}
 	var input, arguments []byte
 	tool, server := "", ""
 	err := strictjson.EachMember(payload, maxPayloadDepth, func(name, value []byte) {
@@ -48,18 +52,68 @@ func Recorded(company, agentID, actionType string, payload []byte, c decision.Co
 	if err != nil || tool == "" {
 		return req
 	}
-	// as coding agents name tools of MCP
-	if of, is := strings.CutPrefix(tool, "mcp__"); is && server == "" {
-		if name, rest, has := strings.Cut(of, "__"); has {
-			server, tool = name, rest
-		}
-	}
-	req.Action, req.ActionType, req.Tool, req.Server = Call, "", tool, server
+	req.call(server, tool)
 	if req.Arguments = input; input == nil {
 		req.Arguments = arguments
 	}
 	return req
 }
+
+// call makes it a request for the call of a tool, which coding agents may have named with its MCP
+// server.
+func (r *Request) call(server, tool string) {
+	if of, is := strings.CutPrefix(tool, "mcp__"); is && server == "" {
+		if name, rest, has := strings.Cut(of, "__"); has {
+			server, tool = name, rest
+		}
+	}
+	r.Action, r.ActionType, r.Tool, r.Server = Call, "", tool, server
+}
+
+// authorization reads the payload of a record of a decision. One that is not understood has an
+// action that does not exist, so that it is denied.
+func (r *Request) authorization(payload []byte) {
+	r.Action, r.ActionType, r.Arguments = "", "", nil
+	var action string
+	var resource []byte
+	err := strictjson.EachMember(payload, maxPayloadDepth, func(name, value []byte) {
+		switch string(name) {
+		case "action":
+			action, _ = strictjson.AsString(value)
+		case "resource":
+			resource = value
+		case "arguments":
+			r.Arguments = value
+		}
+	})
+	var kind, id string
+	if err == nil {
+		err = strictjson.EachMember(resource, 1, func(name, value []byte) {
+			switch string(name) {
+			case "type":
+				kind, _ = strictjson.AsString(value)
+			case "id":
+				id, _ = strictjson.AsString(value)
+			}
+		})
+	}
+	switch {
+	case err != nil || id == "":
+	case action == Call && kind == Resources[Call]:
+		server, tool, has := strings.Cut(id, "/")
+		if !has || server == "" || tool == "" {
+			server, tool = "", id
+		}
+		r.call(server, tool)
+	case action == Attest && kind == Resources[Attest]:
+		r.Action, r.ActionType = Attest, id
+	case action == Token && kind == Resources[Token]:
+		r.Action, r.Audience = Token, id
+	}
+}
+
+// Resources are the types of the resources of actions, as records of decisions name them.
+var Resources = map[string]string{Call: "tool", Attest: "action", Token: "audience"}
 
 // maxPayloadDepth is more than the payload of a record nests.
 const maxPayloadDepth = 256

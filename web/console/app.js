@@ -46,6 +46,11 @@ const PAGES = [
     name: 'Agent keys',
     page: lazy('Agent keys', () => import('./pages/all_agent_keys.js').then((m) => m.AllAgentKeys)),
   },
+  {
+    id: 'policies',
+    name: 'Policies',
+    page: lazy('Policies', () => import('./pages/policies.js').then((m) => m.Policies)),
+  },
   { id: 'policy', name: 'Policy', page: lazy('Policy', () => import('./pages/policy.js').then((m) => m.Policy)) },
   {
     id: 'delegations',

@@ -67,7 +67,7 @@ test('a shade grows with the number, from none to the fifth', () => {
 
 test('the last day is one sentence: what came out badly, and whether the log is intact', () => {
   const call = (what) => ({ words: { tool: 'Bash', what, kind: 'command', outcome: 'denied', why: 'no', output: '' } });
-  const day = (more) => ({ disobeyed: [], denied: { total: 0, shown: [] }, failed: { total: 0 }, ...more });
+  const day = (more) => ({ disobeyed: [], decided: { deny: 0, ask: 0 }, denied: { total: 0, shown: [] }, failed: { total: 0 }, ...more });
   const since = '2026-11-12T09:14:00.000Z';
   assert.equal(sentenceOfDay(day({}), [], since),
     'No call was denied or failed in the last 24 hours. Log intact since 2026-11-12 09:14 UTC.');
@@ -75,6 +75,8 @@ test('the last day is one sentence: what came out badly, and whether the log is 
     '1 call denied: Bash git push --force origin main. Log intact since 2026-11-12 09:14 UTC.');
   assert.equal(sentenceOfDay(day({ disobeyed: [{}], denied: { total: 3, shown: [call('a')] }, failed: { total: 2 } }), [], ''),
     '1 refused call ran all the same, 3 calls denied, 2 calls failed.');
+  assert.equal(sentenceOfDay(day({ decided: { deny: 2, ask: 1 } }), [], ''),
+    '2 requests denied by the service, 1 request without an approval.');
   const long = sentenceOfDay(day({ denied: { total: 1, shown: [call('\u{1f600}'.repeat(100))] } }), [], '');
   assert.ok(long.length < 120 && long.isWellFormed(), long);
   const finding = { kind: 'failure', companyId: 'acme', found: since, failedAt: '12', reason: 'x', by: 'here' };

@@ -65,7 +65,7 @@ test('what the URL asks for is what the server is asked for', () => {
   const now = Date.parse('2026-03-02T10:00:00.000Z');
   const search = searchOf({ agent: 'a&b', last: '1h', order: 'oldest', failures: '1', other: 'x' }, now);
   assert.deepEqual(search, { agent: 'a&b', action: '', delegatedBy: '', since: '2026-03-02T09:00:00.000Z', until: '',
-    q: '', payload: '', hash: '', order: 'oldest', failures: true });
+    decision: '', policy: '', q: '', payload: '', hash: '', order: 'oldest', failures: true });
   assert.equal(pathOf(search, { order: search.order, cursor: '' }),
     '/v1/records?agent=a%26b&since=2026-03-02T09%3A00%3A00.000Z&order=oldest');
   assert.ok(narrows(search) && !narrows(searchOf({ order: 'oldest', failures: '1', last: 'constructor' }, now)));
@@ -75,16 +75,16 @@ test('a record matches as it does on the server, and one that was not asked for 
   const record = {
     hash: 'ab'.repeat(32), agentId: 'bot', actionType: 'pay.send', timestamp: '2026-03-02T09:00:00.000Z',
       delegation: { subject: 's', chain: ['s', 'm', 'bot'] },
-    inner: parse('{"Key":["ÄB\\u0043", 12, {"x":null}]}'),
+    inner: parse('{"Key":["ÄB\\u0043", 12, {"x":null}]}'), decision: { verdict: 'deny', by: ['no-force#1'] },
   };
   const asks = (query) => matches(record, searchOf(query, 0));
   for (const query of [{}, { agent: 'bot' }, { action: 'pay.send' }, { action: 'pay.*' }, { action: '*' },
     { delegatedBy: '*' }, { delegatedBy: 's' }, { delegatedBy: 'm' },
     { since: record.timestamp }, { until: '2026-03-02T09:00:00.001Z' }, { q: 'bc' }, { q: 'KEY' }, { q: 'Äb' },
-      { hash: 'Ab'.repeat(32) }]) assert.ok(asks(query), JSON.stringify(query));
+      { hash: 'Ab'.repeat(32) }, { decision: 'deny', policy: 'no-force' }]) assert.ok(asks(query), JSON.stringify(query));
   for (const query of [{ agent: 'bo' }, { action: 'pay' }, { action: 'pay.sen' }, { delegatedBy: 'bot' },
     { until: record.timestamp }, { since: '2026-03-02T09:00:00.001Z' },
-    { q: 'äb' }, { q: '12' }, { q: 'null' }, { hash: 'ac'.repeat(32) }]) assert.ok(!asks(query), JSON.stringify(query));
+    { q: 'äb' }, { q: '12' }, { q: 'null' }, { hash: 'ac'.repeat(32) }, { decision: 'ask' }, { policy: 'no' }]) assert.ok(!asks(query), JSON.stringify(query));
 
   const hash = '0'.repeat(64);
   const source = `{"index":3,"timestamp":"2026-03-02T09:00:00.000Z","payload":{"agentId":"bot","companyId":"c","actionType":"x","payload":1},"hash":"${hash}","signature":"${'A'.repeat(86)}"}`;

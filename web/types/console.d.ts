@@ -347,6 +347,8 @@ interface Search {
   agent: string;
   action: string;
   delegatedBy: string;
+  decision: string;
+  policy: string;
   since: string;
   until: string;
   q: string;
@@ -356,7 +358,7 @@ interface Search {
   failures: boolean;
 }
 type SearchField =
-  | 'q' | 'payload' | 'agent' | 'action' | 'delegatedBy' | 'hash' | 'last' | 'since' | 'until' | 'order' | 'failures';
+  | 'q' | 'payload' | 'agent' | 'action' | 'delegatedBy' | 'decision' | 'policy' | 'hash' | 'last' | 'since' | 'until' | 'order' | 'failures';
 /** A search over records that has a name in this browser. */
 interface SavedSearch {
   companyId: string;
@@ -656,6 +658,7 @@ interface EvidenceFile extends EvidenceLogs {
   passport?: { jti: string; records: EvidenceEntry[] };
   status?: EvidenceStatus;
   authority?: { records: EvidenceEntry[] };
+  policies?: { records: EvidenceEntry[] };
 }
 
 /**
@@ -669,6 +672,7 @@ interface ReportHeader extends EvidenceLogs {
   witnesses: string[];
   notProven: string[];
   logs: (FileLog & { start: string; end: string; roots: Bytes[] })[];
+  policies?: { records: EvidenceEntry[] };
 }
 
 /** The first line of the file of a session, as lib/evidence/session.js reads it. */
@@ -681,6 +685,7 @@ interface SessionHeader extends EvidenceLogs {
   checkpoint: string;
   witnesses: string[];
   agentKey: { records: EvidenceEntry[] };
+  policies?: { records: EvidenceEntry[] };
   notProven: string[];
 }
 interface EvidenceEntry { record: EvidenceRecord; tlogProof: string }
@@ -820,6 +825,18 @@ interface ServiceState {
   cosigner?: string;
   callsDisobeyed?: number;
 }
+
+/** A policy of a set, and the change that put it. */
+interface CedarInForce { cedar: string; description: string; change: ControlChange }
+
+/** The policies of a revision, by ID, as control records make them; set is their hash. */
+interface CedarSet { policies: Map<string, CedarInForce>; revision: number; set: string }
+
+/** A policy that is being written. */
+interface Draft { id: string; cedar: string; description: string }
+
+/** What a draft would have changed. */
+type Tried = Awaited<ReturnType<typeof import('../console/core/cedar.js').tryPolicies>>;
 
 interface Webhook {
   webhookId: string;
@@ -1034,7 +1051,10 @@ interface FieldProps { id: string; 'aria-describedby'?: string }
 interface Bar { label: string; value: number; tone?: Tone; href?: string }
 
 /** How many records match a search in each part of a period. */
-interface Buckets { since: string; until: string; total: number; size: number; buckets: { since: string; count: number }[] }
+interface Buckets {
+  since: string; until: string; total: number; size: number; buckets: { since: string; count: number }[];
+  verdicts?: { verdict: Decision['verdict']; total: number; counts: number[] }[];
+}
 
 /** The URL that a piece of code or emphasis in Markdown means, if it means one. */
 type Refer = (type: string, text?: string) => string | undefined;
@@ -1080,7 +1100,9 @@ interface VirtualListProps {
 interface VerifierFound { file: { name: string }; digest: string; trusted: string; found: EvidenceCheck & { header?: SessionHeader; state?: () => string } }
 
 /** An error that may say when it is of use to try again, in milliseconds. */
-type TaskError = Error & { status?: number; retryAt?: number; code?: string; pruned?: boolean };
+type TaskError = Error & {
+  status?: number; retryAt?: number; code?: string; pruned?: boolean; line?: number; column?: number;
+};
 
 type Happening = import('./vendor/preact-htm').Happening;
 type RegisteredAgent = ReturnType<typeof import('../console/core/agents.js').agent>;

@@ -42,6 +42,23 @@ func ParseSource(name string) (Source, error) {
 	return "", fmt.Errorf("want claude-code, gemini or codex, not %q", name)
 }
 
+// ParseRequire parses what a hook requires for a call: a passport, a decision that allows it, both,
+// or with "" nothing.
+func ParseRequire(text string) (passport, decided bool, err error) {
+	switch text {
+	case "":
+	case "passport":
+		passport = true
+	case "policy":
+		decided = true
+	case "passport,policy", "policy,passport":
+		passport, decided = true, true
+	default:
+		return false, false, errors.New("must be passport, policy or passport,policy")
+	}
+	return passport, decided, nil
+}
+
 // Report is the content of one message to a hook.
 type Report struct {
 	Events []action.Event // the events to record

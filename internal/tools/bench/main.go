@@ -54,6 +54,7 @@ var sections = []struct {
 	{"neighbours", (*bench).neighbours},
 	{"profile", (*bench).profiles},
 	{"append", (*bench).retries},
+	{"decisions", (*bench).decisions},
 	{"signed", (*bench).signed},
 	{"metrics", (*bench).metrics},
 	{"hooks", (*bench).hooks},

@@ -29,6 +29,56 @@ AboutToken = TypedDict("AboutToken", {
     "token_type_hint": NotRequired[str],
 })
 
+AccessDecisionContextError = TypedDict("AccessDecisionContextError", {
+    "message": str,
+    "status": int,
+})
+
+AccessDecisionContext = TypedDict("AccessDecisionContext", {
+    "by": list[str],
+    "code": NotRequired[str],
+    "error": NotRequired[AccessDecisionContextError],
+    "verdict": DecisionVerdict,
+})
+
+AccessDecision = TypedDict("AccessDecision", {
+    "context": AccessDecisionContext,
+    "decision": bool,
+})
+
+AccessDecisions2 = TypedDict("AccessDecisions2", {
+    "evaluations": list[AccessDecision],
+})
+
+AccessDecisions: TypeAlias = Union[AccessDecision, AccessDecisions2]
+
+AccessEvaluation = TypedDict("AccessEvaluation", {
+    "action": AuthZENAction,
+    "context": NotRequired[AuthZENContext],
+    "resource": AuthZENEntity,
+    "subject": AuthZENEntity,
+})
+
+AccessEvaluationsEvaluations1Item = TypedDict("AccessEvaluationsEvaluations1Item", {
+    "action": NotRequired[AuthZENAction],
+    "context": NotRequired[AuthZENContext],
+    "resource": NotRequired[AuthZENEntity],
+    "subject": NotRequired[AuthZENEntity],
+})
+
+AccessEvaluationsOptions1 = TypedDict("AccessEvaluationsOptions1", {
+    "evaluations_semantic": NotRequired[Literal["execute_all", "deny_on_first_deny", "permit_on_first_permit", None]],
+})
+
+AccessEvaluations = TypedDict("AccessEvaluations", {
+    "action": NotRequired[AuthZENAction],
+    "context": NotRequired[AuthZENContext],
+    "evaluations": NotRequired[Union[list[AccessEvaluationsEvaluations1Item], None]],
+    "options": NotRequired[Union[AccessEvaluationsOptions1, None]],
+    "resource": NotRequired[AuthZENEntity],
+    "subject": NotRequired[AuthZENEntity],
+})
+
 Act = TypedDict("Act", {
     "act": NotRequired[Act],
     "sub": SPIFFEID,
@@ -179,6 +229,31 @@ AttestationRecord = TypedDict("AttestationRecord", {
     "pruned": NotRequired[Literal[True]],
     "signature": Signature,
     "timestamp": Timestamp,
+})
+
+AuthZENAction = TypedDict("AuthZENAction", {
+    "name": str,
+    "properties": NotRequired[Union[dict[str, Any], None]],
+})
+
+AuthZENContext1 = TypedDict("AuthZENContext1", {
+    "arguments": NotRequired[Union[dict[str, Any], None]],
+})
+
+AuthZENContext: TypeAlias = Union[AuthZENContext1, None]
+
+AuthZENEntity = TypedDict("AuthZENEntity", {
+    "id": str,
+    "properties": NotRequired[Union[dict[str, Any], None]],
+    "type": str,
+})
+
+AuthZENError: TypeAlias = str
+
+AuthZENMetadata = TypedDict("AuthZENMetadata", {
+    "access_evaluation_endpoint": str,
+    "access_evaluations_endpoint": str,
+    "policy_decision_point": str,
 })
 
 AuthorityControl = TypedDict("AuthorityControl", {
@@ -386,6 +461,7 @@ Decision = TypedDict("Decision", {
     "code": NotRequired[str],
     "context": DecisionContext,
     "errors": NotRequired[list[str]],
+    "passport": NotRequired[str],
     "policies": SHA256,
     "revision": int,
     "verdict": DecisionVerdict,
@@ -524,6 +600,10 @@ EvidencePassport = TypedDict("EvidencePassport", {
     "records": EvidenceRecords,
 })
 
+EvidencePolicies = TypedDict("EvidencePolicies", {
+    "records": EvidenceRecords,
+})
+
 Evidence = TypedDict("Evidence", {
     "agentKey": NotRequired[EvidenceAgentKey],
     "authority": NotRequired[EvidenceAuthority],
@@ -536,6 +616,7 @@ Evidence = TypedDict("Evidence", {
     "logs": list[EvidenceLogsItem],
     "notProven": list[str],
     "passport": NotRequired[EvidencePassport],
+    "policies": NotRequired[EvidencePolicies],
     "record": AttestationRecord,
     "status": NotRequired[PassportStatus],
     "tlogProof": str,
@@ -1283,7 +1364,7 @@ Thumbprint: TypeAlias = str
 Timestamp: TypeAlias = str
 
 TokenError = TypedDict("TokenError", {
-    "error": Literal["unsupported_grant_type", "invalid_request", "invalid_scope", "invalid_dpop_proof", "use_dpop_nonce", "unauthorized_client", "invalid_grant", "invalid_target", "invalid_authorization_details"],
+    "error": Literal["unsupported_grant_type", "invalid_request", "invalid_scope", "invalid_dpop_proof", "use_dpop_nonce", "unauthorized_client", "invalid_grant", "invalid_target", "invalid_authorization_details", "access_denied"],
     "error_description": NotRequired[str],
 })
 
@@ -1364,7 +1445,7 @@ Unavailable = TypedDict("Unavailable", {
 
 Verdict: TypeAlias = Union[ChainValid, ChainInvalid]
 
-VerificationCode: TypeAlias = Literal["MALFORMED_TOKEN", "ALGORITHM_MISMATCH", "WRONG_TOKEN_TYPE", "SIGNATURE_INVALID", "TOKEN_EXPIRED", "TOKEN_NOT_YET_VALID", "AUDIENCE_MISMATCH", "INVALID_ISSUER", "INVALID_SUBJECT", "MALFORMED_CLAIMS", "UNSUPPORTED_VERSION", "CHAIN_INCOHERENT", "SCOPE_DENIED", "DETAILS_DENIED", "PASSPORT_REVOKED", "NOT_PROVEN", "VERIFICATION_ERROR"]
+VerificationCode: TypeAlias = Literal["MALFORMED_TOKEN", "ALGORITHM_MISMATCH", "WRONG_TOKEN_TYPE", "SIGNATURE_INVALID", "TOKEN_EXPIRED", "TOKEN_NOT_YET_VALID", "AUDIENCE_MISMATCH", "INVALID_ISSUER", "INVALID_SUBJECT", "MALFORMED_CLAIMS", "UNSUPPORTED_VERSION", "CHAIN_INCOHERENT", "SCOPE_DENIED", "DETAILS_DENIED", "PASSPORT_REVOKED", "NOT_PROVEN", "VERIFICATION_ERROR", "POLICY_DENIED", "DECISION_ERROR"]
 
 VerifyPassport = TypedDict("VerifyPassport", {
     "arguments": NotRequired[Any],
@@ -1597,7 +1678,7 @@ class Client:
     def raw(self, operation: str, *order: Any, **given: Any) -> bytes: ...
     def add_checkpoint(self, text: str) -> str: ...
     def attest_batch(self, records: list[AttestItem]) -> dict[str, Any]: ...
-    def claude_code_hook(self, *, agent: Optional[str] = ..., require: Optional[Literal["passport"]] = ..., redact: Optional[Literal["input", "output", "input,output", "output,input"]] = ..., fail: Optional[Literal["open", "closed"]] = ..., **members: Any) -> dict[str, Any]: ...
+    def claude_code_hook(self, *, agent: Optional[str] = ..., require: Optional[Literal["passport", "policy", "passport,policy", "policy,passport"]] = ..., redact: Optional[Literal["input", "output", "input,output", "output,input"]] = ..., fail: Optional[Literal["open", "closed"]] = ..., **members: Any) -> dict[str, Any]: ...
     @overload
     def count_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegated_by: Optional[str] = ..., decision: Optional[Literal["allow", "deny", "ask"]] = ..., policy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., buckets: Optional[int] = ..., by: Optional[Literal["agent", "action", "decision"]] = ...) -> Histogram: ...
     @overload
@@ -1666,6 +1747,8 @@ class Client:
     def enrol_agent_key(self, agent_id: str, jwk: dict[str, Any], *, dpop: Optional[str] = ..., endorsement: Optional[Union[str, None]] = ..., expires_at: Optional[Union[str, None]] = ..., label: Optional[Union[str, None]] = ..., proof: Optional[Union[str, None]] = ...) -> EnrolledKey: ...
     @overload
     def enrol_agent_key(self, agentId: str, jwk: dict[str, Any], *, DPoP: Optional[str] = ..., endorsement: Optional[Union[str, None]] = ..., expiresAt: Optional[Union[str, None]] = ..., label: Optional[Union[str, None]] = ..., proof: Optional[Union[str, None]] = ...) -> EnrolledKey: ...
+    def evaluate_access(self, subject: AuthZENEntity, action: AuthZENAction, resource: AuthZENEntity, *, context: Optional[AuthZENContext] = ...) -> AccessDecision: ...
+    def evaluate_accesses(self, *, action: Optional[AuthZENAction] = ..., context: Optional[AuthZENContext] = ..., evaluations: Optional[Union[list[dict[str, Any]], None]] = ..., options: Optional[Union[dict[str, Any], None]] = ..., resource: Optional[AuthZENEntity] = ..., subject: Optional[AuthZENEntity] = ...) -> AccessDecisions: ...
     def exchange_token(self, grant_type: Literal["urn:ietf:params:oauth:grant-type:token-exchange"], subject_token: str, subject_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"], actor_token: str, actor_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"], *, authorization_details: Optional[Union[AuthorizationDetails, str]] = ...) -> Exchanged: ...
     def export_logs(self, *, agent: Optional[str] = ..., all: Optional[Literal["true", "false"]] = ..., content: Optional[Literal["hash", "keep"]] = ..., **members: Any) -> dict[str, Any]: ...
     def export_traces(self, *, agent: Optional[str] = ..., all: Optional[Literal["true", "false"]] = ..., content: Optional[Literal["hash", "keep"]] = ..., **members: Any) -> dict[str, Any]: ...
@@ -1678,12 +1761,17 @@ class Client:
     @overload
     def get_agent_svid(self, agentId: str, *, audience: Optional[str] = ..., alg: Optional[Literal["ES256", "RS256", "EdDSA"]] = ...) -> AgentSVID: ...
     def get_authority(self, index: int, *, jti: Optional[str] = ...) -> Authority: ...
+    def get_authzen_metadata(self) -> AuthZENMetadata: ...
     def get_chain(self, *, from_: Optional[int] = ..., limit: Optional[int] = ..., log: Optional[Literal["actions", "control"]] = ...) -> RecordList: ...
     @overload
     def get_checkpoint(self, log_id: str) -> str: ...
     @overload
     def get_checkpoint(self, logId: str) -> str: ...
     def get_company(self) -> Company: ...
+    @overload
+    def get_company_authzen_metadata(self, company_id: str) -> AuthZENMetadata: ...
+    @overload
+    def get_company_authzen_metadata(self, companyId: str) -> AuthZENMetadata: ...
     @overload
     def get_company_resource_metadata(self, company_id: str) -> ResourceMetadata: ...
     @overload
@@ -1882,7 +1970,7 @@ class AsyncClient:
     async def raw(self, operation: str, *order: Any, **given: Any) -> bytes: ...
     async def add_checkpoint(self, text: str) -> str: ...
     async def attest_batch(self, records: list[AttestItem]) -> dict[str, Any]: ...
-    async def claude_code_hook(self, *, agent: Optional[str] = ..., require: Optional[Literal["passport"]] = ..., redact: Optional[Literal["input", "output", "input,output", "output,input"]] = ..., fail: Optional[Literal["open", "closed"]] = ..., **members: Any) -> dict[str, Any]: ...
+    async def claude_code_hook(self, *, agent: Optional[str] = ..., require: Optional[Literal["passport", "policy", "passport,policy", "policy,passport"]] = ..., redact: Optional[Literal["input", "output", "input,output", "output,input"]] = ..., fail: Optional[Literal["open", "closed"]] = ..., **members: Any) -> dict[str, Any]: ...
     @overload
     async def count_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegated_by: Optional[str] = ..., decision: Optional[Literal["allow", "deny", "ask"]] = ..., policy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., buckets: Optional[int] = ..., by: Optional[Literal["agent", "action", "decision"]] = ...) -> Histogram: ...
     @overload
@@ -1951,6 +2039,8 @@ class AsyncClient:
     async def enrol_agent_key(self, agent_id: str, jwk: dict[str, Any], *, dpop: Optional[str] = ..., endorsement: Optional[Union[str, None]] = ..., expires_at: Optional[Union[str, None]] = ..., label: Optional[Union[str, None]] = ..., proof: Optional[Union[str, None]] = ...) -> EnrolledKey: ...
     @overload
     async def enrol_agent_key(self, agentId: str, jwk: dict[str, Any], *, DPoP: Optional[str] = ..., endorsement: Optional[Union[str, None]] = ..., expiresAt: Optional[Union[str, None]] = ..., label: Optional[Union[str, None]] = ..., proof: Optional[Union[str, None]] = ...) -> EnrolledKey: ...
+    async def evaluate_access(self, subject: AuthZENEntity, action: AuthZENAction, resource: AuthZENEntity, *, context: Optional[AuthZENContext] = ...) -> AccessDecision: ...
+    async def evaluate_accesses(self, *, action: Optional[AuthZENAction] = ..., context: Optional[AuthZENContext] = ..., evaluations: Optional[Union[list[dict[str, Any]], None]] = ..., options: Optional[Union[dict[str, Any], None]] = ..., resource: Optional[AuthZENEntity] = ..., subject: Optional[AuthZENEntity] = ...) -> AccessDecisions: ...
     async def exchange_token(self, grant_type: Literal["urn:ietf:params:oauth:grant-type:token-exchange"], subject_token: str, subject_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"], actor_token: str, actor_token_type: Literal["urn:ietf:params:oauth:token-type:jwt"], *, authorization_details: Optional[Union[AuthorizationDetails, str]] = ...) -> Exchanged: ...
     async def export_logs(self, *, agent: Optional[str] = ..., all: Optional[Literal["true", "false"]] = ..., content: Optional[Literal["hash", "keep"]] = ..., **members: Any) -> dict[str, Any]: ...
     async def export_traces(self, *, agent: Optional[str] = ..., all: Optional[Literal["true", "false"]] = ..., content: Optional[Literal["hash", "keep"]] = ..., **members: Any) -> dict[str, Any]: ...
@@ -1963,12 +2053,17 @@ class AsyncClient:
     @overload
     async def get_agent_svid(self, agentId: str, *, audience: Optional[str] = ..., alg: Optional[Literal["ES256", "RS256", "EdDSA"]] = ...) -> AgentSVID: ...
     async def get_authority(self, index: int, *, jti: Optional[str] = ...) -> Authority: ...
+    async def get_authzen_metadata(self) -> AuthZENMetadata: ...
     async def get_chain(self, *, from_: Optional[int] = ..., limit: Optional[int] = ..., log: Optional[Literal["actions", "control"]] = ...) -> RecordList: ...
     @overload
     async def get_checkpoint(self, log_id: str) -> str: ...
     @overload
     async def get_checkpoint(self, logId: str) -> str: ...
     async def get_company(self) -> Company: ...
+    @overload
+    async def get_company_authzen_metadata(self, company_id: str) -> AuthZENMetadata: ...
+    @overload
+    async def get_company_authzen_metadata(self, companyId: str) -> AuthZENMetadata: ...
     @overload
     async def get_company_resource_metadata(self, company_id: str) -> ResourceMetadata: ...
     @overload

@@ -90,6 +90,8 @@ def _object(body):  # {} of what is none, a proxy's page for example
         said = json.loads(body)
     except ValueError:
         return {}
+    if type(said) is str:  # as AuthZEN has errors
+        return {"error": said}
     return said if type(said) is dict else {}
 
 def _retry_after(said):  # seconds, or a date

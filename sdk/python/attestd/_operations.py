@@ -154,6 +154,48 @@ class _Operations:
         key: str. The full key.
         """
 
+    @_operation("getAuthzenMetadata")
+    def get_authzen_metadata(self):
+        """Get the metadata of this service as a policy decision point.
+
+        GET /.well-known/authzen-configuration, getAuthzenMetadata of the API reference. AuthZEN 1.0 §9.
+        """
+
+    @_operation("getCompanyAuthzenMetadata")
+    def get_company_authzen_metadata(self, company_id):
+        """Get the metadata of a company's policy decision point.
+
+        GET /.well-known/authzen-configuration/o/{companyId}, getCompanyAuthzenMetadata of the API reference. The same for a company.
+
+        company_id (or companyId): str. The company.
+        """
+
+    @_operation("evaluateAccess")
+    def evaluate_access(self, subject, action, resource, *, context=None):
+        """Ask whether an agent may do something, by AuthZEN.
+
+        POST /access/v1/evaluation, evaluateAccess of the API reference. An access evaluation of the OpenID AuthZEN Authorization API 1.0.
+
+        subject: AuthZENEntity. Who asks.
+        action: AuthZENAction. What is done.
+        resource: AuthZENEntity. With what it is done.
+        context: AuthZENContext. The environment of the request.
+        """
+
+    @_operation("evaluateAccesses")
+    def evaluate_accesses(self, *, action=None, context=None, evaluations=None, options=None, resource=None, subject=None):
+        """Ask for several decisions at once, by AuthZEN.
+
+        POST /access/v1/evaluations, evaluateAccesses of the API reference. The access evaluations of AuthZEN 1.0.
+
+        action: AuthZENAction. What is done, where an evaluation does not say.
+        context: AuthZENContext. The environment of the request.
+        evaluations: Union[list[dict[str, Any]], None]. What is asked.
+        options: Union[dict[str, Any], None]. How they are decided.
+        resource: AuthZENEntity. With what it is done, where an evaluation does not say.
+        subject: AuthZENEntity. Who asks, where an evaluation does not say.
+        """
+
     @_operation("listPolicies")
     def list_policies(self):
         """List policies.
@@ -448,7 +490,7 @@ class _Operations:
         POST /v1/hooks/claude-code, claudeCodeHook of the API reference. The endpoint for HTTP hooks of Claude Code; attestd init claude-code writes the settings.
 
         agent: str. In whose name it is recorded, 1 to 256 characters.
-        require: Literal["passport"]. With passport, a call of a tool that no valid passport of the agent covers (tool:<name>, tool:* or *) is refused, and the refusal recorded.
+        require: Literal["passport", "policy", "passport,policy", "policy,passport"]. With passport, a call of a tool that no valid passport of the agent covers (tool:<name>, tool:* or *) is refused, and the refusal recorded.
         redact: Literal["input", "output", "input,output", "output,input"]. What is recorded as {"sha256","bytes"} alone.
         fail: Literal["open", "closed"]. What becomes of a call that cannot be recorded.
         """

@@ -12,7 +12,7 @@
 # cannot be relied on.
 #
 # It is one file that imports nothing of the Python client, which uses its functions, too.
-import base64, hashlib, io, itertools, json, math, os, re, stat, sys, time
+import base64, bisect, hashlib, io, itertools, json, math, os, re, stat, sys, time
 from datetime import datetime
 from decimal import Decimal
 try:
@@ -429,7 +429,7 @@ EVIDENCE = {
     "format": lambda s: s == "attestd-evidence/v1", "companyId": company, "log": log_name, "record": RECORD,
     "hexProof": {"proof": [{"sibling": hexadecimal(64), "position": lambda s: s in ("left", "right")}, 60], "root": hexadecimal(64), "size": number},
     "tlogProof": text, "keys": KEYS, "witnesses": [text, 16], "logs": LOGS,
-    "delegation?": anything, "agentKey?": {"records": ENTRIES}, "passport?": {"jti": uuid, "records": ENTRIES}, "status?": STATUS, "authority?": {"records": ENTRIES},
+    "delegation?": anything, "agentKey?": {"records": ENTRIES}, "passport?": {"jti": uuid, "records": ENTRIES}, "status?": STATUS, "authority?": {"records": ENTRIES}, "policies?": {"records": ENTRIES},
     "notProven": [text, 10_000],
 }
 
@@ -459,7 +459,16 @@ def whole(value):  # no lone surrogate
 # ---- Tool calls that ran although they were refused ----
 
 # what records say of calls of tools; the other two are outcomes, as completed is
-CALL_KINDS = {"tool.requested": "requests", "tool.denied": "refusals", "tool.completed": "outcomes", "tool.failed": "outcomes", "tool.ended": "outcomes"}
+CALL_KINDS = {"tool.requested": "requests", "tool.denied": "refusals", "tool.completed": "outcomes", "tool.failed": "outcomes", "tool.ended": "outcomes", "otel.tool": "outcomes"}
+# the sources of hooks, by the names of telemetry
+HOOKS = {"claude_code.": "claude-code", "codex.": "codex"}
+
+# whether telemetry says that a tool has succeeded, and the source of the agent's hooks
+def ran(call):
+    name, attributes, status = call.get("name"), call.get("attributes"), call.get("status")
+    hooks = next((HOOKS[begin] for begin in HOOKS if type(name) is str and name.startswith(begin)), None)
+    success = attributes.get("success") if type(attributes) is dict else None
+    return success is True or success == "true" or not hooks and type(status) is dict and status.get("code") == "ok", hooks
 
 class Calls:
     """Finds the calls that were refused and ran all the same, among records in their order. Its memory does not grow with their number. The reference says what such a call is."""
@@ -475,10 +484,11 @@ class Calls:
         kind, call = CALL_KINDS.get(payload["actionType"]), payload["payload"]
         if kind is None or type(call) is not dict:
             return
+        says, hooks = ran(call) if payload["actionType"] == "otel.tool" else (True, None)
         parts = call.get("source"), call.get("sessionId", ""), call.get("callId")
-        if not all(type(part) is str for part in parts) or not 0 < len(parts[2].encode()) < 256 or "[masked]" in parts[2]:
+        if not says or not all(type(part) is str for part in parts) or not 0 < len(parts[2].encode()) < 256 or "[masked]" in parts[2]:
             return
-        key = payload["agentId"], *parts
+        key = payload["agentId"], hooks or parts[0], *parts[1:]
         if key not in self.calls and len(self.calls) == self.MOST_CALLS:
             del self.calls[next(iter(self.calls))]
         # a refusal less for each request that its decision refused: that says it, too
@@ -726,12 +736,16 @@ class Evidence:  # a file while it is checked
         self.known, self.is_known = known or {}, False
         self.checked, self.notes, self.cosigners, self.events = [], {}, [], []
         self.chain, self.allowed = [], []
+        # of policies: whether the file has them, their changes, and the last set that these made
+        self.begun, self.revisions, self.changes, self.set = False, [], [], (None, 0, "")
+        # how many decisions there are, by what one was made, and why none was made again
+        self.decisions, self.decided_by, self.reasons = 0, "", {}
         self.not_actor = None  # of a record whose delegation was given to another one
 
     def steps(self):
         yield from (("MALFORMED", self.form), ("KEYS", self.keys), ("RECORD", self.record), ("HEX_PROOF", self.hex_proof), ("WITNESSES", self.read_witnesses))
         yield from (("LOG_PROOF", self.log_proof), ("DELEGATION", self.delegation), ("STATEMENT", self.statement), ("AUTHORITY", self.authority))
-        yield from (("PASSPORT", self.passport), ("STATUS", self.status), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven))
+        yield from (("PASSPORT", self.passport), ("STATUS", self.status), ("DECISION", self.decision), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven))
         yield from (("KEY", self.key), ("POLICY", self.by_policy))
 
     def verdict(self):  # (verdict, code, reason)
@@ -758,7 +772,7 @@ class Evidence:  # a file while it is checked
 
     def opening(self):  # what the checks use of the form
         f = self.file
-        self.entries = [entry for member in ("agentKey", "passport", "authority") for entry in f.get(member, {}).get("records", [])]
+        self.entries = [entry for member in ("agentKey", "passport", "authority", "policies") for entry in f.get(member, {}).get("records", [])]
         self.logs, self.raw = {log["log"]: log for log in f["logs"]}, [unbase64url(k["jwk"]["x"]) for k in f["keys"]]
 
     def needed(self):  # the logs without which the file could not be checked
@@ -958,6 +972,65 @@ class Evidence:  # a file while it is checked
                 names |= {name} if len(names & set(members)) >= k else set()
             must(quorum in names, "a checkpoint is not cosigned by a quorum of the policy")
 
+    # ---- Decisions, and the policies that made them ----
+
+    # the changes of policies in the file
+    def policies(self):
+        given = self.file.get("policies")
+        self.begun = given is not None
+        about = lambda subject, action, _: subject == "policies" and action in ("policy.put", "policy.deleted")
+        for action, payload, record in self.told(given["records"] if given else [], about):
+            name, revision, sets, source, index = payload["policyId"], payload["revision"], payload["set"], payload.get("cedar", ""), record["index"]
+            must(text(name) and re.fullmatch("[A-Za-z0-9._-]{1,64}", name) and hexadecimal(64)(sets), f"control record {index} does not name a policy and a set")
+            must(number(revision) and revision > (self.revisions[-1] if self.revisions else 0), f"the revision of control record {index} is not above the one before")
+            digest = None if action == "policy.deleted" else hashlib.sha256(source.encode()).hexdigest()
+            must(text(source) and text(payload.get("sha256", "")) and digest in (None, payload.get("sha256")), f"control record {index} has not the SHA-256 of its text")
+            self.revisions.append(revision)
+            self.changes.append((moment(record["timestamp"]), name, digest, sets))
+
+    def decision(self):
+        must("policies" not in self.file or "decision" in self.file["record"]["payload"], "policies are there, and the record has no decision")
+        self.policies()
+        self.decided(self.file["record"])
+        self.say_decisions()
+
+    # whether the control records make the set of policies that a decision names; the rules
+    # themselves are not evaluated here
+    def decided(self, record):
+        made = record["payload"].get("decision")
+        if made is None:
+            return
+        self.decisions += 1
+        revision, at, index, code = made["revision"], moment(record["timestamp"]), record["index"], made.get("code", "")
+        ends = bisect.bisect_right(self.revisions, revision)
+        must(ends == len(self.changes) or at - self.changes[ends][0] <= 5000, f"the decision of record {index} was made by policies that had ended")
+        if revision > 0 and not self.begun:
+            return self.not_again(f"the file does not have the policies of revision {revision}")
+        must(revision == 0 or ends > 0 and self.revisions[ends - 1] == revision, f"no control record here made revision {revision} of the policies, by which record {index} was decided")
+        begins, sets = (self.changes[ends - 1][0], self.changes[ends - 1][3]) if ends else (at, made["policies"])
+        must(begins - at <= 5000, f"the decision of record {index} was made by policies that began later")
+        if self.set[0] != revision:
+            sums = {name: digest for _, name, digest, _ in self.changes[:ends]}
+            sums = {name: digest for name, digest in sums.items() if digest}
+            self.set = revision, len(sums), hashlib.sha256(canonical(sums).encode()).hexdigest()
+        must(self.set[2] == made["policies"] == sets, f"the control records here do not make the set of policies by which record {index} was decided")
+        said = made["verdict"] + (f" by {shown(', '.join(made['by']))}" if made["by"] else "")
+        said += (f"; with errors: {shown(', '.join(made['errors']))}" if "errors" in made else "") + (f" ({code})" if code not in ("", "POLICY_DENIED") else "")
+        self.decided_by = f"decided by the {self.set[1]} polic{'y' if self.set[1] == 1 else 'ies'} in force, revision {revision}: {said}"
+        follows = code in ("", "POLICY_DENIED", "DECISION_ERROR", "DETAILS_DENIED")
+        self.not_again("the rules were not evaluated here" if follows else f"denied with {canonical(code)}, which does not follow from policies")
+
+    def not_again(self, why):
+        why = why if why in self.reasons or len(self.reasons) < 10 else "for other reasons"
+        self.reasons[why] = self.reasons.get(why, 0) + 1
+
+    def say_decisions(self):
+        count = self.decisions
+        if count == 1 and self.decided_by:
+            self.checked.append(self.decided_by)
+        for why in sorted(self.reasons):
+            self.checked.append(f"not decided again: {why}" if count == 1 else f"{self.reasons[why]} of {count} decisions not decided again: {why}")
+
     # ---- The agent's keys and statements ----
 
     # the keys of an agent from the one that signed on, each endorsed by the one behind it
@@ -1107,7 +1180,7 @@ NOT_ORDERED = "How records of the two logs follow each other but by their times.
 NOT_ONCE = "That no other record has the same statement: the agent signed it once, and a second record of it would look the same."
 NOT_OWN_KEY = "That the agent alone holds the key of its statement: whoever enrolled that key may hold it. Only a key that you know from the agent, and name to the checker, shows whose word this is."
 NOT_PROVEN_OF = [  # and of files with one of these members, and none of those behind them
-    ("That no other record of the control log bears on this one: what is missing here may stand there.", {"authority", "passport", "agentKey"}, set()),
+    ("That no other record of the control log bears on this one: what is missing here may stand there.", {"authority", "passport", "agentKey", "policies"}, set()),
     (NOT_ORDERED, {"agentKey"}, set()), (NOT_ONCE, {"agentKey"}, set()), (NOT_OWN_KEY, {"agentKey"}, set()),
     ("How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.", {"authority"}, {"agentKey"}),
     ("That the status of the passport is still the same: it is of the moment when it was checked.", {"status"}, set()),
@@ -1157,7 +1230,7 @@ SESSION_NOT_PROVEN = [
 HEADER = {
     "format": lambda s: s == "attestd-session/v1", "companyId": company, "agentId": text, "kid": is_thumbprint,
     "sid": SESSION, "records": lambda n: number(n) and 1 <= n <= 1_000_000, "checkpoint": text,
-    "logs": LOGS, "keys": KEYS, "witnesses": [text, 16], "agentKey": {"records": ENTRIES}, "notProven": [text, 10_000],
+    "logs": LOGS, "keys": KEYS, "witnesses": [text, 16], "agentKey": {"records": ENTRIES}, "policies?": {"records": ENTRIES}, "notProven": [text, 10_000],
 }
 LINE = {"record": RECORD, "proof": [text, 60]}
 LONGEST = 8 << 20  # of a line, in bytes
@@ -1181,9 +1254,10 @@ class SessionFile(Evidence):
 
     def steps(self):
         yield from (("MALFORMED", self.header), ("KEYS", self.keys), ("WITNESSES", self.read_witnesses), ("LOG_PROOF", self.checkpoint))
-        yield from (("STATEMENT", self.whose), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven), ("KEY", self.key), ("POLICY", self.by_policy))
+        yield from (("STATEMENT", self.whose), ("DECISION", self.policies), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven), ("KEY", self.key), ("POLICY", self.by_policy))
         for _ in range(self.file["records"]):
             yield from (("MALFORMED", self.next), ("RECORD", self.record), ("LOG_PROOF", self.log_proof), ("STATEMENT", self.statement))
+            yield "DECISION", self.line_decision
         yield "MALFORMED", self.end
 
     def line(self, form, name):
@@ -1237,10 +1311,14 @@ class SessionFile(Evidence):
         self.calls.add(record)
         self.tally.add(self, record)
 
+    def line_decision(self):
+        self.decided(self.one["record"])
+
     def end(self):
         must(self.source.read(1) == b"", "there are more lines than the header says")
         f, places, say = self.file, self.places, self.checked.append
         say(f"session {f['sid']} of the agent {f['agentId']}: {f['records']} records, {self.calls.state(places.state())}")
+        self.say_decisions()
         self.signed_for(self.claims)
         if 0 < self.older < f["records"]:
             say(f"{self.older} of its statements do not say which service they were made for: those are of the older form")

@@ -124,7 +124,9 @@ const reasonOf = (cause: unknown): string => codeOf(cause) || (cause instanceof 
 export const wantsNonce = (error: unknown): boolean => error instanceof ServiceError && (error.code === "USE_DPOP_NONCE" || error.status === 400 && error.message.includes(" 400 use_dpop_nonce"));
 
 export async function serviceError(operation: string, answer: Response): Promise<[Record<string, unknown> | null, ServiceError]> {
-  const body = await jsonOf(answer, MAX_REFUSAL).catch(() => null) as Record<string, unknown> | null;
+  let body = await jsonOf(answer, MAX_REFUSAL).catch(() => null) as Record<string, unknown> | null;
+  if (typeof body === "string") // as AuthZEN has errors
+    body = { error: body };
   const text = (name: string) => (typeof body?.[name] === "string" ? body[name] as string : "");
   const reason = [text("error") || answer.statusText || "not the answer of the service", text("error_description")].filter(Boolean).join(": ");
   const later = answer.headers.get("Retry-After") ?? "";

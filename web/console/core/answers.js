@@ -90,4 +90,4 @@ export const keyRotated = having({ fingerprint: string, index: integer });
 export const keyCreated = having({ key: string });
 export const clientCreated = having({ clientId: string, clientSecret: string });
 
-export const failure = having({}, { error: string, code: string });
+export const failure = having({}, { error: string, code: string, line: integer, column: integer });

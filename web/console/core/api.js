@@ -174,7 +174,8 @@ async function refusal(response, used) {
   if (status === 429)
     return new APIError(429, 'Rate limit reached: the server has received too many requests.', answer?.code, retryAt);
   if (!answer) return fromElsewhere(response);
-  return new APIError(status, answer.error ?? `status ${status}`, answer.code, retryAt);
+  const { error, code, line, column } = answer;
+  return Object.assign(new APIError(status, error ?? `status ${status}`, code, retryAt), { line, column });
 }
 
 const brokenOff = () => new APIError(0, 'The response ended early.', 'AWAY');

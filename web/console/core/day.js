@@ -8,11 +8,13 @@ const LONGEST = 70; // characters of a call
 
 /**
  * What became of calls in the last day.
- * @param {Pick<Overview, 'disobeyed' | 'denied' | 'failed'>} day
+ * @param {Pick<Overview, 'disobeyed' | 'decided' | 'denied' | 'failed'>} day
  */
-function callsOf({ disobeyed, denied, failed }) {
+function callsOf({ disobeyed, decided, denied, failed }) {
   const said = [];
   if (disobeyed.length) said.push(`${plural(disobeyed.length, 'refused call')} ran all the same`);
+  if (decided.deny) said.push(`${plural(decided.deny, 'request')} denied by the service`);
+  if (decided.ask) said.push(`${plural(decided.ask, 'request')} without an approval`);
   if (denied.total === 1 && denied.shown.length === 1) {
     said.push(`1 call denied: ${clipped(sentenceOf({ ...denied.shown[0].words, outcome: '' }), LONGEST)}`);
   } else if (denied.total) said.push(`${plural(denied.total, 'call')} denied`);

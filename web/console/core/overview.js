@@ -41,10 +41,11 @@ export async function readOverview(now) {
   /** @param {string} action */
   const countOf = async (action) => (await histogramOf(searchOf({ action, since, until }, now), 1)).total;
   const [
-    activity, denied, failed, deniedCalls, failedCalls, disobeyed, changes, sessions, credentials, webhooks,
+    activity, decided, denied, failed, deniedCalls, failedCalls, disobeyed, changes, sessions, credentials, webhooks,
     federations, service,
   ] = await Promise.all([
     countsByAgent(since, until, HOURS),
+    histogramOf(searchOf({ since, until }, now), 1),
     countOf('tool.denied'),
     countOf('tool.failed'),
     incidentsOf('tool.denied', since, TICKS),
@@ -65,6 +66,9 @@ export async function readOverview(now) {
   ]);
   return {
     activity: { ...activity, topAgents },
+    decided: {
+      deny: 0, ask: 0, ...Object.fromEntries((decided.verdicts ?? []).map(({ verdict, total }) => [verdict, total])),
+    },
     denied: { total: denied, ...deniedCalls },
     failed: { total: failed, ...failedCalls },
     disobeyed,

@@ -9,8 +9,8 @@ export const MOST_SAVED = 30; // searches of a company
 const MOST_NAME = 60;
 
 /** @type {SearchField[]} */
-const FIELDS = ['q', 'payload', 'agent', 'action', 'delegatedBy', 'hash', 'last', 'since', 'until', 'order',
-  'failures'];
+const FIELDS = ['q', 'payload', 'agent', 'action', 'delegatedBy', 'decision', 'policy', 'hash', 'last', 'since',
+  'until', 'order', 'failures'];
 
 /** @param {number} most */
 const short = (most) => stringThat((text) => text.length <= most, `a text of at most ${most} characters`);

@@ -2,7 +2,7 @@
 // Searches over the records: what the URL asks for, and what the server finds. A search is the
 // server's word. What it finds is checked here record by record; that it left nothing out is shown
 // by verifying the whole log alone.
-import { FormError, having, integer, json, list, read, string, timestamp } from '../lib/form.js';
+import { FormError, having, integer, json, list, oneOf, read, string, timestamp } from '../lib/form.js';
 import { hasMembers, membersOf } from '../lib/members.js';
 import { recordForm } from '../lib/record.js';
 import { call, lines } from './api.js';
@@ -17,19 +17,25 @@ import { table } from '../lib/table.js';
  */
 export const LAST = table({ '15m': 900, '1h': 3600, '24h': 86400, '7d': 604800, '30d': 2592000 });
 
-/** @type {('agent' | 'action' | 'delegatedBy' | 'since' | 'until' | 'q' | 'payload' | 'hash')[]} */
-const ASKED = ['agent', 'action', 'delegatedBy', 'since', 'until', 'q', 'payload', 'hash'];
+/**
+ * @type {('agent' | 'action' | 'delegatedBy' | 'decision' | 'policy' | 'since' | 'until' | 'q' |
+ *   'payload' | 'hash')[]}
+ */
+const ASKED = ['agent', 'action', 'delegatedBy', 'decision', 'policy', 'since', 'until', 'q', 'payload', 'hash'];
 
 /**
- * {agent, action, delegatedBy, since, until, q, payload, hash, order, failures} of a URL's
- * query; what is not asked for is ''. now: milliseconds.
+ * {agent, action, delegatedBy, decision, policy, since, until, q, payload, hash, order, failures}
+ * of a URL's query; what is not asked for is ''. now: milliseconds.
  * @param {Query} query
  * @param {number} now
  * @returns {Search}
  */
 export function searchOf(query, now) {
-  const { agent = '', action = '', delegatedBy = '', since = '', until = '', q = '', payload = '', hash = '' } = query;
-  const search = { agent, action, delegatedBy, since, until, q, payload, hash };
+  const {
+    agent = '', action = '', delegatedBy = '', decision = '', policy = '', since = '', until = '', q = '', payload = '',
+    hash = '',
+  } = query;
+  const search = { agent, action, delegatedBy, decision, policy, since, until, q, payload, hash };
   if (query.last && Object.hasOwn(LAST, query.last))
     Object.assign(search, { since: new Date(now - LAST[query.last] * 1000).toISOString(), until: '' });
   return { ...search, order: query.order === 'oldest' ? 'oldest' : 'newest', failures: query.failures === '1' };
@@ -45,9 +51,10 @@ export const readsAll = ({ q, payload, hash }) => Boolean(q || payload || hash);
 /**
  * Whether what a search asks for is in payloads: then it does not find a record whose payload was
  * pruned.
- * @param {{agent: string, action: string, q: string, payload: string}} search
+ * @param {Pick<Search, 'agent' | 'action' | 'decision' | 'policy' | 'q' | 'payload'>} search
  */
-export const needsPayload = ({ agent, action, q, payload }) => Boolean(agent || action || q || payload);
+export const needsPayload = ({ agent, action, decision, policy, q, payload }) =>
+  Boolean(agent || action || decision || policy || q || payload);
 
 /**
  * Whether a search asks for less than all records.
@@ -110,10 +117,15 @@ function fits(node, text) {
  * @param {LogRecord} record
  * @param {Search} search
  */
-export function matches(record, { agent, action, delegatedBy, since, until, q, payload, hash }) {
-  const { delegation } = record;
+export function matches(
+  record,
+  { agent, action, delegatedBy, decision, policy, since, until, q, payload, hash },
+) {
+  const { delegation, decision: made } = record;
   return (
     (!agent || record.agentId === agent) &&
+    (!decision || made?.verdict === decision) &&
+    (!policy || Boolean(made?.by.some((id) => id.split('#')[0] === policy))) &&
     (!action ||
       (action.endsWith('*') ? record.actionType.startsWith(action.slice(0, -1)) : record.actionType === action)) &&
     (!delegatedBy ||
@@ -153,7 +165,9 @@ const histogram = {
   size: integer,
   buckets: list(having({ since: timestamp, count: integer }), 200),
 };
-const histogramForm = having(histogram);
+const histogramForm = having(histogram, {
+  verdicts: list(having({ verdict: oneOf('allow', 'deny', 'ask'), total: integer, counts: list(integer, 200) }), 3),
+});
 
 /**
  * A page of what a search finds after another one (null for the first): {records: [{node, source}],
@@ -180,16 +194,24 @@ export async function pageOf(search, before, limit, { proven, ...options }) {
 const UNCOUNTED = { q: '', payload: '', hash: '' };
 
 /**
- * How many records match in each part of a period; neither text, members nor hash are asked
- * for.
+ * How many records match in each part of a period, and of them how many have a decision of each
+ * verdict, unless one alone is asked for; neither text, members nor hash are asked for.
  * @param {Search} search
  * @param {number} buckets
  * @param {CallOptions} [options]
  */
 export const histogramOf = (search, buckets, options) =>
-  call(histogramForm, 'GET', pathOf({ ...search, ...UNCOUNTED }, { buckets }, '/v1/records/histogram'), {
+  call(histogramForm, 'GET', pathOf(
+    { ...search, ...UNCOUNTED }, { buckets, by: search.decision ? '' : 'decision' }, '/v1/records/histogram',
+  ), {
     ...options,
-    asked({ since, until, total, buckets: given }) {
+    asked({ since, until, total, buckets: given, verdicts = [] }) {
+      mustFit(
+        verdicts.every(({ counts, total: sum }) => counts.length === given.length
+          && counts.reduce((a, b) => a + b, 0) === sum)
+          && given.every(({ count }, i) => verdicts.reduce((sum, { counts }) => sum + counts[i], 0) <= count),
+        'it counts more decisions than records',
+      );
       mustFit(
         (!search.since || since === search.since) && (!search.until || until === search.until),
         `it counts the records of another period, from ${since} to ${until}`,

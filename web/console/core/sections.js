@@ -9,7 +9,7 @@ export const SECTIONS = [
   {
     name: 'Agents',
     icon: 'agents',
-    views: ['agents', 'agent-keys', 'passports', 'delegations', 'policy', 'federation'],
+    views: ['agents', 'agent-keys', 'passports', 'delegations', 'policies', 'policy', 'federation'],
   },
   { name: 'Evidence', icon: 'verify', views: ['verify', 'proof', 'checkpoints', 'report', 'control'] },
   { name: 'Settings', icon: 'keys', views: ['people', 'key', 'keys', 'webhooks', 'reference'] },

@@ -12,6 +12,7 @@ const KINDS = table({
   'tool.completed': 'outcome',
   'tool.failed': 'outcome',
   'tool.ended': 'outcome',
+  'otel.tool': 'outcome',
 });
 
 const MAX_ID = 256; // bytes at which an ID is cut off where records are made
@@ -28,9 +29,27 @@ export function callOf({ agentId, actionType, inner, decision }) {
   if (!kind || inner.type !== 'object') return null;
   const [source, sessionId, id, tool] = ['source', 'sessionId', 'callId', 'tool'].map((name) => member(inner, name));
   if (source?.type !== 'string' || id?.type !== 'string' || (sessionId && sessionId.type !== 'string')) return null;
+  const hooks = actionType === 'otel.tool' ? hooksOf(textOf(member(inner, 'name')) ?? '') : '';
+  if (actionType === 'otel.tool' && !succeeded(inner, hooks)) return null;
   if (!id.value || utf8(id.value).length >= MAX_ID || id.value.includes('[masked]')) return null;
-  const key = JSON.stringify([agentId, source.value, textOf(sessionId) ?? '', id.value]);
+  const key = JSON.stringify([agentId, hooks || source.value, textOf(sessionId) ?? '', id.value]);
   return { kind, key, id: id.value, tool: textOf(tool) ?? '' };
+}
+
+/**
+ * The source of the hooks of the coding agent that telemetry of this name is of; '' for another.
+ * @param {string} name
+ */
+const hooksOf = (name) => (name.startsWith('claude_code.') ? 'claude-code' : name.startsWith('codex.') ? 'codex' : '');
+
+/**
+ * Whether telemetry says that a tool has succeeded.
+ * @param {JSONNode} inner
+ * @param {string} hooks
+ */
+function succeeded(inner, hooks) {
+  const success = member(member(inner, 'attributes'), 'success');
+  return success?.type === 'true' || textOf(success) === 'true' || (!hooks && textOf(member(member(inner, 'status'), 'code')) === 'ok');
 }
 
 /** Finds the calls that disobeyed a refusal among the records that it is given. */

@@ -6,8 +6,9 @@ import { CallTracker, disobeyedText } from './calls.js';
 import { bounded } from './evidence/bounds.js';
 import { Check, PrunedError, sameList, signerOf } from './evidence/checkpoints.js';
 import { eventOf } from './evidence/control.js';
-import { companyId, keys, log, notProven, witnesses } from './evidence/file.js';
+import { companyId, keys, log, notProven, policies, witnesses } from './evidence/file.js';
 import { checkKeys } from './evidence/keys.js';
+import { Policies, isOfPolicies } from './evidence/policies.js';
 import { exactly, list, oneOf, read, string, timestamp } from './form.js';
 import { lossless } from './jcs.js';
 import { member, parse, textOf } from './json.js';
@@ -35,7 +36,7 @@ const headerForm = exactly({
   format: oneOf('attestd-report/v1'), companyId, from: timestamp, to: timestamp,
   logs: list(exactly({ ...log, start: string, frontier: list(string, 60), end: string }), 2),
   keys, witnesses, notProven,
-});
+}, { policies });
 const lineForms = {
   control: exactly({ log: oneOf('control'), record: controlRecordForm }),
   actions: exactly({ log: oneOf('actions'), record: recordForm }),
@@ -58,6 +59,8 @@ export class ReportCheck extends Check {
   disobeyed = []; // calls that were refused and ran all the same, the first ones
 
   disobeyedCount = 0;
+
+  policies = new Policies();
 
   /** @param {Bytes} bytes */
   header(bytes) {
@@ -109,6 +112,13 @@ export class ReportCheck extends Check {
       this.say(`The log ${name}: from ${first.size} records to ${last.size}, both signed by the company’s last key.`);
     }
     this.ends = /** @type {Record<LogName, ReportEnd>} */ (ends);
+  }
+
+  // The policies that were in force at the start.
+  async inForce() {
+    if (!this.file.policies) return;
+    this.policies.begun = true;
+    for (const event of await this.events(this.file.policies.records, isOfPolicies)) await this.policies.add(event);
   }
 
   /**
@@ -180,6 +190,12 @@ export class ReportCheck extends Check {
         last = event.timestamp;
         leaves.push(leaf);
         events.push(event);
+        try {
+          if (name === 'actions') await this.policies.hold(record);
+          else await this.policies.addLine(/** @type {ControlEvent} */ (event));
+        } catch (err) {
+          throw Object.assign(err, { code: 'DECISION' });
+        }
         const disobeyed = name === 'actions' && this.#calls.add(event.index, record);
         if (disobeyed && ++this.disobeyedCount <= DISOBEYED) this.disobeyed.push(disobeyed);
       }
@@ -272,6 +288,7 @@ export async function checkReport(
     ['KEYS', () => check.keys()],
     ['WITNESSES', () => check.witnesses()],
     ['LOG_PROOF', () => check.periods()],
+    ['DECISION', () => check.inForce()],
     ['WITNESSES', () => check.cosigned()],
     ['KEY', () => check.trustedKey()],
     ['POLICY', () => check.trustedPolicy()],
@@ -279,6 +296,7 @@ export async function checkReport(
     ['RECORD', () => check.period('control', next, seen)],
     ['RECORD', () => check.period('actions', next, seen)],
     ['MALFORMED', async () => must((await next()) === null, 'there are more lines than the checkpoints have records')],
+    ['', () => check.policies.sentences().forEach((sentence) => check.say(sentence))],
     ['', () => sayDisobeyed(check)],
   ];
   try {

@@ -21,7 +21,7 @@ const PERIODS = {
   '30d': 'last 30 days',
   exact: 'custom range',
 };
-const TEXTS = ['q', 'payload', 'agent', 'action', 'delegatedBy', 'hash'];
+const TEXTS = ['q', 'payload', 'agent', 'action', 'delegatedBy', 'decision', 'policy', 'hash'];
 /** @type {Record<string, [string, string]>} */
 const PLACES = table({
   q: ['Payload text', 'contains'],
@@ -29,6 +29,8 @@ const PLACES = table({
   agent: ['Agent', 'exact agent ID'],
   action: ['Action', 'exact, or prefix: tool.*'],
   delegatedBy: ['Delegated by', 'spiffe://… or *'],
+  decision: ['Decision', ''],
+  policy: ['Decided by policy', 'exact policy ID'],
   hash: ['Hash', 'exact record hash'],
 });
 
@@ -44,6 +46,9 @@ function flawOf(typed) {
     return visible(err.message);
   }
 }
+
+/** @type {[string, string][]} */
+const DECISIONS = [['', 'any'], ['allow', 'allowed'], ['deny', 'denied'], ['ask', 'approval needed']];
 
 /** @type {['agent', 'action']} */
 const COMPLETED = ['agent', 'action'];
@@ -127,10 +132,14 @@ export function Filters({ query, onSearch }) {
       ${fields.map(
         (name) => html`
         <${Field} label=${PLACES[name][0]} hint=${wrong[name]}>
-          ${(p) => html`<input ...${p} class="input" type=${name === 'q' ? 'search' : 'text'} name=${name}
+          ${(p) => (name === 'decision' ? html`<select ...${p} class="input" name=${name} onChange=${search}>
+            ${DECISIONS.map(([value, says]) => html`<option value=${value}
+              selected=${value === (query.decision ?? '')}>${says}</option>`)}</select>`
+            : html`<input ...${p} class="input" type=${name === 'q' ? 'search' : 'text'} name=${name}
             ...${COMPLETED.some((one) => one === name) ? { list: `records-${name}` } : { autocomplete: 'off' }}
             aria-invalid=${wrong[name] ? 'true' : undefined} spellcheck="false"
-              placeholder=${PLACES[name][1]} />`}<//>`,
+              ...${name === 'policy' ? { pattern: '[A-Za-z0-9._\\-]{1,64}' } : {}}
+              placeholder=${PLACES[name][1]} />`)}<//>`,
       )}
       ${COMPLETED.map((kind) => html`<${Completion} id="records-${kind}" kind=${kind} />`)}
       <${Field} label="Time">

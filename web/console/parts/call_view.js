@@ -5,9 +5,11 @@ import { html, useMemo } from '../vendor/preact-htm.js';
 import { callParts } from '../core/call_parts.js';
 import { callWords } from '../core/call_words.js';
 import { plural } from '../core/format.js';
+import { session } from '../core/session.js';
 import { table } from '../lib/table.js';
 import { CallLine } from './call_line.js';
 import { DecisionView } from './decision.js';
+import { DecisionRules } from './decision_rules.js';
 import { withText } from './text.js';
 
 const LINES = 400; // of a change that are shown
@@ -47,7 +49,9 @@ const NAMES = table({ command: 'Command', prompt: 'Prompt' });
  */
 export const CallView = ({ record, isCall }) => html`
   ${isCall && html`<${Words} record=${record} />`}
-  ${record.decision && html`<${DecisionView} of=${record.decision} />`}`;
+  ${record.decision && html`<${DecisionView} of=${record.decision} />`}
+  ${record.decision && record.decision.by.length > 0 && session.get().company?.companyId === record.companyId
+    && html`<${DecisionRules} of=${record.decision} />`}`;
 
 /** @param {{record: LogRecord}} props */
 function Words({ record }) {

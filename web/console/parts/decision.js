@@ -9,7 +9,7 @@ import { JSONView } from './json_view.js';
 import { Text } from './text.js';
 
 /** @type {Record<Decision['verdict'], string>} */
-const VERDICTS = table({ allow: 'allowed', deny: 'denied', ask: 'approval needed' });
+export const VERDICTS = table({ allow: 'allowed', deny: 'denied', ask: 'approval needed' });
 
 /**
  * By what it was decided: the policies, or the code where none of them did.

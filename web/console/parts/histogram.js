@@ -2,8 +2,9 @@
 // How many records there were when. A bar narrows the period to its own; so does a stretch of bars,
 // dragged over or chosen with Shift and the arrows.
 import { html, useRef, useState } from '../vendor/preact-htm.js';
-import { bare, plural } from '../core/format.js';
+import { bare, count, plural } from '../core/format.js';
 import { zoneOf } from '../core/times.js';
+import { VERDICTS } from './decision.js';
 
 /**
  * @param {string} timestamp
@@ -33,7 +34,7 @@ export const HistogramPlace = () =>
  * @param {{of: Buckets, bad: string[], caption: Child, onPeriod: (since: string, until: string) =>
  *   void}} props
  */
-export function Histogram({ of: { since, until, buckets }, bad, caption, onPeriod }) {
+export function Histogram({ of: { since, until, buckets, verdicts = [] }, bad, caption, onPeriod }) {
   const box = useRef(null);
   const [active, setActive] = useState(0);
   // The bars [from, to] that are being chosen.
@@ -58,7 +59,12 @@ export function Histogram({ of: { since, until, buckets }, bad, caption, onPerio
     `${clock(buckets[from].since, exact)} to ${clock(endOf(to), exact)} ${zoneOf(new Date(endOf(to)))}: ${plural(
       buckets.slice(from, to + 1).reduce((n, b) => n + b.count, 0),
       'record',
-    )}`;
+    )}${verdicts.map(({ verdict, counts }) => {
+      const n = counts.slice(from, to + 1).reduce((sum, one) => sum + one, 0);
+      return n ? `, ${count(n)} ${VERDICTS[verdict]}` : '';
+    }).join('')}`;
+  /** @param {number} i */
+  const refused = (i) => verdicts.reduce((n, { verdict, counts }) => n + (verdict === 'allow' ? 0 : counts[i]), 0);
   /**
    * @param {number} from
    * @param {number} to
@@ -117,7 +123,9 @@ export function Histogram({ of: { since, until, buckets }, bad, caption, onPerio
               setActive(i);
               setHover(i);
             }} onBlur=${() => setHover(null)}>
-            <span style=${{ height: b.count ? `${Math.max(3, (b.count / most) * 100)}%` : 0 }}></span></button>`,
+            <span style=${{ height: b.count ? `${Math.max(3, (b.count / most) * 100)}%` : 0 }}>
+              ${refused(i) > 0 && html`<span class="refused"
+                style=${{ height: `${Math.max(6, (refused(i) / b.count) * 100)}%` }}></span>`}</span></button>`,
         )}
       </div>
       <figcaption class="histogram-axis small muted"><span>${clock(since, exact)} ${zoneOf(new Date(since))}</span>

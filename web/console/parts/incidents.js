@@ -73,10 +73,11 @@ const SHOWN = 4; // calls of a kind
  * @param {{of: Overview, found: Finding[], assess: Assess}} props
  */
 export function Incidents({ of, found, assess }) {
-  const { attention, denied, failed, disobeyed, limited } = of;
+  const { attention, decided, denied, failed, disobeyed, limited } = of;
   /** @param {number} n */
   const more = (n) => Math.max(0, n - SHOWN);
-  const none = !found.length && !attention.length && !disobeyed.length && !denied.total && !failed.total;
+  const refused = decided.deny + decided.ask;
+  const none = !found.length && !attention.length && !disobeyed.length && !refused && !denied.total && !failed.total;
   return html`
     <section class="card" aria-label="Incidents" data-attention=${attention.length + disobeyed.length}>
       <div class="card-head"><h2>Incidents of the last 24 hours</h2>
@@ -97,6 +98,10 @@ export function Incidents({ of, found, assess }) {
       <p class="small muted incident-more">
         ${more(disobeyed.length) > 0 && html`<a href=${href('control', '', { kind: 'call.disobeyed' })}>
           ${count(more(disobeyed.length))} more disobeyed</a> `}
+        ${decided.deny > 0 && html`<a href=${href('records', '', { decision: 'deny', last: '24h' })}>
+          ${count(decided.deny)} denied by the service</a> `}
+        ${decided.ask > 0 && html`<a href=${href('records', '', { decision: 'ask', last: '24h' })}>
+          ${count(decided.ask)} without an approval</a> `}
         ${more(denied.total) > 0 && html`<a href=${href('records', '', { action: 'tool.denied', last: '24h' })}>
           ${count(more(denied.total))} more denied</a> `}
         ${more(failed.total) > 0 && html`<a href=${href('records', '', { action: 'tool.failed', last: '24h' })}>

@@ -1,23 +1,22 @@
 // @ts-check
 // Checks an evidence file, step by step in the order of package evidence. The first step that fails
 // gives the code.
-import { unbase64url } from '../bytes.js';
 import { canonical } from '../jcs.js';
 import { climb, sidesOf } from '../merkle.js';
-import { leads, leafHash, must, readProof } from '../note.js';
-import { checkRecord, controlRecordForm, recordForm } from '../record.js';
+import { must } from '../note.js';
 import { goesOn, madeFor, readStatement } from '../statement.js';
-import { Check, PrunedError, sameList, signerOf } from './checkpoints.js';
+import { Check, PrunedError, sameList } from './checkpoints.js';
 import { AgentKeys, isOfAgentKey } from './agent_keys.js';
-import { bearsOn, checkStatus, eventOf, notActor, ofPassport } from './control.js';
+import { bearsOn, checkStatus, notActor, ofPassport } from './control.js';
 import { readFile } from './file.js';
 import { checkKeys, neededLogs } from './keys.js';
 import { notProven } from './not_proven.js';
+import { Policies, isOfPolicies } from './policies.js';
 
 /**
  * @typedef {'form' | 'keys' | 'record' | 'hexProof' | 'witnesses' | 'logProof' | 'delegation' |
- *   'statement' | 'authority' | 'passport' | 'status' | 'cosigned' | 'notProven' | 'trustedKey' |
- *   'trustedPolicy'} Step
+ *   'statement' | 'authority' | 'passport' | 'status' | 'decision' | 'cosigned' | 'notProven' |
+ *   'trustedKey' | 'trustedPolicy'} Step
  */
 /** @type {[string, Step][]} */
 const STEPS = [
@@ -32,6 +31,7 @@ const STEPS = [
   ['AUTHORITY', 'authority'],
   ['PASSPORT', 'passport'],
   ['STATUS', 'status'],
+  ['DECISION', 'decision'],
   ['WITNESSES', 'cosigned'],
   ['NOT_PROVEN', 'notProven'],
   ['KEY', 'trustedKey'],
@@ -57,6 +57,8 @@ export class EvidenceCheck extends Check {
 
   /** @type {ControlEvent[]} */
   ofPassport; // events of the passport
+
+  policies = new Policies();
 
   /**
    * @param {Bytes} bytes
@@ -86,21 +88,6 @@ export class EvidenceCheck extends Check {
     );
   }
 
-  /**
-   * The record is read in the form of recordForm, and its hash and signature are checked.
-   * @param {JSONText} text
-   * @param {EvidenceLog} log
-   * @returns {Promise<SignedRecord>}
-   */
-  async signed({ node, source }, log) {
-    const read = (log.log === 'control' ? controlRecordForm : recordForm)(node, source, 'record');
-    const key = { companyId: this.file.companyId, ...this.last, ring: log.ring };
-    const { ok, reason, pruned } = await checkRecord(read, key);
-    if (pruned) throw new PrunedError(`record ${read.index}: ${reason}`);
-    must(ok, `record ${read.index}: ${reason}`);
-    return { ...read, signer: signerOf(log, read.index) };
-  }
-
   async record() {
     this.subject = await this.signed(this.file.record, this.log(this.file.log));
     const { index, timestamp, agentId, actionType, signer } = this.subject;
@@ -120,20 +107,6 @@ export class EvidenceCheck extends Check {
     );
     must((await climb(hash, proof)).root === root, 'the steps do not lead to the chain root');
     this.say(`Its hash leads to the chain root ${root} of ${size} records.`);
-  }
-
-  /**
-   * @param {SignedRecord} record
-   * @param {EvidenceLog} log
-   * @param {string} proof
-   */
-  async placed(record, log, proof) {
-    const { hashes, signed } = readProof(proof, record.index);
-    const checkpoint = await this.checkpoint(log, signed);
-    const leaf = await leafHash(record.hash, unbase64url(record.signature), record.signer.raw);
-    must(await leads(hashes, leaf, record.index, checkpoint),
-      'the proof does not lead to the log root of the checkpoint');
-    return checkpoint;
   }
 
   async logProof() {
@@ -158,26 +131,6 @@ export class EvidenceCheck extends Check {
     if (actor === null || this.notActor !== null) return;
     this.notActor = actor;
     this.say(`Record ${index} is of the agent ${agentId}, and its delegation was given to ${actor}.`);
-  }
-
-  /**
-   * Control records in order, each of which must be about what about takes.
-   * @param {{record: JSONText, tlogProof: string}[]} entries
-   * @param {(event: ControlEvent) => boolean} about
-   */
-  async events(entries, about) {
-    const events = [];
-    for (const { record, tlogProof } of entries) {
-      const control = this.log('control');
-      const read = await this.signed(record, control);
-      await this.placed(read, control, tlogProof);
-      const event = { ...eventOf(read), source: read.source };
-      const inOrder = !events.length || event.index > events[events.length - 1].index;
-      must(inOrder, `control record ${event.index} does not stand in order`);
-      must(about(event), `control record ${event.index} is about something else, ${event.subject}`);
-      events.push(event);
-    }
-    return events;
   }
 
   async statement() {
@@ -230,6 +183,22 @@ export class EvidenceCheck extends Check {
     this.say(
       `The passport ${passport.jti} was ${status.status} at ${status.checkedAt}, as the company’s last key has signed.`,
     );
+  }
+
+  async decision() {
+    const { subject, file: { policies } } = this;
+    must(!policies || subject.decision, 'policies are there, and the record has no decision');
+    await this.readPolicies();
+    await this.policies.hold(subject);
+    this.policies.sentences().forEach((sentence) => this.say(sentence));
+  }
+
+  /** The changes of policies in the file. */
+  async readPolicies() {
+    const { policies } = this.file;
+    if (!policies) return;
+    this.policies.begun = true;
+    for (const event of await this.events(policies.records, isOfPolicies)) await this.policies.add(event);
   }
 
   notProven() {

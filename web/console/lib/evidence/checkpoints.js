@@ -1,9 +1,13 @@
 // @ts-check
 // What the checks of evidence files and of reports have in common: checkpoints, who has cosigned
-// them, and what the person trusts.
-import { hex } from '../bytes.js';
-import { COSIGNER, LOG, cosignature, must, noteKey, readCheckpoint, readVKey, signedBy } from '../note.js';
+// them, control records, and what the person trusts.
+import { hex, unbase64url } from '../bytes.js';
+import {
+  COSIGNER, LOG, cosignature, leads, leafHash, must, noteKey, readCheckpoint, readProof, readVKey, signedBy,
+} from '../note.js';
 import { quorum } from '../policy.js';
+import { checkRecord, controlRecordForm, recordForm } from '../record.js';
+import { eventOf } from './control.js';
 
 /**
  * Only the hash of a record could not be recomputed, because its payload was pruned: the code is
@@ -130,6 +134,55 @@ export class Check {
     }
     this.checkpoints.set(log, read);
     return read;
+  }
+
+  /**
+   * The record is read in the form of recordForm, and its hash and signature are checked.
+   * @param {JSONText} text
+   * @param {EvidenceLog} log
+   * @returns {Promise<SignedRecord>}
+   */
+  async signed({ node, source }, log) {
+    const read = (log.log === 'control' ? controlRecordForm : recordForm)(node, source, 'record');
+    const key = { companyId: this.file.companyId, ...this.last, ring: log.ring };
+    const { ok, reason, pruned } = await checkRecord(read, key);
+    if (pruned) throw new PrunedError(`record ${read.index}: ${reason}`);
+    must(ok, `record ${read.index}: ${reason}`);
+    return { ...read, signer: signerOf(log, read.index) };
+  }
+
+  /**
+   * @param {SignedRecord} record
+   * @param {EvidenceLog} log
+   * @param {string} proof
+   */
+  async placed(record, log, proof) {
+    const { hashes, signed } = readProof(proof, record.index);
+    const checkpoint = await this.checkpoint(log, signed);
+    const leaf = await leafHash(record.hash, unbase64url(record.signature), record.signer.raw);
+    must(await leads(hashes, leaf, record.index, checkpoint),
+      'the proof does not lead to the log root of the checkpoint');
+    return checkpoint;
+  }
+
+  /**
+   * Control records in order, each of which must be about what about takes.
+   * @param {{record: JSONText, tlogProof: string}[]} entries
+   * @param {(event: ControlEvent) => boolean} about
+   */
+  async events(entries, about) {
+    const events = [];
+    for (const { record, tlogProof } of entries) {
+      const control = this.log('control');
+      const read = await this.signed(record, control);
+      await this.placed(read, control, tlogProof);
+      const event = { ...eventOf(read), source: read.source };
+      const inOrder = !events.length || event.index > events[events.length - 1].index;
+      must(inOrder, `control record ${event.index} does not stand in order`);
+      must(about(event), `control record ${event.index} is about something else, ${event.subject}`);
+      events.push(event);
+    }
+    return events;
   }
 
   cosigned() {

@@ -25,12 +25,13 @@ const OF_STATUS = 'That the status of the passport is still the same: it is of t
 
 /**
  * The list that a file must carry.
- * @param {{agentKey?: unknown, authority?: unknown, passport?: unknown, status?: unknown}} file
+ * @param {{agentKey?: unknown, authority?: unknown, passport?: unknown, status?: unknown,
+ *   policies?: unknown}} file
  */
-export function notProven({ agentKey, authority, passport, status }) {
+export function notProven({ agentKey, authority, passport, status, policies }) {
   return [
     ...ALWAYS,
-    ...(agentKey || authority || passport ? [OF_ENTRIES] : []),
+    ...(agentKey || authority || passport || policies ? [OF_ENTRIES] : []),
     ...(agentKey ? [OF_ORDER, ...OF_STATEMENT] : authority ? [OF_AUTHORITY] : []),
     ...(status ? [OF_STATUS] : []),
   ];

@@ -12,7 +12,7 @@ import { goesOn, isThumbprint, madeFor, readStatement, session, statementHash } 
 import { AgentKeys, isOfAgentKey } from './agent_keys.js';
 import { bounded } from './bounds.js';
 import { EvidenceCheck, check } from './check.js';
-import { agentKey, companyId, keys, log, notProven, record, witnesses } from './file.js';
+import { agentKey, companyId, keys, log, notProven, policies, record, witnesses } from './file.js';
 import { checkKeys } from './keys.js';
 import { SESSION_NOT_PROVEN } from './not_proven.js';
 import { PrunedError, sameList } from './checkpoints.js';
@@ -32,7 +32,7 @@ const records = (node, source, name) => {
 const headerForm = exactly({
   format: oneOf(FORMAT), companyId, agentId: string, kid: stringThat(isThumbprint, 'a thumbprint'), sid: session,
   records, checkpoint: string, logs: list(exactly(log), 2), keys, witnesses, agentKey, notProven,
-});
+}, { policies });
 const sibling = stringThat((s) => unbase64(s).length === 32, 'a hash in base64');
 const lineForm = exactly({ record, proof: list(sibling, 60) });
 
@@ -182,6 +182,7 @@ export class SessionCheck extends EvidenceCheck {
     must(this.lines.next().done, 'there are more lines than the header says');
     const { header: { sid, agentId, records: count }, older, exchanged, sinceStolen } = this;
     this.say(`Session ${sid} of the agent ${agentId}: ${count} records, ${this.state()}.`);
+    this.policies.sentences().forEach((sentence) => this.say(sentence));
     if (this.claims) this.say(madeFor(this.claims));
     if (older > 0 && older < count)
       this.say(`${older} of its statements do not say which service they were made for: those are of the older form.`);
@@ -218,6 +219,7 @@ const HEADER = [
   ['WITNESSES', (check) => check.witnesses()],
   ['LOG_PROOF', (check) => check.openedCheckpoint()],
   ['STATEMENT', (check) => check.signer()],
+  ['DECISION', (check) => check.readPolicies()],
   ['WITNESSES', (check) => check.cosigned()],
   ['NOT_PROVEN', (check) => check.notProven()],
   ['KEY', (check) => check.trustedKey()],
@@ -229,6 +231,7 @@ const LINE = [
   ['RECORD', (check) => check.one()],
   ['LOG_PROOF', (check) => check.place()],
   ['STATEMENT', (check) => check.said()],
+  ['DECISION', (check) => check.policies.hold(check.subject)],
 ];
 
 /** @param {SessionCheck} check */
