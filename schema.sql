@@ -1,4 +1,4 @@
--- The database of attestd, schema 22; store/postgres/schema.sql is the same for PostgreSQL. A file
+-- The database of attestd, schema 23; store/postgres/schema.sql is the same for PostgreSQL. A file
 -- of an earlier schema is brought here by store/migrate.go; both ways end at the same text,
 -- comments and spaces aside.
 --
@@ -449,6 +449,78 @@ CREATE TABLE decision_policy (
   decisions TEXT NOT NULL CHECK (decisions IN ('denied', 'all'))
 ) STRICT;
 
+-- People of a company, who sign in with passkeys. roles, groups and subjects are JSON arrays in the
+-- form of RFC 8785.
+CREATE TABLE person (
+  company     INTEGER NOT NULL REFERENCES company (id),
+  person_id   TEXT NOT NULL,
+  name        TEXT NOT NULL,
+  email       TEXT,
+  roles       TEXT NOT NULL,
+  groups      TEXT NOT NULL,
+  subjects    TEXT NOT NULL,
+  created_at  TEXT NOT NULL,
+  made_by     TEXT,
+  disabled_at TEXT,
+  PRIMARY KEY (company, person_id)
+) STRICT, WITHOUT ROWID;
+
+-- Passkeys of people (WebAuthn). credential_id and public_key, the canonical form of the COSE key,
+-- are in base64url; flags are those of authenticatorData at the enrolment, BE (8) and BS (16).
+CREATE TABLE passkey (
+  id            INTEGER PRIMARY KEY,
+  company       INTEGER NOT NULL REFERENCES company (id),
+  credential_id TEXT NOT NULL UNIQUE,
+  person_id     TEXT NOT NULL,
+  public_key    TEXT NOT NULL,
+  algorithm     INTEGER NOT NULL,
+  transports    TEXT NOT NULL,
+  flags         INTEGER NOT NULL,
+  aaguid        TEXT NOT NULL,
+  created_at    TEXT NOT NULL,
+  revoked_at    TEXT
+) STRICT;
+CREATE INDEX passkey_person ON passkey (company, person_id);
+
+-- Links with which a person enrols one passkey: the SHA-256 of the secret in it, and the passkey
+-- with which it was spent.
+CREATE TABLE invitation (
+  id          INTEGER PRIMARY KEY,
+  company     INTEGER NOT NULL REFERENCES company (id),
+  hash        BLOB NOT NULL UNIQUE CHECK (length(hash) = 32),
+  fingerprint TEXT NOT NULL,
+  person_id   TEXT NOT NULL,
+  created_at  TEXT NOT NULL,
+  expires_at  INTEGER NOT NULL,
+  passkey     TEXT
+) STRICT;
+CREATE INDEX invitation_company ON invitation (company);
+
+-- Where people are signed in. hash is that of the cookie; mac is over the other columns and it,
+-- with the key of access tokens. Times are in Unix milliseconds.
+CREATE TABLE person_session (
+  hash               BLOB PRIMARY KEY CHECK (length(hash) = 32),
+  company            INTEGER NOT NULL REFERENCES company (id),
+  session_id         TEXT NOT NULL,
+  person_id          TEXT NOT NULL,
+  signed_in          TEXT NOT NULL,
+  passkey            TEXT NOT NULL,
+  created_at         INTEGER NOT NULL,
+  last_used_at       INTEGER NOT NULL,
+  reauthenticated_at INTEGER NOT NULL,
+  expires_at         INTEGER NOT NULL,
+  mac                BLOB NOT NULL CHECK (length(mac) = 32)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX person_session_person ON person_session (company, person_id);
+CREATE INDEX person_session_expires ON person_session (expires_at);
+
+-- Who may change what a control record tells of: any credential that may, or people alone. Without
+-- a row any.
+CREATE TABLE change_policy (
+  company INTEGER PRIMARY KEY REFERENCES company (id),
+  changes TEXT NOT NULL CHECK (changes IN ('any', 'people'))
+) STRICT;
+
 -- How far the actions of each company were searched for calls of tools that were refused and ran
 -- all the same: next_record is the first one that was not looked at, as it was about a second ago
 -- at most.
@@ -655,6 +727,21 @@ CREATE TRIGGER token_key_no_replace BEFORE INSERT ON token_key WHEN EXISTS (SELE
   BEGIN SELECT RAISE(ABORT, 'a token key only ends'); END;
 CREATE TRIGGER federation_no_update BEFORE UPDATE ON federation BEGIN SELECT RAISE(ABORT, 'a federation is only deleted'); END;
 CREATE TRIGGER federated_token_no_update BEFORE UPDATE ON federated_token BEGIN SELECT RAISE(ABORT, 'a token is only deleted'); END;
+CREATE TRIGGER passkey_only_revoked BEFORE UPDATE ON passkey WHEN
+    (NEW.id, NEW.company, NEW.credential_id, NEW.person_id, NEW.public_key, NEW.algorithm, NEW.transports, NEW.flags, NEW.aaguid, NEW.created_at)
+    IS NOT (OLD.id, OLD.company, OLD.credential_id, OLD.person_id, OLD.public_key, OLD.algorithm, OLD.transports, OLD.flags, OLD.aaguid, OLD.created_at)
+    OR OLD.revoked_at IS NOT NULL
+  BEGIN SELECT RAISE(ABORT, 'a passkey is only revoked, for good'); END;
+CREATE TRIGGER passkey_no_delete BEFORE DELETE ON passkey BEGIN SELECT RAISE(ABORT, 'a passkey is only revoked, for good'); END;
+CREATE TRIGGER passkey_no_replace BEFORE INSERT ON passkey WHEN EXISTS
+    (SELECT 1 FROM passkey WHERE id = NEW.id OR credential_id = NEW.credential_id)
+  BEGIN SELECT RAISE(ABORT, 'a passkey is only revoked, for good'); END;
+CREATE TRIGGER invitation_only_spent BEFORE UPDATE ON invitation WHEN
+    (NEW.id, NEW.company, NEW.hash, NEW.fingerprint, NEW.person_id, NEW.created_at, NEW.expires_at)
+    IS NOT (OLD.id, OLD.company, OLD.hash, OLD.fingerprint, OLD.person_id, OLD.created_at, OLD.expires_at)
+    OR OLD.passkey IS NOT NULL
+  BEGIN SELECT RAISE(ABORT, 'an invitation is only spent, once'); END;
+CREATE TRIGGER invitation_no_delete BEFORE DELETE ON invitation BEGIN SELECT RAISE(ABORT, 'an invitation is only spent, once'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 22;
+PRAGMA user_version = 23;

@@ -47,11 +47,13 @@ var examples = func() map[string]string {
 		"policy test": `
 		policy test no-force.cedar --since 7d --agent claude-code
 		policy test no-force.cedar --records actions.ndjson`,
-		"recover-key": `recover-key --company acme`,
-		"rekey":       `rekey --db attestd.db --new-master-key-file /etc/attestd/master.key`,
-		"report":      `report --key SHA256:… november.json`,
-		"restore":     `restore monday.db --db attestd.db`,
-		"rotate-key":  `rotate-key --company acme`,
+		"person":        `person invite --company acme`,
+		"person invite": `person invite --company acme --person alice --console https://attestd.example`,
+		"recover-key":   `recover-key --company acme`,
+		"rekey":         `rekey --db attestd.db --new-master-key-file /etc/attestd/master.key`,
+		"report":        `report --key SHA256:… november.json`,
+		"restore":       `restore monday.db --db attestd.db`,
+		"rotate-key":    `rotate-key --company acme`,
 		"serve": `
 		serve
 		serve --listen :443 --acme-domain attest.example.com --db /var/lib/attestd/attestd.db`,

@@ -23,6 +23,7 @@ type operations interface {
 	Resume(ctx context.Context, d local.Decision) (local.Company, error)
 	SetQuota(ctx context.Context, q local.Quota) (local.Company, error)
 	RotateKey(ctx context.Context, r local.Rotation) (local.Rotated, error)
+	InvitePerson(ctx context.Context, p local.PersonInvitation) (local.PersonInvited, error)
 	Archive(ctx context.Context, a local.Archive) (lines.Frame, error)
 	BeginPrune(ctx context.Context, p local.Prune, archive io.Reader) error
 	Prune(ctx context.Context, p local.Prune) (local.Pruned, error)

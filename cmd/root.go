@@ -55,12 +55,11 @@ func Run(release, schema string) int {
 func Commands() *cobra.Command { return rootCommand("", "") }
 
 func rootCommand(version, schema string) *cobra.Command {
-	root := cli.Root("attestd", version, "Identity for AI agents, and proof of what they did", `attestd gives AI agents an identity, and records what they do in tamper-evident logs.
-Start with: attestd serve. attestd COMMAND --help explains a command.`)
+	root := cli.Root("attestd", version, "Identity for AI agents, and proof of what they did", `attestd gives AI agents an identity, and records what they do. Start with: attestd serve.`)
 	root.AddCommand(serveCommand(version, schema), configCommand(version, schema), recoverKeyCommand(schema),
 		rotateKeyCommand(schema), acceptRollbackCommand(schema), acceptTablesCommand(schema), masterKeyCommand(),
 		rekeyCommand(schema), moveCommand(schema), migrateCommand(), backupCommand(version, schema), restoreCommand(schema),
-		archiveCommand(schema), verifyCommand(schema), companyLogCommand(), companyCommand(schema), exportCommand(),
+		archiveCommand(schema), verifyCommand(schema), companyLogCommand(), companyCommand(schema), personCommand(schema), exportCommand(),
 		demoCommand(), healthCommand(), policyCommand(), doctorCommand(version, schema), cli.VersionCommand(version))
 	root.AddCommand(agent.Commands(version)...)
 	root.AddCommand(check.Command(new(decide.Decider)), check.TrustCommand(), verifierCommand(), report.Command(new(decide.Decider)))

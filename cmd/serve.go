@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -25,6 +26,7 @@ import (
 	"attestd/internal/printable"
 	"attestd/server"
 	"attestd/server/local"
+	"attestd/service"
 	"attestd/store"
 	"attestd/store/db"
 	"attestd/store/sqlite"
@@ -283,6 +285,12 @@ func (f serveFlags) serve(cmd *cobra.Command) (err error) {
 	}
 	cfg.Local = openLocal(cfg.Store, f.db, cfg.Log)
 	s := server.New(cfg)
+	offering := make(chan struct{})
+	go func() { // it waits until the server writes, or ends
+		defer close(offering)
+		f.offerSetup(ctx, logs, &cfg, listener.Addr())
+	}()
+	defer func() { stop(nil); <-offering }()
 	defer reload.run(ctx, stop, s, &cfg, f.logs.least)()
 	return s.Run(ctx, listener)
 }
@@ -345,6 +353,26 @@ func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, ke
 			printable.Fprintf(logs, "register a company: curl -s %s/v1/companies -d '{\"companyId\":\"acme\"}'%s\n", url,
 				f.registrationHeader())
 		}
+	}
+}
+
+// offerSetup prints a link with which somebody makes the first company and its first person, where
+// there is no company. It is a secret, and so on a terminal alone: what is written to a log is kept
+// and read by others.
+func (f serveFlags) offerSetup(ctx context.Context, logs io.Writer, cfg *server.Config, addr net.Addr) {
+	if f.logs.announced() || !cfg.Store.IsNew() || f.registration == "closed" {
+		return
+	}
+	secret, err := cfg.Store.People.OfferSetup(ctx, time.Now().Add(service.InvitationLifetime))
+	if err != nil && ctx.Err() == nil {
+		cfg.Log.Warn("no link for the first person can be made", "error", err)
+	}
+	console := cfg.BaseURL
+	if console == "" {
+		console = f.tls.scheme() + "://localhost:" + portOf(addr)
+	}
+	if err == nil && secret != "" {
+		printable.Fprintf(logs, "or open within an hour, to name the company and make a passkey: %s/#/join/%s\n", strings.TrimRight(console, "/"), secret)
 	}
 }
 

@@ -76,6 +76,7 @@ func newMatrix(t *testing.T) *matrix {
 	m.clients(t, acme)
 	m.agents(t, acme)
 	m.federated(t, acme)
+	m.people(t, acme)
 	m.notCredentials(t, acme, svid, planner)
 
 	// of another company
@@ -254,7 +255,7 @@ func (m *matrix) federated(t testing.TB, acme caller) {
 		assertion := i.asserts(t, identityType, acme.issuer(), client.clientID, nil)
 		token := acme.presents(t, "/o/acme/token", assertion, nil, append(headers, client.basic())...).status(200).str("access_token")
 		way := map[bool]string{true: "bearer", false: "dpop"}[name == ""]
-		m.add("a person's agent's token"+name, way, "person", "federated_token", token, func(h *held) { h.key, h.subject = proves, token })
+		m.add("a person's agent's token"+name, way, "forPerson", "federated_token", token, func(h *held) { h.key, h.subject = proves, token })
 	}
 	m.add("a person's identity assertion", "", "", "", person)
 }
@@ -287,5 +288,14 @@ func (m *matrix) notCredentials(t testing.TB, acme caller, svid, planner string)
 		"an enrolment token nobody has":    "enr_" + strings.Repeat("A", 43),
 	} {
 		m.add(name, "", "", "", text)
+	}
+}
+
+// people are signed in, one by each role.
+func (m *matrix) people(t testing.TB, acme caller) {
+	t.Helper()
+	for role, is := range map[string]string{"admin": "admin person", "reader": "reader person"} {
+		_, session := acme.personOf(t, role, role)
+		m.add("the session of a person of the role "+role, "session", is, "person_session", session)
 	}
 }

@@ -33,8 +33,9 @@ import (
 //	reader, writer, admin   an API key of the role, or an OAuth client's token that allows it
 //	client     an OAuth client of any role, by its secret, its assertion or a token
 //	agent      an agent for itself: by a key of its own, a federation or a client certificate
-//	person     an agent for a person
+//	forPerson  an agent for a person
 //	enrolling  by an enrolment token
+//	person     a person who has signed in, by the cookie of the session; has a role too
 //
 // The token endpoints have a row for each grant.
 const callersOfRoutes = `
@@ -50,7 +51,7 @@ GET    /v1/agents/{agentId}                            reader writer admin
 POST   /v1/agents/{agentId}/disable                    admin
 POST   /v1/agents/{agentId}/enable                     admin
 POST   /v1/agents/{agentId}/keys                       admin agent enrolling
-GET    /v1/agents/{agentId}/keys                       reader writer admin agent person
+GET    /v1/agents/{agentId}/keys                       reader writer admin agent forPerson
 DELETE /v1/agents/{agentId}/keys/{thumbprint}          admin agent
 POST   /v1/agents/{agentId}/enrolments                 admin
 GET    /v1/enrolment                                   enrolling
@@ -73,22 +74,42 @@ POST   /v1/policies/test                               reader writer admin
 GET    /v1/policies/{policyId}                         reader writer admin
 PUT    /v1/policies/{policyId}                         admin
 DELETE /v1/policies/{policyId}                         admin
-POST   /access/v1/evaluation                           reader writer admin agent person
-POST   /access/v1/evaluations                          reader writer admin agent person
+POST   /access/v1/evaluation                           reader writer admin agent forPerson
+POST   /access/v1/evaluations                          reader writer admin agent forPerson
+POST   /v1/people                                      admin
+GET    /v1/people                                      admin
+GET    /v1/people/{personId}                           admin
+PATCH  /v1/people/{personId}                           admin
+DELETE /v1/people/{personId}                           admin
+POST   /v1/people/{personId}/invitations               admin
+DELETE /v1/people/{personId}/passkeys/{credentialId}   admin
+POST   /v1/people/enrol/options                        anonymous
+POST   /v1/people/enrol                                anonymous
+POST   /v1/people/sign-in/options                      anonymous
+POST   /v1/people/sign-in                              anonymous
+GET    /v1/people/me                                   person
+POST   /v1/people/me/passkeys/options                  person
+POST   /v1/people/me/passkeys                          person
+DELETE /v1/people/me/passkeys/{credentialId}           person
+POST   /v1/people/me/reauthenticate/options            person
+POST   /v1/people/me/reauthenticate                    person
+GET    /v1/people/me/sessions                          person
+DELETE /v1/people/me/sessions                          person
+DELETE /v1/people/me/sessions/{sessionId}              person
 GET    /v1/credentials                                 admin
 POST   /v1/oauth/token          client_credentials     client agent
-POST   /v1/oauth/token          token-exchange         admin agent person
+POST   /v1/oauth/token          token-exchange         admin agent forPerson
 POST   /v1/oauth/token          jwt-bearer             anonymous
 POST   /o/{companyId}/token     client_credentials     client agent
-POST   /o/{companyId}/token     token-exchange         admin agent person
+POST   /o/{companyId}/token     token-exchange         admin agent forPerson
 POST   /o/{companyId}/token     jwt-bearer             anonymous
-POST   /o/{companyId}/introspect                       client admin agent person
-POST   /o/{companyId}/revoke                           client admin agent person
-POST   /v1/attest                                      writer admin agent person
-POST   /v1/attest/batch                                writer admin agent person
-POST   /v1/hooks/claude-code                           writer admin agent person
-POST   /v1/otlp/v1/traces                              writer admin agent person
-POST   /v1/otlp/v1/logs                                writer admin agent person
+POST   /o/{companyId}/introspect                       client admin agent forPerson
+POST   /o/{companyId}/revoke                           client admin agent forPerson
+POST   /v1/attest                                      writer admin agent forPerson
+POST   /v1/attest/batch                                writer admin agent forPerson
+POST   /v1/hooks/claude-code                           writer admin agent forPerson
+POST   /v1/otlp/v1/traces                              writer admin agent forPerson
+POST   /v1/otlp/v1/logs                                writer admin agent forPerson
 GET    /v1/sessions                                    reader writer admin
 GET    /v1/sessions/{agentId}/{sid}                    reader writer admin
 GET    /v1/sessions/{agentId}/{sid}/records            reader writer admin
@@ -121,7 +142,7 @@ POST   /v1/token-exchange                              admin
 POST   /v1/token/exchange                              admin
 POST   /v1/agents/{agentId}/passport                   admin
 POST   /v1/agents/{agentId}/passport/rotate            admin agent
-POST   /v1/passport/verify                             writer admin agent person
+POST   /v1/passport/verify                             writer admin agent forPerson
 GET    /v1/passports                                   reader writer admin
 POST   /v1/passports/{jti}/revoke                      admin
 POST   /v1/passports//revoke                           admin
@@ -169,6 +190,9 @@ func (l callers) isAboutTokens() bool {
 	return l.path == "/o/{companyId}/introspect" || l.path == "/o/{companyId}/revoke"
 }
 
+func notAtTheStream(l callers) bool { return !atTheStream(l) }
+
+func ifSession(_ callers, c held) bool { return c.way == "session" }
 func always(callers, held) bool        { return true }
 func ifGood(_ callers, c held) bool    { return c.way != "" }
 func ifBound(_ callers, c held) bool   { return c.way == "dpop" }
@@ -197,6 +221,14 @@ var places = []place{
 	{"subprotocol, with a proof", "dpop", atTheStream, ifStream, func(c held, r *asked) {
 		text := c.text(r)
 		r.set("Sec-WebSocket-Protocol", "attestd.bearer, "+text+", attestd.dpop, "+r.proof(c, text))
+	}},
+	{"cookie", "session", everywhere, ifSession, func(c held, r *asked) {
+		r.set("Cookie", "__Host-attestd-session="+c.text(r))
+		r.set("X-Attestd-Console", "1")
+		r.set("Origin", strings.TrimSuffix(r.url, r.request.URL.EscapedPath()))
+	}},
+	{"cookie, without the header", "never", notAtTheStream, ifSession, func(c held, r *asked) {
+		r.set("Cookie", "__Host-attestd-session="+c.text(r))
 	}},
 	{"everywhere else", "", nowhere, always, func(c held, r *asked) {
 		text := c.text(r)
@@ -312,7 +344,7 @@ func (r *asked) proof(c held, token string) string {
 
 // bodies are those of requests whose success would remove what the other rows need, and for which
 // an empty object would succeed: they are refused when they are read.
-var bodies = map[string]string{"/v1/companies/rotate-keys": "x", "/v1/agents/{agentId}/disable": "x"}
+var bodies = map[string]string{"/v1/companies/rotate-keys": "x", "/v1/agents/{agentId}/disable": "x", "/v1/people/me/sessions": "x"}
 
 // ask makes the request of a row with a credential at a place.
 func (m *matrix) ask(t testing.TB, l callers, c held, p place) *http.Request {
@@ -408,7 +440,7 @@ func (l callers) isAnswer(want outcome, status int, text []byte) bool {
 	case want == refused:
 		return status == 401
 	}
-	return status == 403 && (has("FORBIDDEN_ROLE") || has("FORBIDDEN_AGENT") || has("AGENT_DISABLED"))
+	return status == 403 && (has("FORBIDDEN_ROLE") || has("FORBIDDEN_AGENT") || has("AGENT_DISABLED") || has("PERSON_REQUIRED"))
 }
 
 // Every route, including the public ones and the stream, is requested with every kind of credential
@@ -512,13 +544,13 @@ func everyKindIsHeld(t *testing.T, all []held) {
 	list, _, _ := strings.Cut(string(source[bytes.Index(source, []byte("const (")):]), "\n)")
 	kinds := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?m)^\t(?:Is)?(\w+)(?: +Kinds = 1 << iota)?(?: +//.*)?$`).FindAllStringSubmatch(list, -1) {
-		kinds[strings.ToLower(m[1])] = true
+		kinds[strings.ToLower(m[1][:1])+m[1][1:]] = true
 	}
 	schema, err := os.ReadFile("../schema.sql")
 	must.OK(t, err)
 	tables := map[string]bool{}
 	for _, m := range regexp.MustCompile(`(?s)CREATE TABLE (\w+) \((.*?)\n\)`).FindAllStringSubmatch(string(schema), -1) {
-		if regexp.MustCompile(`(?m)^\s+(secret_)?hash +BLOB (NOT NULL UNIQUE|PRIMARY KEY|NOT NULL CHECK)`).MatchString(m[2]) && m[1] != "record" && m[1] != "node" {
+		if regexp.MustCompile(`(?m)^\s+(secret_)?hash +BLOB (NOT NULL UNIQUE|PRIMARY KEY|NOT NULL CHECK)`).MatchString(m[2]) && !slices.Contains([]string{"record", "node", "invitation"}, m[1]) {
 			tables[m[1]] = true
 		}
 	}
@@ -531,7 +563,7 @@ func everyKindIsHeld(t *testing.T, all []held) {
 			heldTables[c.table] = true
 		}
 	}
-	if !maps.Equal(kinds, heldKinds) || len(kinds) != 8 {
+	if !maps.Equal(kinds, heldKinds) || len(kinds) != 9 {
 		t.Errorf("the server knows callers of the kinds %v, and the credentials here are of %v", slices.Sorted(maps.Keys(kinds)), slices.Sorted(maps.Keys(heldKinds)))
 	}
 	if !maps.Equal(tables, heldTables) {

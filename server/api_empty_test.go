@@ -37,6 +37,9 @@ var mayBeEmpty = map[string]string{
 
 	"body label":       "for people",
 	"body description": "for people",
+	"body email":       "none is removed, or given",
+	"body groups":      "a person or an agent in no group",
+	"body credential":  "whatever is wrong with it is refused as an assertion",
 	"body reason":      "for people",
 	"body metadata":    "for people",
 	"body payload":     "any JSON is a payload",

@@ -58,7 +58,7 @@ func notFound(mux *http.ServeMux, c *httpapi.Call) error {
 		return httpapi.Fail(http.StatusNotFound, "Not Found")
 	}
 	var allowed []string
-	for _, m := range []string{"GET", "HEAD", "POST", "PUT", "DELETE"} {
+	for _, m := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
 		probe := &http.Request{Method: m, URL: c.URL, Host: c.Host}
 		// only routes have a method
 		if _, pattern := mux.Handler(probe); strings.Contains(pattern, " ") {

@@ -13,19 +13,22 @@ var (
 	anyPage = httpapi.Need{Who: httpapi.Anonymous, AnyPage: true}
 	reader  = httpapi.Need{Who: httpapi.IsReader | httpapi.IsWriter | httpapi.IsAdmin}
 	admin   = httpapi.Need{Who: httpapi.IsAdmin}
+	person  = httpapi.Need{Who: httpapi.IsPerson}
 
-	readerOrAgent = httpapi.Need{Who: httpapi.IsReader | httpapi.IsWriter | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson}
-	writerOrAgent = httpapi.Need{Who: httpapi.IsWriter | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson}
+	adminSees = httpapi.Need{Who: httpapi.IsAdmin, Secrets: true}
+
+	readerOrAgent = httpapi.Need{Who: httpapi.IsReader | httpapi.IsWriter | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsForPerson}
+	writerOrAgent = httpapi.Need{Who: httpapi.IsWriter | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsForPerson}
 	adminOrAgent  = httpapi.Need{Who: httpapi.IsAdmin | httpapi.IsAgent}
 	enrolling     = httpapi.Need{Who: httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsEnrolling}
 	enrolmentOnly = httpapi.Need{Who: httpapi.IsEnrolling}
-	agentAsks     = httpapi.Need{Who: httpapi.IsWriter | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson, Reads: true}
+	agentAsks     = httpapi.Need{Who: httpapi.IsWriter | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsForPerson, Reads: true}
 	mayAsk        = httpapi.Need{Who: readerOrAgent.Who, Reads: true}
 	adminIssues   = httpapi.Need{Who: httpapi.IsAdmin | httpapi.IsAgent, Issues: true}
 
-	tokenSeeker  = httpapi.Need{Who: httpapi.Anonymous | httpapi.IsClient | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson}
-	clientRevoke = httpapi.Need{Who: httpapi.IsClient | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson}
-	clientAsks   = httpapi.Need{Who: httpapi.IsClient | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsPerson, Reads: true}
+	tokenSeeker  = httpapi.Need{Who: httpapi.Anonymous | httpapi.IsClient | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsForPerson}
+	clientRevoke = httpapi.Need{Who: httpapi.IsClient | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsForPerson}
+	clientAsks   = httpapi.Need{Who: httpapi.IsClient | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsForPerson, Reads: true}
 	follower     = httpapi.Need{Who: httpapi.Anonymous | httpapi.IsReader | httpapi.IsWriter | httpapi.IsAdmin, Socket: true}
 )
 
@@ -41,6 +44,10 @@ func post(path string, needs httpapi.Need, tier limit.Tier, policy httpapi.Undec
 
 func put(path string, needs httpapi.Need, tier limit.Tier, policy httpapi.Undeclared, h httpapi.Handler) httpapi.Route {
 	return httpapi.Route{Method: "PUT", Path: path, Needs: needs, Tier: tier, Undeclared: policy, Handler: h}
+}
+
+func patch(path string, needs httpapi.Need, tier limit.Tier, policy httpapi.Undeclared, h httpapi.Handler) httpapi.Route {
+	return httpapi.Route{Method: "PATCH", Path: path, Needs: needs, Tier: tier, Undeclared: policy, Handler: h}
 }
 
 func del(path string, needs httpapi.Need, tier limit.Tier, policy httpapi.Undeclared, h httpapi.Handler) httpapi.Route {
@@ -67,6 +74,7 @@ type resources struct {
 	logs         api.Logs
 	telemetry    api.Telemetry
 	passports    api.Passports
+	people       api.People
 	policies     api.Policies
 	searches     api.Searches
 	status       *status
@@ -111,8 +119,29 @@ func routes(r *resources) []httpapi.Route {
 		get("/.well-known/authzen-configuration", anyPage, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.authzen.Metadata)),
 		get("/.well-known/authzen-configuration/o/{companyId}", anyPage, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.authzen.CompanyMetadata)),
 
+		post("/v1/people", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(201, r.people.Create)),
+		get("/v1/people", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.people.List)),
+		post("/v1/people/enrol/options", public, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(200, r.people.EnrolOptions)),
+		post("/v1/people/enrol", public, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(201, r.people.Enrol)),
+		post("/v1/people/sign-in/options", public, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(200, r.people.SignInOptions)),
+		post("/v1/people/sign-in", public, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(200, r.people.SignIn)),
+		get("/v1/people/me", person, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.people.Me)),
+		post("/v1/people/me/passkeys/options", person, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(200, r.people.AddOptions)),
+		post("/v1/people/me/passkeys", person, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(201, r.people.Add)),
+		del("/v1/people/me/passkeys/{credentialId}", person, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.people.RevokeOwn)),
+		post("/v1/people/me/reauthenticate/options", person, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.people.ReauthenticateOptions)),
+		post("/v1/people/me/reauthenticate", person, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.people.Reauthenticate)),
+		get("/v1/people/me/sessions", person, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.people.Sessions)),
+		del("/v1/people/me/sessions", person, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.people.EndSessions)),
+		del("/v1/people/me/sessions/{sessionId}", person, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.people.EndSession)),
+		get("/v1/people/{personId}", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.people.Get)),
+		patch("/v1/people/{personId}", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.people.Change)),
+		del("/v1/people/{personId}", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.people.Delete)),
+		post("/v1/people/{personId}/invitations", admin, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(201, r.people.Invite)),
+		del("/v1/people/{personId}/passkeys/{credentialId}", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.people.RevokePasskey)),
+
 		post("/v1/keys", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(201, r.credentials.CreateKey)),
-		get("/v1/keys", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.credentials.ListKeys)),
+		get("/v1/keys", adminSees, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.credentials.ListKeys)),
 		del("/v1/keys/{key}", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.credentials.DeleteKey)),
 		post("/v1/oauth/clients", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(201, r.clients.Create)),
 		get("/v1/oauth/clients", admin, limit.Standard, httpapi.Lenient, httpapi.Endpoint(200, r.clients.List)),

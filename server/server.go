@@ -86,6 +86,7 @@ func New(cfg Config) *Server {
 		Limiter: limit.NewLimiter(cfg.Limits), Bodies: bodies, Decoding: limit.NewDecoding(bodies), Traces: cfg.Traces,
 		Tokens: tokens, AgentKeys: agentKeys, Agents: agents, Nonces: nonces}
 	if cfg.TLS != nil {
+		s.api.IsTLS = true
 		s.api.ClientCAs = cfg.TLS.ClientCAs
 	}
 	if cfg.MetricsListener != nil {
@@ -133,6 +134,7 @@ func New(cfg Config) *Server {
 		logs:        api.Logs{Store: db, Checkpoints: checkpoints},
 		telemetry:   api.Telemetry{Attestations: attestations},
 		passports:   api.Passports{Passports: passports},
+		people:      api.People{API: s.api, Store: db, Hub: s.hub, People: &service.People{Store: db, Link: s.api.InvitationLink}},
 		searches:    api.Searches{Store: db, Pool: search, Long: semaphore.NewWeighted(1), Appends: s.deliverer.Pace},
 		status:      s.status,
 		streams:     api.Streams{Mode: cfg.Stream, Store: db, Tokens: tokens, Hub: s.hub, Monitor: s.monitor, Feed: s.feed},

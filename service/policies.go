@@ -21,6 +21,7 @@ type Policy struct {
 	// of a company, for which tokens may be exchanged
 	ExchangeAudiences *[]string `json:"exchangeAudiences,omitempty"`
 	Decisions         string    `json:"decisions,omitempty"` // of a company, which become records
+	Changes           string    `json:"changes,omitempty"`   // of a company, who may change rights
 	Groups            *[]string `json:"groups,omitempty"`    // of an agent, where they are named
 	DryRun            *DryRun   `json:"dryRun,omitempty"`
 }
@@ -103,7 +104,7 @@ func (a *AgentKeys) SetCompanyPolicy(ctx context.Context, by store.Caller, chang
 	if named == nil {
 		named = []string{}
 	}
-	return Policy{Attest: now.Attest, ExchangeAudiences: &named, Decisions: now.Decisions}, nil
+	return Policy{Attest: now.Attest, ExchangeAudiences: &named, Decisions: now.Decisions, Changes: now.Changes}, nil
 }
 
 // checkExchangeAudiences requires https URLs as of a resource, and names of another form. What

@@ -24,6 +24,9 @@ type base struct {
 	isNew   bool     // this program has just made the database
 	notices []string // see Store.Notices
 
+	// refuses changes that their caller may not make; see mayChange
+	admit func(w *db.Conn, by Caller, events []controlEvent) error
+
 	halted  changedSet // companies of which a checkpoint shows that a log went back
 	changed changedSet // companies whose tables differ from their control logs
 	// held while payloads may begin to be missing, and where a webhook gets its first position

@@ -34,4 +34,23 @@ type Caller struct {
 	At            time.Time // when the request was whole
 	// acts for the operator, who may also change a company that is suspended
 	Operator bool
+
+	// ID of the person who calls, or ""; Credential is then person: and the ID
+	Person string
+	// of the person's session: its ID, how it began, the passkey that has signed last, and when.
+	// All are zero of a person who has not signed in yet
+	Session, SignedIn, Passkey string
+	Reauthenticated            time.Time
+}
+
+// ReauthenticationLifetime is how long a passkey's assertion counts for changes of rights.
+const ReauthenticationLifetime = 5 * time.Minute
+
+// Fresh returns ErrReauthenticate for a person whose passkey has not signed for a while. An
+// assertion from the future counts for nothing.
+func (by Caller) Fresh() error {
+	if by.Person != "" && (by.At.Sub(by.Reauthenticated) > ReauthenticationLifetime || by.At.Before(by.Reauthenticated.Add(-time.Minute))) {
+		return ErrReauthenticate
+	}
+	return nil
 }

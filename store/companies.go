@@ -29,6 +29,13 @@ type Companies struct {
 func (s Companies) Create(
 	ctx context.Context, id string, metadata json.RawMessage, now time.Time,
 ) (*Company, APIKey, error) {
+	return s.create(ctx, id, metadata, now, nil)
+}
+
+// create is Create with what else happens in the transaction; nil for nothing.
+func (s Companies) create(
+	ctx context.Context, id string, metadata json.RawMessage, now time.Time, further func(w *db.Conn, c *Company) ([]chain.Draft, error),
+) (*Company, APIKey, error) {
 	if id == db.InstallationID {
 		return nil, APIKey{}, fmt.Errorf("company %q: %w", id, ErrExists)
 	}
@@ -65,6 +72,13 @@ func (s Companies) Create(
 		drafts, err := s.db.controlDrafts(Caller{Company: c}, registered, created)
 		if err != nil {
 			return nil, err
+		}
+		if further != nil {
+			more, err := further(w, c)
+			if err != nil {
+				return nil, err
+			}
+			drafts = append(drafts, more...)
 		}
 		listed, err := s.listed(w, c.Chain, now)
 		return append(drafts, listed...), err

@@ -59,6 +59,14 @@ const (
 	CompanyPolicy      ControlAction = "company.policy-changed"
 	PolicyPut          ControlAction = "policy.put"
 	PolicyDeleted      ControlAction = "policy.deleted"
+	PersonCreated      ControlAction = "person.created"
+	PersonChanged      ControlAction = "person.changed"
+	PersonDeleted      ControlAction = "person.deleted"
+	PersonSignedIn     ControlAction = "person.signed-in"
+	PersonSignedOut    ControlAction = "person.signed-out"
+	PasskeyEnrolled    ControlAction = "passkey.enrolled"
+	PasskeyRevoked     ControlAction = "passkey.revoked"
+	InvitationCreated  ControlAction = "invitation.created"
 	CompanySuspended   ControlAction = "company.suspended"
 	CompanyResumed     ControlAction = "company.resumed"
 	CompanyQuota       ControlAction = "company.quota-changed"
@@ -116,13 +124,15 @@ func (e controlEvent) takesAway() bool {
 func (e controlEvent) gives() bool {
 	switch e.action {
 	case CompanyRegistered, CompanyListed, APIKeyCreated, OAuthClientCreated, AgentRegistered, AgentEnabled, PassportIssued, WebhookCreated,
-		WebhookEnabled, WebhookRotated, AgentKeyEnrolled, EnrolmentCreated, FederationCreated, FederationUsed, PolicyPut:
+		WebhookEnabled, WebhookRotated, AgentKeyEnrolled, EnrolmentCreated, FederationCreated, FederationUsed, PolicyPut,
+		PersonCreated, PasskeyEnrolled, InvitationCreated:
 		return true
 	case AgentPolicy, CompanyPolicy:
 		_, attest := e.details["attest"].(narrower)
 		_, audiences := e.details["exchangeAudiences"].(narrower)
 		_, decisions := e.details["decisions"]
-		return !attest && !audiences && !decisions
+		_, changes := e.details["changes"]
+		return !attest && !audiences && !decisions && !changes
 	}
 	return false
 }
@@ -167,6 +177,9 @@ func (c *rightsChange) drafts(w *db.Conn) ([]chain.Draft, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.base.admit(w, c.by, events); err != nil {
+		return nil, err
+	}
 	c.takesAway = len(events) == 0 || slices.ContainsFunc(events, controlEvent.takesAway)
 	return c.base.controlDrafts(c.by, events...)
 }
@@ -186,6 +199,9 @@ func (s *base) controlDrafts(by Caller, events ...controlEvent) (drafts []chain.
 // a company chooses passes for a control record: both logs have the same keys.
 func (s *base) controlDraft(by Caller, e controlEvent) (chain.Draft, error) {
 	members := map[string]any{"subject": e.subject, "by": textOrNil(by.Credential)}
+	if by.Session != "" {
+		members["signedIn"], members["passkey"] = by.SignedIn, textOrNil(by.Passkey)
+	}
 	maps.Copy(members, e.details)
 	text := jcs.AppendString(append(make([]byte, 0, 512), `{"actionType":`...), string(e.action))
 	text = jcs.AppendString(append(text, `,"agentId":`...), s.Domain().Service)

@@ -11,13 +11,19 @@ import (
 // Sentinel errors, in addition to those of package db. All are returned wrapped; test with
 // errors.Is.
 var (
-	ErrExists       = errors.New("exists already")
-	ErrLastKey      = errors.New("the last API key of a company that is an admin's and does not expire cannot be deleted")
-	ErrRevoked      = errors.New("revoked already")
-	ErrBadEnrolment = errors.New("the enrolment is another agent's, was spent or has ended")
-	ErrNoFederation = errors.New("the federation is gone")
-	ErrNotAsIssued  = errors.New("the passport is not the one that was issued under this ID")
-	ErrDisabled     = errors.New("the agent is disabled")
+	ErrExists        = errors.New("exists already")
+	ErrLastKey       = errors.New("the last API key of a company that is an admin's and does not expire cannot be deleted")
+	ErrRevoked       = errors.New("revoked already")
+	ErrBadEnrolment  = errors.New("the enrolment is another agent's, was spent or has ended")
+	ErrBadInvitation = errors.New("the invitation is unknown, was used or has ended")
+	ErrLastAdmin     = errors.New("nobody would be left who is an admin, enabled and has a passkey")
+	// a person changes rights, and no passkey has signed for a while
+	ErrReauthenticate = errors.New("a passkey must sign again")
+	// the company lets only people change rights
+	ErrPersonRequired = errors.New("only a person who has signed in may do this")
+	ErrNoFederation   = errors.New("the federation is gone")
+	ErrNotAsIssued    = errors.New("the passport is not the one that was issued under this ID")
+	ErrDisabled       = errors.New("the agent is disabled")
 	// an operator has suspended the company
 	ErrSuspended = chain.ErrClosedChain
 	// a *chain.QuotaError or *RegistrationQuotaError

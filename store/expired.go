@@ -42,6 +42,7 @@ type datedTable struct {
 var datedTables = []datedTable{
 	{KindAccessToken, "oauth_token", "hash", func(r Retention) time.Duration { return r.Tokens }},
 	{KindAccessToken, "federated_token", "hash", func(r Retention) time.Duration { return r.Tokens }},
+	{KindAccessToken, "person_session", "hash", func(Retention) time.Duration { return 0 }},
 	{KindRevokedToken, "revoked_token", "name", func(r Retention) time.Duration { return r.Tokens }},
 	{KindUsedProof, "used_proof", "name", func(Retention) time.Duration { return proofsStay }},
 	{KindRefusedCall, "refused_call", "call", func(Retention) time.Duration { return 0 }},

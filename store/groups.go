@@ -21,6 +21,7 @@ type groups struct {
 	Sessions    Sessions
 	Policies    Policies
 	Cedar       CedarPolicies
+	People      People
 	Passports   Passports
 	Webhooks    Webhooks
 	Checkpoints Checkpoints
@@ -36,6 +37,7 @@ type groups struct {
 
 // newGroups makes the groups in the order in which they use one another.
 func newGroups(b *base) (g groups, view View) {
+	b.admit = b.mayChange
 	head := new(headState)
 	keys := rowKeys{db: b, key: new(atomic.Pointer[[]byte]), required: new(atomic.Bool)}
 	companies := companyCache{
@@ -84,6 +86,7 @@ func newGroups(b *base) (g groups, view View) {
 		exchanges: db.NewCache[tenantHash, db.Dated[bool]](b.DB),
 		decisions: db.NewCache[int64, db.Dated[string]](b.DB),
 	}
+	g.People = People{b, keys, g.Companies}
 	g.Webhooks = Webhooks{db: b, keys: keys, companies: companies, view: &view}
 	g.Settings = Settings{db: b, keys: keys, companies: g.Companies}
 	g.Tables = Tables{

@@ -44,6 +44,7 @@ type CompanyChange struct {
 	ExchangeAudiences []string // for which its tokens may be exchanged; nil leaves them as they are
 	// which become records: DecisionsDenied or DecisionsAll; "" leaves that as it is
 	Decisions string
+	Changes   string // who may change rights: ChangesAny or ChangesPeople; "" leaves that as it is
 }
 
 // CompanySetting is the policy of a company.
@@ -51,6 +52,7 @@ type CompanySetting struct {
 	Attest            string
 	ExchangeAudiences []string // ascending
 	Decisions         string
+	Changes           string
 }
 
 // attestPolicy is the policy of an agent, or with "" of the company.
@@ -144,6 +146,13 @@ func (s Policies) SetCompany(ctx context.Context, by Caller, change CompanyChang
 		if change.Decisions != "" && change.Decisions != now.Decisions {
 			now.Decisions = change.Decisions
 			set = append(set, func() (*controlEvent, error) { return setDecisions(w, by, change.Decisions) })
+		}
+		if now.Changes, err = s.db.loadChanges(w, by.Company); err != nil {
+			return nil, err
+		}
+		if change.Changes != "" && change.Changes != now.Changes {
+			now.Changes = change.Changes
+			set = append(set, func() (*controlEvent, error) { return setChanges(w, by, change.Changes) })
 		}
 		for _, write := range set {
 			event, err := write()

@@ -145,7 +145,7 @@ func (s Tables) rowEvent(
 		if err := s.cedar.writeSet(w, c); err != nil {
 			return e, err
 		}
-	case projection.TableToken, projection.TableFederatedToken:
+	case projection.TableToken, projection.TableFederatedToken, projection.TablePersonSession:
 		hash, err := hex.DecodeString(d.Row)
 		if err == nil {
 			_, err = w.Exec(`DELETE FROM `+d.Table+` WHERE substr(hash, 1, ?) = ?`, len(hash), hash)

@@ -16,6 +16,7 @@ var obeyedTables = []obeyedTable{
 	signingKeys.obeyed(), apiKeys.obeyed(), clients.obeyed(), agents.obeyed(), passports.obeyed(), webhookTable.obeyed(), agentKeys.obeyed(), tokenKeys.obeyed(), enrolments.obeyed(),
 	federations.obeyed(), attestPolicies.obeyed(), companyPolicies.obeyed(), suspensions.obeyed(), quotas.obeyed(),
 	cedarPolicies.obeyed(), cedarSets.obeyed(), groupsOfAgents.obeyed(), decisionPolicies.obeyed(),
+	people.obeyed(), passkeys.obeyed(), invitations.obeyed(), changePolicies.obeyed(),
 }
 
 // tableOf returns the table with a name, or nil.

@@ -175,6 +175,37 @@ var obeyed = map[string]string{
 	"decision_policy.company":   `UPDATE decision_policy SET company = 2`,
 	"decision_policy.decisions": `UPDATE decision_policy SET decisions = 'denied'`,
 
+	"person.company":     `UPDATE person SET company = 2 WHERE person_id = 'rita'`,
+	"person.person_id":   `UPDATE person SET person_id = 'root' WHERE person_id = 'rita'`,
+	"person.name":        `UPDATE person SET name = 'Another' WHERE person_id = 'rita'`,
+	"person.email":       `UPDATE person SET email = 'evil@example.com' WHERE person_id = 'rita'`,
+	"person.roles":       `UPDATE person SET roles = '["admin"]' WHERE person_id = 'rita'`,
+	"person.groups":      `UPDATE person SET groups = '["finance"]' WHERE person_id = 'rita'`,
+	"person.subjects":    `UPDATE person SET subjects = '[{"issuer":"https://evil.example","sub":"x"}]' WHERE person_id = 'rita'`,
+	"person.created_at":  `UPDATE person SET created_at = '2020-01-01T00:00:00.000Z' WHERE person_id = 'rita'`,
+	"person.disabled_at": `UPDATE person SET disabled_at = NULL WHERE person_id = 'otto'`,
+
+	"passkey.company":       `UPDATE passkey SET company = 2 WHERE person_id = 'alice'`,
+	"passkey.credential_id": `UPDATE passkey SET credential_id = 'another' WHERE person_id = 'alice' AND company = 1 AND revoked_at IS NULL`,
+	"passkey.person_id":     `UPDATE passkey SET person_id = 'rita' WHERE person_id = 'alice'`,
+	"passkey.public_key":    `UPDATE passkey SET public_key = 'pQECAyYgASFYIA'`,
+	"passkey.algorithm":     `UPDATE passkey SET algorithm = -257`,
+	"passkey.transports":    `UPDATE passkey SET transports = '["usb"]' WHERE revoked_at IS NULL`,
+	"passkey.flags":         `UPDATE passkey SET flags = 24 - flags`,
+	"passkey.aaguid":        `UPDATE passkey SET aaguid = ''`,
+	"passkey.revoked_at":    `UPDATE passkey SET revoked_at = NULL`,
+
+	"invitation.company":     `UPDATE invitation SET company = 2`,
+	"invitation.hash":        `UPDATE invitation SET hash = zeroblob(32) WHERE company = 1 AND passkey IS NULL`,
+	"invitation.fingerprint": `UPDATE invitation SET fingerprint = '66687aadf862bd77', hash = zeroblob(32) WHERE company = 1 AND passkey IS NULL`,
+	"invitation.person_id":   `UPDATE invitation SET person_id = 'alice' WHERE passkey IS NULL`,
+	"invitation.created_at":  `UPDATE invitation SET created_at = '2031-01-01T00:00:00.000Z'`,
+	"invitation.expires_at":  `UPDATE invitation SET expires_at = 9999999999999`,
+	"invitation.passkey":     `UPDATE invitation SET passkey = NULL`,
+
+	"change_policy.company": `UPDATE change_policy SET company = 2`,
+	"change_policy.changes": `UPDATE change_policy SET changes = 'people'`,
+
 	"company_suspension.company":      `UPDATE company_suspension SET company = 2`,
 	"company_suspension.suspended_at": `UPDATE company_suspension SET suspended_at = '2026-03-04T05:06:07.008Z'`,
 	"company_suspension.reason":       `UPDATE company_suspension SET reason = 'another'`,
@@ -213,16 +244,28 @@ var authenticated = map[string]string{
 	"oauth_token.jkt":        `UPDATE oauth_token SET jkt = 'k'`,
 	"oauth_token.details":    `UPDATE oauth_token SET details = CASE WHEN details IS NULL THEN '[{"tools":["*"],"type":"tool_call"}]' END`,
 
-	"federated_token.hash":       `UPDATE federated_token SET hash = zeroblob(32) WHERE jkt IS NULL`,
-	"federated_token.company":    `UPDATE federated_token SET company = 2`,
-	"federated_token.federation": `UPDATE federated_token SET federation = 3 - federation`,
-	"federated_token.agent_id":   `UPDATE federated_token SET agent_id = 'gone'`,
-	"federated_token.jkt":        `UPDATE federated_token SET jkt = NULL`,
-	"federated_token.expires_at": `UPDATE federated_token SET expires_at = expires_at + 3600000`,
-	"federated_token.mac":        `UPDATE federated_token SET mac = zeroblob(32)`,
-	"federated_token.client":     `UPDATE federated_token SET client = 2, delegation = '{}'`,
-	"federated_token.delegation": `UPDATE federated_token SET delegation = '{}'`,
-	"federated_token.details":    `UPDATE federated_token SET details = '[{"tools":["*"],"type":"tool_call"}]'`,
+	"federated_token.hash":              `UPDATE federated_token SET hash = zeroblob(32) WHERE jkt IS NULL`,
+	"federated_token.company":           `UPDATE federated_token SET company = 2`,
+	"federated_token.federation":        `UPDATE federated_token SET federation = 3 - federation`,
+	"federated_token.agent_id":          `UPDATE federated_token SET agent_id = 'gone'`,
+	"federated_token.jkt":               `UPDATE federated_token SET jkt = NULL`,
+	"federated_token.expires_at":        `UPDATE federated_token SET expires_at = expires_at + 3600000`,
+	"federated_token.mac":               `UPDATE federated_token SET mac = zeroblob(32)`,
+	"federated_token.client":            `UPDATE federated_token SET client = 2, delegation = '{}'`,
+	"federated_token.delegation":        `UPDATE federated_token SET delegation = '{}'`,
+	"person_session.hash":               `UPDATE person_session SET hash = zeroblob(32) WHERE company = 1`,
+	"person_session.company":            `UPDATE person_session SET company = 3 - company`,
+	"person_session.session_id":         `UPDATE person_session SET session_id = '0011223344556677'`,
+	"person_session.person_id":          `UPDATE person_session SET person_id = 'rita'`,
+	"person_session.signed_in":          `UPDATE person_session SET signed_in = 'oidc'`,
+	"person_session.passkey":            `UPDATE person_session SET passkey = 'another'`,
+	"person_session.created_at":         `UPDATE person_session SET created_at = created_at + 1`,
+	"person_session.last_used_at":       `UPDATE person_session SET last_used_at = last_used_at + 3600000`,
+	"person_session.reauthenticated_at": `UPDATE person_session SET reauthenticated_at = reauthenticated_at + 3600000`,
+	"person_session.expires_at":         `UPDATE person_session SET expires_at = expires_at + 3600000`,
+	"person_session.mac":                `UPDATE person_session SET mac = zeroblob(32)`,
+
+	"federated_token.details": `UPDATE federated_token SET details = '[{"tools":["*"],"type":"tool_call"}]'`,
 }
 
 // forgeries are all statements that change a column of obeyed or authenticated.
@@ -269,6 +312,12 @@ var rows = map[string]string{
 	"all Cedar policies that are gone":    `DELETE FROM cedar_policy; DELETE FROM cedar_set`,
 	"groups that are gone":                `DELETE FROM agent_groups`,
 	"groups that nobody set":              `INSERT INTO agent_groups (company, agent_id, names) VALUES (1, 'gone', '["admins"]')`,
+	"a person that nobody made":           `INSERT INTO person (company, person_id, name, roles, groups, subjects, created_at) VALUES (1, 'root', 'Root', '["admin"]', '[]', '[]', '2026-03-04T05:06:07.008Z')`,
+	"a person that is gone":               `DELETE FROM person WHERE person_id = 'rita'`,
+	"a passkey that nobody enrolled":      `INSERT INTO passkey (company, credential_id, person_id, public_key, algorithm, transports, flags, aaguid, created_at) VALUES (1, 'forged', 'alice', 'x', -7, '[]', 0, '', '2026-03-04T05:06:07.008Z')`,
+	"a passkey that is gone":              `DELETE FROM passkey WHERE revoked_at IS NOT NULL`,
+	"an invitation that nobody made":      `INSERT INTO invitation (company, hash, fingerprint, person_id, created_at, expires_at) VALUES (1, zeroblob(32), '66687aadf862bd77', 'alice', '2026-03-04T05:06:07.008Z', 9999999999999)`,
+	"who changes rights that is gone":     `DELETE FROM change_policy`,
 	"a suspension that is gone":           `DELETE FROM company_suspension`,
 	"a suspension that nobody made":       `INSERT INTO company_suspension (company, suspended_at) VALUES (2, '2026-03-04T05:06:07.008Z')`,
 	"a quota that is gone":                `DELETE FROM company_quota`,
@@ -293,6 +342,9 @@ var believed = map[string][][2]string{
 	"agent_session":  {{"id", "order of listing"}},
 	"oauth_client":   {{"id, created_at, last_used_at", "order of listing and what people are shown; a token names its client under its HMAC"}},
 	"passport":       {{"id", "order of listing"}},
+	"person":         {{"made_by", "what people are shown; the control log says who made a person, and who changed it last"}},
+	"passkey":        {{"id, created_at", "order of listing and what people are shown"}},
+	"invitation":     {{"id", "order of listing"}},
 	"refused_call": {{"call, company, counted, requests, refusals, refused, done, tool, expires_at", "as for `call_watch`; what was found is a control record"},
 		{"found_at", "counted by readyz alone"}},
 	"revoked_token": {{"name, expires_at", "at worst a revoked JWT counts until its hour is over, for its holder, or one that was not revoked does not"}},
@@ -598,8 +650,41 @@ func agentKeys(t testing.TB, s *store.Store, who store.Caller, agentID string) {
 		got(s.Cedar.Put(ctx, who, store.CedarPolicy{ID: id, Cedar: "forbid (principal, action, resource);"}, anySet))(t)
 	}
 	must.OK(t, s.Cedar.Delete(ctx, who, "deleted"))
+	somePeople(t, s, who)
 	must.OK(t, s.Credentials.Use(ctx, store.UsedProof{Name: token, Ends: now.Add(time.Minute)}, now))
 	must.OK(t, s.Credentials.RevokeJWT(ctx, who, "a token of "+agentID, now.Add(time.Hour)))
+}
+
+// somePeople makes people with passkeys, invitations and a session, of whom one says who changes
+// rights.
+func somePeople(t testing.TB, s *store.Store, who store.Caller) {
+	t.Helper()
+	for _, id := range []string{"alice", "otto", "rita"} {
+		got(s.People.Create(ctx, who, store.Person{ID: id, Name: "Person " + id, Email: ptr(id + "@example.com"), Roles: []string{map[bool]string{true: "admin", false: "reader"}[id == "alice"]}}, 100))(t)
+	}
+	_, _, err := s.People.Change(ctx, who, "otto", func(p *store.Person) { p.DisabledAt = chain.FormatTime(now) })
+	must.OK(t, err)
+	got(s.People.Invite(ctx, who, "rita", now.Add(time.Hour), nil, 100))(t)
+	invited := keys.HashSecret(got(s.People.Invite(ctx, who, "alice", now.Add(time.Hour), nil, 100))(t))
+	_, alice, err := s.People.Invited(ctx, invited, now)
+	must.OK(t, err)
+	alice.Reauthenticated = now
+	session := store.NewSession{SignedIn: store.ByPasskey}
+	for i, k := range []string{"spare", "daily"} {
+		e := store.PasskeyEnrolment{
+			Passkey: store.Passkey{CredentialID: k + "-" + who.Company.ID, PublicKey: "pQECAyYgASFYI", Algorithm: -7, Transports: []string{"internal"}, Flags: store.BackupEligible, AAGUID: "00000000-0000-0000-0000-000000000000"},
+			RPID:    "localhost", Challenge: keys.HashSecret(k + who.Company.ID), Ends: now.Add(time.Minute),
+		}
+		if i == 0 {
+			e.Invitation, e.Session = &invited, &session
+		}
+		got(s.People.Enrol(ctx, alice, e))(t)
+	}
+	_, _, err = s.People.RevokePasskey(ctx, alice, "alice", "daily-"+who.Company.ID)
+	must.OK(t, err)
+	for _, changes := range []string{store.ChangesPeople, store.ChangesAny} {
+		got(s.Policies.SetCompany(ctx, alice, store.CompanyChange{Changes: changes}))(t)
+	}
 }
 
 // guards returns statements that remove every trigger and foreign key of a file.

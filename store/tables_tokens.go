@@ -18,7 +18,13 @@ import (
 // check is impossible where the database has HMACs in place of the hashes of tokens, which the
 // HMACs of the rows cover: there a changed row is refused when it is used.
 func (r *comparison) compareTokens(ctx context.Context) error {
-	if !r.tables.db.IsUnsealed() || r.tables.db.Sealing().HasLookup() {
+	if !r.tables.db.IsUnsealed() {
+		return nil
+	}
+	if err := r.compareSessions(ctx); err != nil {
+		return fmt.Errorf("table %s: %w", projection.TablePersonSession, err)
+	}
+	if r.tables.db.Sealing().HasLookup() {
 		return nil
 	}
 	for _, t := range []struct {
@@ -39,6 +45,39 @@ func (r *comparison) compareTokens(ctx context.Context) error {
 	return nil
 }
 
+// compareSessions checks the HMACs of the sessions of people.
+func (r *comparison) compareSessions(ctx context.Context) error {
+	for after, n := []byte{}, tablePage; n == tablePage; {
+		err := r.tables.db.Read(ctx, func(c *db.Conn) error {
+			page, err := db.All(c, scanPersonSession, `SELECT `+personSessionColumns+`, NULL FROM person_session WHERE hash > ? ORDER BY hash LIMIT ?`, after, tablePage)
+			if n = len(page); err != nil || n == 0 {
+				return err
+			}
+			after = page[n-1].hash
+			key, err := r.tables.keys.readTokenKey(c)
+			if errors.Is(err, db.ErrNotFound) { // so no session counts
+				return nil
+			}
+			for i := range page {
+				if err == nil && !hmac.Equal(page[i].sum(key), page[i].mac) {
+					r.add(tokenDifference(projection.TablePersonSession, page[i].hash))
+				}
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tokenDifference is that of a row whose HMAC is wrong.
+func tokenDifference(table string, hash []byte) *projection.Difference {
+	return &projection.Difference{Table: table, Row: fmt.Sprintf("%x", hash[:8]), Index: -1,
+		What: "is not what its HMAC says, so it counts for nothing: somebody else than the service has written it"}
+}
+
 func (r *comparison) compareTokensOf(ctx context.Context, table, query string, scan func(*sql.Rows) (tokenRow, []byte, error)) error {
 	for after, n := []byte{}, tablePage; n == tablePage; {
 		n = 0
@@ -57,8 +96,7 @@ func (r *comparison) compareTokensOf(ctx context.Context, table, query string, s
 					return err
 				}
 				if after, n = row.hash[:], n+1; !hmac.Equal(row.mac(key), mac) {
-					r.add(&projection.Difference{Table: table, Row: fmt.Sprintf("%x", row.hash[:8]), Index: -1,
-						What: "is not what its HMAC says, so it counts for nothing: somebody else than the service has written it"})
+					r.add(tokenDifference(table, row.hash[:]))
 				}
 				return nil
 			}, query, after, tablePage)

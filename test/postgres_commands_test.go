@@ -136,7 +136,7 @@ func TestMigrateCommand(t *testing.T) {
 	db, other := postgres(t)
 	var all sync.WaitGroup
 	for range 4 {
-		all.Go(func() { exits(t, 0, "schema 22", "migrate", "--db", db) })
+		all.Go(func() { exits(t, 0, "schema 23", "migrate", "--db", db) })
 	}
 	all.Wait()
 	exits(t, 0, "already have schema", "migrate", "--db", db)

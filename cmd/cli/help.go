@@ -38,7 +38,7 @@ var groups = []struct{ title, commands string }{
 	{"Agents", "agent-key attest hook mcp mcp-server policy run spool token"},
 	{"Check", "check records report tail trust verifier verify"},
 	{"Operate", "accept-rollback accept-tables archive backup company company-log config doctor export health migrate move restore"},
-	{"Keys", "master-key recover-key rekey rotate-key"},
+	{"Keys", "master-key person recover-key rekey rotate-key"},
 	{"Program", "completion version"},
 }
 

@@ -132,18 +132,19 @@ type companyPolicyRequest struct {
 	Attest            string   `json:"attest" must:"oneof any key"`
 	ExchangeAudiences []string `json:"exchangeAudiences" must:"texts"`
 	Decisions         string   `json:"decisions" must:"oneof denied all"`
+	Changes           string   `json:"changes" must:"oneof any people"`
 	DryRun            bool     `json:"dryRun" must:"flag"`
 }
 
 // SetCompanyPolicy changes the members that the request names.
 func (s *AgentKeys) SetCompanyPolicy(ctx context.Context, by store.Caller, r companyPolicyRequest) (service.Policy, error) {
 	switch {
-	case r.Attest == "" && r.ExchangeAudiences == nil && r.Decisions == "":
-		return service.Policy{}, httpapi.Fail(http.StatusBadRequest, "Missing field: attest, exchangeAudiences or decisions is required")
-	case r.DryRun && (r.Attest == "" || r.ExchangeAudiences != nil || r.Decisions != ""):
+	case r.Attest == "" && r.ExchangeAudiences == nil && r.Decisions == "" && r.Changes == "":
+		return service.Policy{}, httpapi.Fail(http.StatusBadRequest, "Missing field: attest, exchangeAudiences, decisions or changes is required")
+	case r.DryRun && (r.Attest == "" || r.ExchangeAudiences != nil || r.Decisions != "" || r.Changes != ""):
 		return service.Policy{}, httpapi.Invalid("dryRun", "goes with attest alone")
 	case r.DryRun:
 		return s.Keys.TryPolicy(ctx, by, "", r.Attest)
 	}
-	return s.Keys.SetCompanyPolicy(ctx, by, store.CompanyChange{Attest: r.Attest, ExchangeAudiences: r.ExchangeAudiences, Decisions: r.Decisions})
+	return s.Keys.SetCompanyPolicy(ctx, by, store.CompanyChange{Attest: r.Attest, ExchangeAudiences: r.ExchangeAudiences, Decisions: r.Decisions, Changes: r.Changes})
 }

@@ -50,9 +50,12 @@ func (s *Streams) follow(c *httpapi.Call) error {
 	who := stream.Subscriber{Holder: c.Holder()}
 	if by.Company != nil {
 		who.Chain, who.Credential, who.Expires = by.Company.Chain, by.Credential, by.Expires
+		if by.Session != "" {
+			who.Credential = personSession(by.Session)
+		}
 		who.Check = func() error {
 			ctx, now := context.WithoutCancel(c.Context()), time.Now()
-			err := s.Store.Credentials.Recheck(ctx, c.Hash, now)
+			err := s.recheck(ctx, c, now)
 			if err == nil && service.IsJWT(c.Bearer) {
 				err = s.Tokens.CheckOwn(ctx, store.Caller{Company: by.Company, At: now}, c.Bearer)
 			}
@@ -67,3 +70,15 @@ func (s *Streams) follow(c *httpapi.Call) error {
 	}
 	return s.Hub.Serve(c.W, c.Request, who, c.W.Header())
 }
+
+// recheck returns store.ErrNotFound where the credential of a connection has ended.
+func (s *Streams) recheck(ctx context.Context, c *httpapi.Call, now time.Time) error {
+	if hash, is := c.Session(); is {
+		_, err := s.Store.People.Session(ctx, hash, now, false)
+		return err
+	}
+	return s.Store.Credentials.Recheck(ctx, c.Hash, now)
+}
+
+// personSession is by which the stream knows the connections of a session.
+func personSession(id string) string { return "person-session:" + id }

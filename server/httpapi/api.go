@@ -28,6 +28,7 @@ type API struct {
 	BaseURL        string
 	TrustedProxies []netip.Prefix   // peers whose forwarding headers count
 	MaxBody        int64            // bytes
+	IsTLS          bool             // whether the listener speaks TLS
 	ClientCAs      *https.ClientCAs // whose client certificates say who asks; nil asks for none
 	Limiter        *limit.Limiter
 	Bodies         *limit.Pool // of bytes

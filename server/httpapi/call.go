@@ -20,6 +20,7 @@ type Call struct {
 	receivedAt time.Time // when its header was read
 	needs      Need      // of the route
 	writes     bool      // the route is closed to a suspended company
+	fresh      bool      // a person calls it with a passkey's assertion of the last minutes alone
 	credential
 	// who seems to call: for limits, the log and refusals alone. A handler asks by.
 	presumed store.Caller

@@ -8,7 +8,7 @@ import (
 
 // Kinds is a set of kinds of callers. The zero value has none: a route that forgets to name its
 // callers is closed to everybody.
-type Kinds uint8
+type Kinds uint16
 
 const (
 	// Anonymous is a request without a credential. A route for this kind alone reads no credential.
@@ -18,8 +18,9 @@ const (
 	IsAdmin
 	IsClient    // an OAuth client of any role, by its secret, an assertion or an access token
 	IsAgent     // an agent for itself, by a key of its own, a federation or a certificate
-	IsPerson    // an agent for a person
+	IsForPerson // an agent for a person
 	IsEnrolling // by an enrolment token
+	IsPerson    // a person who has signed in, by the cookie of the session; of a role too
 )
 
 // Anybody is every kind that the route allows.
@@ -35,7 +36,7 @@ func kindsOf(by store.Caller) (is Kinds) {
 		return IsEnrolling
 	case store.ActsAsAgent:
 		if by.Delegation != "" {
-			return IsPerson
+			return IsForPerson
 		}
 		return IsAgent
 	case store.Reader:
@@ -49,6 +50,9 @@ func kindsOf(by store.Caller) (is Kinds) {
 	}
 	if by.Client != "" {
 		is |= IsClient
+	}
+	if by.Person != "" {
+		is |= IsPerson
 	}
 	return is
 }
@@ -110,14 +114,18 @@ func (c *Call) permit(by store.Caller, who Kinds) error {
 	switch {
 	case is == Anonymous && who&Anonymous == 0:
 		return Unauthorized()
-	case is == IsPerson && who&(IsPerson|IsAgent) == IsAgent:
+	case is == IsForPerson && who&(IsForPerson|IsAgent) == IsAgent:
 		return forPerson()
+	case is&who == 0 && who == IsPerson:
+		return personRequired()
 	case is&who == 0:
 		return c.outsideRole(by, who.Role())
 	case by.Agent != "" && agent != "" && agent != by.Agent:
 		return forbiddenAgent()
 	case is == IsEnrolling:
 		return c.api.AgentKeys.MayEnrol(c.Context(), by)
+	case c.fresh:
+		return by.Fresh()
 	}
 	return nil
 }

@@ -126,7 +126,7 @@ func HasClient(params Object) bool {
 // ByClientOrToken is ByClient, or the holder of an access token, or an admin with an API key. What
 // counts once of a client is used up.
 func (c *Call) ByClientOrToken(params Object) (store.Caller, error) {
-	const who = IsClient | IsAdmin | IsAgent | IsPerson
+	const who = IsClient | IsAdmin | IsAgent | IsForPerson
 	switch {
 	case c.isAnonymous(params):
 		return store.Caller{}, InvalidClient("").With("WWW-Authenticate", BasicChallenge)

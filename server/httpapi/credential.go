@@ -25,6 +25,7 @@ type credential struct {
 
 	// whether the connection has a client certificate, and whether nothing else was presented
 	certified, onlyCertified bool
+	bySession                bool // Hash is that of the cookie of a person's session
 
 	// what a client or an agent authenticates with at an OAuth endpoint, which takes precedence;
 	// nil for none. once is its part that counts once: a handler that acts on it must use it up.
@@ -53,6 +54,11 @@ func (c *Call) authenticate() {
 	if c.certified && !c.claimed && len(c.Header["Authorization"]) == 0 {
 		c.claimed, c.onlyCertified = true, true
 	}
+	if !c.claimed && !c.certified && len(c.Header["Authorization"]) == 0 {
+		if secret := c.session(); secret != "" {
+			c.Bearer, c.claimed, c.bySession = secret, true, true
+		}
+	}
 	if !c.claimed {
 		return
 	}
@@ -79,6 +85,10 @@ func (c *Call) lookUp(now time.Time) (by store.Caller, err error) {
 		by, c.Once, err = c.api.Tokens.Authenticate(c.Context(), c.Client.Presented, now)
 	case c.onlyCertified:
 		by = certified
+	case c.bySession:
+		if by, err = c.api.Store.People.Session(c.Context(), c.Hash, now, true); errors.Is(err, store.ErrNotFound) {
+			err = Unauthorized()
+		}
 	case c.claimed:
 		by, err = c.lookUpToken(now)
 	default:

@@ -76,6 +76,11 @@ func forPerson() *Error {
 	return &Error{Status: http.StatusForbidden, Code: "FORBIDDEN_AGENT", Message: "Forbidden: the access token is for a person, and this is the agent's own"}
 }
 
+// personRequired is the answer to a credential that asks for what people do for themselves.
+func personRequired() *Error {
+	return &Error{Status: http.StatusForbidden, Code: "PERSON_REQUIRED", Message: "Forbidden: only a person who has signed in may do this"}
+}
+
 // errorBody is the JSON of every error.
 type errorBody struct {
 	Error       string `json:"error"`
@@ -110,6 +115,7 @@ func Classify(err error) *Error {
 	var cosigner *store.CosignerError
 	var changed *store.TablesChangedError
 	var damaged *service.DamagedError
+	var relyingParty *store.RelyingPartyError
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -132,6 +138,16 @@ func Classify(err error) *Error {
 		return DamagedRecord(damaged.Index, err)
 	case errors.Is(err, limit.ErrFull):
 		return Unavailable("NOT_DONE", "the request buffers are full; try again later", err).With("Retry-After", "1")
+	case errors.Is(err, store.ErrReauthenticate):
+		return &Error{Status: http.StatusForbidden, Code: "REAUTHENTICATE",
+			Message: "Forbidden: a change of rights needs an assertion of a passkey of the last 5 minutes; reauthenticate and repeat the request"}
+	case errors.Is(err, store.ErrPersonRequired):
+		return personRequired()
+	case errors.Is(err, store.ErrLastAdmin):
+		return &Error{Status: http.StatusConflict, Code: "LAST_ADMIN",
+			Message: "This is the last passkey of the last person who is an admin and not disabled; enrol another passkey, or another admin, first"}
+	case errors.As(err, &relyingParty):
+		return &Error{Status: http.StatusConflict, Code: "RELYING_PARTY", Message: "Conflict: " + relyingParty.Error()}
 	case errors.Is(err, chain.ErrKeyReused):
 		return &Error{Status: http.StatusUnprocessableEntity, Code: "IDEMPOTENCY_KEY_REUSED",
 			Message: "This idempotency key was used for another request; take a new one for a new record"}

@@ -66,7 +66,7 @@ func (a *API) Handle(rt Route) http.HandlerFunc {
 
 // NewCall returns the state of a request for a route.
 func (a *API) NewCall(rt Route, w http.ResponseWriter, r *http.Request) *Call {
-	c := &Call{Request: r, api: a, W: &Response{ResponseWriter: w}, ID: requestID(r), receivedAt: time.Now(), needs: rt.Needs, writes: rt.writes(),
+	c := &Call{Request: r, api: a, W: &Response{ResponseWriter: w}, ID: requestID(r), receivedAt: time.Now(), needs: rt.Needs, writes: rt.writes(), fresh: rt.fresh(),
 		undeclared: rt.Undeclared, refuseOwn: rt.Handler.Refuse}
 	c.W.call = c
 	return c

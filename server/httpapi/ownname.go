@@ -87,6 +87,24 @@ func AddressOf(a net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
 }
 
+// InvitationLink is the address of the console's page that takes an invitation. The secret is in
+// the fragment, which no browser sends. Without --base-url its host is localhost, since no passkey
+// works for an address.
+func (a *API) InvitationLink(secret string) string {
+	base := a.BaseURL
+	if base == "" {
+		scheme := "http"
+		if a.IsTLS {
+			scheme = "https"
+		}
+		base = scheme + "://localhost"
+		if usual := map[string]uint16{"http": 80, "https": 443}[scheme]; a.Listening.Port() != usual {
+			base += ":" + strconv.Itoa(int(a.Listening.Port()))
+		}
+	}
+	return base + "/#/join/" + secret
+}
+
 // RequestBase is the address in the discovery document of the specification. The client chooses it
 // where --base-url is not set, so it identifies no server.
 func (a *API) RequestBase(r *http.Request) string {

@@ -23,6 +23,7 @@ type Need struct {
 	Socket  bool  // a credential may come as a subprotocol of a WebSocket
 	// a suspended company may call it although it is no GET, or not although it is one
 	Reads, Issues bool
+	Secrets       bool // shows secrets although it is a GET
 }
 
 // IsPublic reports whether the handler itself identifies the caller, where it needs to: a
@@ -33,6 +34,15 @@ func (n Need) IsPublic() bool { return n.Who&(Anonymous|IsClient) != 0 }
 // that is suspended.
 func (rt Route) writes() bool {
 	return (rt.Method != "GET" || rt.Needs.Issues) && !rt.Needs.Reads
+}
+
+// fresh reports whether the route changes rights, or shows or issues what gives them. What every
+// change has in its transaction is in Caller.Fresh of package store; here are also those that write
+// no control record.
+func (rt Route) fresh() bool {
+	n := rt.Needs
+	changes := rt.Method != "GET" && n.Who&(IsReader|IsPerson) == 0 && !n.Reads
+	return n.Who&IsAdmin != 0 && (changes || n.Issues || n.Secrets)
 }
 
 // Preflight answers a browser that asks whether a page may send headers of its own with a request

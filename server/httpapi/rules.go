@@ -49,6 +49,7 @@ var rules = map[string]rule{
 	"text":        text,        // absent or a string of at most 16 KiB, in a *string
 	"object":      jsonObject,  // absent or an object of at most 16 KiB, verbatim
 	"flag":        flag,        // absent, true or false
+	"choice":      choice,      // the same, in a *bool
 	"delegation":  delegated,   // absent or a string that is not empty
 	"statement":   stated,      // the same
 	"signed":      signed,      // the same
@@ -182,6 +183,16 @@ func flag(v value, into reflect.Value) error {
 	}
 	into.SetBool(v.json.Kind() == 't')
 	return nil
+}
+
+func choice(v value, into reflect.Value) error {
+	if IsAbsent(v.json) {
+		return nil
+	}
+	var is bool
+	err := flag(v, reflect.ValueOf(&is).Elem())
+	into.Set(reflect.ValueOf(&is))
+	return err
 }
 
 func stated(v value, into reflect.Value) error {

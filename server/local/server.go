@@ -193,6 +193,7 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("POST /company/suspend", operation(s, s.Suspend))
 	mux.HandleFunc("POST /company/resume", operation(s, s.Resume))
 	mux.HandleFunc("POST /company/quota", operation(s, s.SetQuota))
+	mux.HandleFunc("POST /person/invite", operation(s, s.InvitePerson))
 	mux.HandleFunc("POST /rotate-key", operation(s, s.RotateKey))
 	mux.HandleFunc("POST /archive", operation(s, s.Archive))
 	mux.HandleFunc("POST /prune", operation(s, s.Prune))

@@ -12,7 +12,7 @@ import (
 // schema.sql makes.
 const (
 	oldestSchema  = 1
-	SchemaVersion = 22
+	SchemaVersion = 23
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a
@@ -315,6 +315,81 @@ CREATE TRIGGER passport_only_revoked BEFORE UPDATE ON passport WHEN
     OR OLD.revoked_at IS NOT NULL AND NEW.revoked_at IS NULL
   BEGIN SELECT RAISE(ABORT, 'a passport is only revoked, for good'); END;
 PRAGMA user_version = 22;`},
+
+	22: {sql: `
+CREATE TABLE person (
+  company     INTEGER NOT NULL REFERENCES company (id),
+  person_id   TEXT NOT NULL,
+  name        TEXT NOT NULL,
+  email       TEXT,
+  roles       TEXT NOT NULL,
+  groups      TEXT NOT NULL,
+  subjects    TEXT NOT NULL,
+  created_at  TEXT NOT NULL,
+  made_by     TEXT,
+  disabled_at TEXT,
+  PRIMARY KEY (company, person_id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE passkey (
+  id            INTEGER PRIMARY KEY,
+  company       INTEGER NOT NULL REFERENCES company (id),
+  credential_id TEXT NOT NULL UNIQUE,
+  person_id     TEXT NOT NULL,
+  public_key    TEXT NOT NULL,
+  algorithm     INTEGER NOT NULL,
+  transports    TEXT NOT NULL,
+  flags         INTEGER NOT NULL,
+  aaguid        TEXT NOT NULL,
+  created_at    TEXT NOT NULL,
+  revoked_at    TEXT
+) STRICT;
+CREATE INDEX passkey_person ON passkey (company, person_id);
+CREATE TABLE invitation (
+  id          INTEGER PRIMARY KEY,
+  company     INTEGER NOT NULL REFERENCES company (id),
+  hash        BLOB NOT NULL UNIQUE CHECK (length(hash) = 32),
+  fingerprint TEXT NOT NULL,
+  person_id   TEXT NOT NULL,
+  created_at  TEXT NOT NULL,
+  expires_at  INTEGER NOT NULL,
+  passkey     TEXT
+) STRICT;
+CREATE INDEX invitation_company ON invitation (company);
+CREATE TABLE person_session (
+  hash               BLOB PRIMARY KEY CHECK (length(hash) = 32),
+  company            INTEGER NOT NULL REFERENCES company (id),
+  session_id         TEXT NOT NULL,
+  person_id          TEXT NOT NULL,
+  signed_in          TEXT NOT NULL,
+  passkey            TEXT NOT NULL,
+  created_at         INTEGER NOT NULL,
+  last_used_at       INTEGER NOT NULL,
+  reauthenticated_at INTEGER NOT NULL,
+  expires_at         INTEGER NOT NULL,
+  mac                BLOB NOT NULL CHECK (length(mac) = 32)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX person_session_person ON person_session (company, person_id);
+CREATE INDEX person_session_expires ON person_session (expires_at);
+CREATE TABLE change_policy (
+  company INTEGER PRIMARY KEY REFERENCES company (id),
+  changes TEXT NOT NULL CHECK (changes IN ('any', 'people'))
+) STRICT;
+CREATE TRIGGER passkey_only_revoked BEFORE UPDATE ON passkey WHEN
+    (NEW.id, NEW.company, NEW.credential_id, NEW.person_id, NEW.public_key, NEW.algorithm, NEW.transports, NEW.flags, NEW.aaguid, NEW.created_at)
+    IS NOT (OLD.id, OLD.company, OLD.credential_id, OLD.person_id, OLD.public_key, OLD.algorithm, OLD.transports, OLD.flags, OLD.aaguid, OLD.created_at)
+    OR OLD.revoked_at IS NOT NULL
+  BEGIN SELECT RAISE(ABORT, 'a passkey is only revoked, for good'); END;
+CREATE TRIGGER passkey_no_delete BEFORE DELETE ON passkey BEGIN SELECT RAISE(ABORT, 'a passkey is only revoked, for good'); END;
+CREATE TRIGGER passkey_no_replace BEFORE INSERT ON passkey WHEN EXISTS
+    (SELECT 1 FROM passkey WHERE id = NEW.id OR credential_id = NEW.credential_id)
+  BEGIN SELECT RAISE(ABORT, 'a passkey is only revoked, for good'); END;
+CREATE TRIGGER invitation_only_spent BEFORE UPDATE ON invitation WHEN
+    (NEW.id, NEW.company, NEW.hash, NEW.fingerprint, NEW.person_id, NEW.created_at, NEW.expires_at)
+    IS NOT (OLD.id, OLD.company, OLD.hash, OLD.fingerprint, OLD.person_id, OLD.created_at, OLD.expires_at)
+    OR OLD.passkey IS NOT NULL
+  BEGIN SELECT RAISE(ABORT, 'an invitation is only spent, once'); END;
+CREATE TRIGGER invitation_no_delete BEFORE DELETE ON invitation BEGIN SELECT RAISE(ABORT, 'an invitation is only spent, once'); END;
+PRAGMA user_version = 23;`},
 }
 
 // Upgrading hears of an upgrade, in records; it may be nil.

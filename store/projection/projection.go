@@ -57,6 +57,10 @@ type State struct {
 	CedarSets        Rows[CedarSet]       // the company's alone, by ""
 	Groups           Rows[AgentGroups]    // by agentId
 	DecisionPolicies Rows[DecisionPolicy] // the company's alone, by ""
+	People           Rows[Person]         // by personId
+	Passkeys         Rows[Passkey]        // by credentialId
+	Invitations      Rows[Invitation]     // by fingerprint
+	ChangePolicies   Rows[ChangePolicy]   // the company's alone, by ""
 	Settings         map[string]string    // that bear on trust
 	// time of the record since which the log names the database; "" before
 	IdentifiedAt string
@@ -84,6 +88,7 @@ func New(companyID string) *State {
 		Federations: Rows[Federation]{}, Policies: Rows[Policy]{}, Settings: map[string]string{},
 		Suspensions: Rows[Suspension]{}, CompanyPolicies: Rows[CompanyPolicy]{}, Quotas: Rows[Quota]{}, Names: map[string]bool{},
 		CedarPolicies: Rows[CedarPolicy]{}, CedarSets: Rows[CedarSet]{}, Groups: Rows[AgentGroups]{}, DecisionPolicies: Rows[DecisionPolicy]{},
+		People: Rows[Person]{}, Passkeys: Rows[Passkey]{}, Invitations: Rows[Invitation]{}, ChangePolicies: Rows[ChangePolicy]{},
 		disabled: map[string][]disabling{}, texts: map[string]string{},
 	}
 }
@@ -118,6 +123,10 @@ func (s *State) tables() []table {
 		{TableCedarSet, subjectCedarSet, s.CedarSets, true},
 		{TableAgentGroups, subjectAgentGroups, s.Groups, false},
 		{TableDecisionPolicy, subjectDecisions, s.DecisionPolicies, true},
+		{TablePerson, "person:", s.People, false},
+		{TablePasskey, "passkey:", s.Passkeys, false},
+		{TableInvitation, "invitation:", s.Invitations, false},
+		{TableChangePolicy, subjectChanges, s.ChangePolicies, true},
 	}
 }
 
@@ -223,6 +232,8 @@ func (s *State) change(index int64, timestamp, action string, d *details) (err e
 			s.CompanyPolicies[""] = Entry[CompanyPolicy]{d.companyPolicy(), index}
 		case d.Subject == subjectDecisions:
 			s.DecisionPolicies[""] = Entry[DecisionPolicy]{d.decisionPolicy(), index}
+		case d.Subject == subjectChanges:
+			s.ChangePolicies[""] = Entry[ChangePolicy]{d.changePolicy(), index}
 		case strings.HasPrefix(d.Subject, subjectAgentGroups):
 			s.Groups[d.AgentID] = Entry[AgentGroups]{d.agentGroups(), index}
 		default:
@@ -230,6 +241,8 @@ func (s *State) change(index int64, timestamp, action string, d *details) (err e
 		}
 	case "policy.put", "policy.deleted":
 		return s.putCedar(index, action, d)
+	case "person.created", "person.changed", "person.deleted", "passkey.enrolled", "passkey.revoked", "invitation.created":
+		return s.changePeople(index, action, d)
 	case "company.suspended", "company.resumed":
 		s.Suspensions[""] = Entry[Suspension]{d.suspension(), index}
 	case "company.quota-changed":

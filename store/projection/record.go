@@ -70,6 +70,22 @@ type details struct {
 	Revision    int64   `json:"revision"`
 	Set         string  `json:"set"`
 
+	PersonID  string         `json:"personId"`
+	Email     *string        `json:"email"`
+	Roles     jsontext.Value `json:"roles"`
+	Subjects  jsontext.Value `json:"subjects"`
+	CreatedAt string         `json:"createdAt"`
+	Changes   string         `json:"changes"`
+
+	CredentialID   string         `json:"credentialId"` // of a passkey
+	PublicKey      string         `json:"publicKey"`
+	COSEAlgorithm  int64          `json:"algorithm"`
+	Transports     jsontext.Value `json:"transports"`
+	BackupEligible bool           `json:"backupEligible"`
+	BackedUp       bool           `json:"backedUp"`
+	AAGUID         string         `json:"aaguid"`
+	Invitation     *string        `json:"invitation"`
+
 	SuspendedAt string `json:"suspendedAt"`
 	MaxRecords  *int64 `json:"maxRecords"`
 	MaxBytes    *int64 `json:"maxBytes"`

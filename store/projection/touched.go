@@ -6,6 +6,7 @@ import "encoding/json"
 type Touched struct {
 	subjects map[string]bool
 	agents   map[string]bool // whose disabling touches their passports
+	people   map[string]bool // whose passkeys spend invitations
 	keys     bool
 }
 
@@ -16,10 +17,11 @@ func (t *Touched) Add(payload []byte) error {
 		return err
 	}
 	if t.subjects == nil {
-		t.subjects, t.agents = map[string]bool{}, map[string]bool{}
+		t.subjects, t.agents, t.people = map[string]bool{}, map[string]bool{}, map[string]bool{}
 	}
 	t.subjects[r.Payload.Subject] = true
 	t.agents[r.Payload.AgentID] = true
+	t.people[r.Payload.PersonID] = true
 	t.keys = t.keys || r.ActionType == "signing-key.rotated"
 	return nil
 }
@@ -46,6 +48,10 @@ func (t *Touched) explains(d *Difference) bool {
 	switch has := d.Has.(type) {
 	case Passport:
 		if t.agents[has.AgentID] {
+			return true
+		}
+	case Invitation: // which a passkey of the person spends
+		if t.people[has.PersonID] {
 			return true
 		}
 	case Enrolment: // which a key of its agent spends

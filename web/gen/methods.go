@@ -152,7 +152,9 @@ type placed struct {
 func (r *reference) operations() (all []placed) {
 	for path, methods := range r.Paths {
 		for method, o := range methods {
-			all = append(all, placed{o, strings.ToUpper(method), path})
+			if !o.Browser { // which no client has
+				all = append(all, placed{o, strings.ToUpper(method), path})
+			}
 		}
 	}
 	rank := func(p placed) int {

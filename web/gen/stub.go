@@ -48,6 +48,8 @@ type operation struct {
 	Parameters  []parameter
 	RequestBody *content
 	Responses   map[string]content
+	// only the console does it, with an authenticator or the cookie of a session
+	Browser bool `json:"x-browser"`
 }
 
 type tag struct{ Name string }
@@ -205,7 +207,7 @@ func (r *reference) methods(def, iterator, template string) string {
 	lines := map[string]string{}
 	for path, methods := range r.Paths {
 		for _, o := range methods {
-			if snake := snakeCase(o.OperationID); !strings.Contains(template, "def "+snake+"(self") {
+			if snake := snakeCase(o.OperationID); !o.Browser && !strings.Contains(template, "def "+snake+"(self") {
 				lines[snake] = r.method(def, iterator, snake, path, o)
 			}
 		}

@@ -58,6 +58,25 @@ func New(t testing.TB, algorithm int) *Authenticator {
 // ID is the credential ID, in base64url without padding.
 func (a *Authenticator) ID() string { return base64.RawURLEncoding.EncodeToString(a.id) }
 
+// Registration is what toJSON of the browser says after [Authenticator.Create].
+func (a *Authenticator) Registration(clientData, object []byte) map[string]any {
+	return a.credential(map[string]any{"clientDataJSON": base64url(clientData), "attestationObject": base64url(object), "transports": []string{"internal"}})
+}
+
+// Assertion is what toJSON of the browser says after [Authenticator.Get], with the handle of the
+// user for whom the passkey was made.
+func (a *Authenticator) Assertion(by *passkey.Assertion, userHandle string) map[string]any {
+	return a.credential(map[string]any{
+		"clientDataJSON": base64url(by.ClientDataJSON), "authenticatorData": base64url(by.AuthenticatorData), "signature": base64url(by.Signature), "userHandle": userHandle,
+	})
+}
+
+func (a *Authenticator) credential(response map[string]any) map[string]any {
+	return map[string]any{"id": a.ID(), "rawId": a.ID(), "type": "public-key", "clientExtensionResults": map[string]any{}, "authenticatorAttachment": "platform", "response": response}
+}
+
+func base64url(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
 // Key is the public key.
 func (a *Authenticator) Key(t testing.TB) *passkey.Key {
 	t.Helper()

@@ -381,6 +381,7 @@ CompanyKey = TypedDict("CompanyKey", {
 
 CompanyPolicy = TypedDict("CompanyPolicy", {
     "attest": Literal["any", "key"],
+    "changes": NotRequired[Literal["any", "people"]],
     "decisions": NotRequired[Literal["denied", "all"]],
     "dryRun": NotRequired[PolicyDryRun],
     "exchangeAudiences": NotRequired[ExchangeAudiences],
@@ -388,6 +389,7 @@ CompanyPolicy = TypedDict("CompanyPolicy", {
 
 CompanyPolicyRequest = TypedDict("CompanyPolicyRequest", {
     "attest": NotRequired[Literal["any", "key", None]],
+    "changes": NotRequired[Literal["any", "people", None]],
     "decisions": NotRequired[Literal["denied", "all", None]],
     "dryRun": NotRequired[Union[bool, None]],
     "exchangeAudiences": NotRequired[ExchangeAudiences],
@@ -437,6 +439,10 @@ CredentialFingerprint: TypeAlias = str
 
 CredentialList = TypedDict("CredentialList", {
     "credentials": list[Credential],
+})
+
+CredentialRequest = TypedDict("CredentialRequest", {
+    "credential": PublicKeyCredential,
 })
 
 CursorBeyondLog = TypedDict("CursorBeyondLog", {
@@ -531,6 +537,14 @@ DisobeyedCall = TypedDict("DisobeyedCall", {
     "done": int,
     "refused": int,
     "tool": str,
+})
+
+EnrolPasskeyRequest = TypedDict("EnrolPasskeyRequest", {
+    "companyId": NotRequired[Union[str, None]],
+    "credential": PublicKeyCredential,
+    "invitation": str,
+    "name": NotRequired[Union[str, None]],
+    "personId": NotRequired[Union[str, None]],
 })
 
 EnrolRequest = TypedDict("EnrolRequest", {
@@ -694,12 +708,12 @@ FetchedKeys = TypedDict("FetchedKeys", {
 Fingerprint: TypeAlias = str
 
 ForbiddenAgent = TypedDict("ForbiddenAgent", {
-    "code": Literal["FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "AGENT_DISABLED", "ENROLMENT_INVALID", "COMPANY_SUSPENDED"],
+    "code": Literal["FORBIDDEN_ROLE", "REAUTHENTICATE", "PERSON_REQUIRED", "FORBIDDEN_AGENT", "AGENT_DISABLED", "ENROLMENT_INVALID", "COMPANY_SUSPENDED"],
     "error": str,
 })
 
 ForbiddenRole = TypedDict("ForbiddenRole", {
-    "code": Literal["FORBIDDEN_ROLE"],
+    "code": Literal["FORBIDDEN_ROLE", "REAUTHENTICATE", "PERSON_REQUIRED"],
     "error": str,
 })
 
@@ -789,6 +803,13 @@ Introspection: TypeAlias = Union[Introspection1, Introspection2]
 InvalidClient = TypedDict("InvalidClient", {
     "error": Literal["invalid_client"],
     "error_description": NotRequired[str],
+})
+
+InvitedRequest = TypedDict("InvitedRequest", {
+    "companyId": NotRequired[Union[str, None]],
+    "invitation": str,
+    "name": NotRequired[Union[str, None]],
+    "personId": NotRequired[Union[str, None]],
 })
 
 IssuePassport = TypedDict("IssuePassport", {
@@ -904,6 +925,18 @@ LogList = TypedDict("LogList", {
     "logs": list[LogListLogsItem],
 })
 
+Me = TypedDict("Me", {
+    "companyId": str,
+    "createdAt": Timestamp,
+    "email": Union[str, None],
+    "groups": list[str],
+    "name": str,
+    "passkeys": list[Passkey],
+    "personId": str,
+    "roles": list[Literal["admin", "approver", "reader"]],
+    "session": PersonSession,
+})
+
 Metadata: TypeAlias = dict[str, Any]
 
 MetadataAsSent: TypeAlias = str
@@ -959,7 +992,7 @@ NewWebhook = TypedDict("NewWebhook", {
 })
 
 NotInItsName = TypedDict("NotInItsName", {
-    "code": Literal["FORBIDDEN_ROLE", "FORBIDDEN_AGENT", "AGENT_DISABLED", "AGENT_KEY_REQUIRED", "STATEMENT_KEY_UNKNOWN", "COMPANY_SUSPENDED"],
+    "code": Literal["FORBIDDEN_ROLE", "REAUTHENTICATE", "PERSON_REQUIRED", "FORBIDDEN_AGENT", "AGENT_DISABLED", "AGENT_KEY_REQUIRED", "STATEMENT_KEY_UNKNOWN", "COMPANY_SUSPENDED"],
     "error": str,
     "pointer": NotRequired[str],
 })
@@ -989,6 +1022,34 @@ OAuthClientList = TypedDict("OAuthClientList", {
 })
 
 PEM: TypeAlias = str
+
+Passkey = TypedDict("Passkey", {
+    "aaguid": str,
+    "algorithm": Literal[-7, -8, -257],
+    "backupEligible": bool,
+    "createdAt": Timestamp,
+    "credentialId": str,
+    "fingerprint": str,
+    "revokedAt": NotRequired[Timestamp],
+    "transports": list[str],
+})
+
+PasskeyError = TypedDict("PasskeyError", {
+    "code": NotRequired[Literal["PASSKEY_INVALID", "COMPANY_REQUIRED"]],
+    "error": str,
+})
+
+PasskeyOptions = TypedDict("PasskeyOptions", {
+    "companyId": NotRequired[str],
+    "name": NotRequired[str],
+    "personId": NotRequired[str],
+    "publicKey": dict[str, Any],
+})
+
+PasskeyRefusal = TypedDict("PasskeyRefusal", {
+    "code": NotRequired[Literal["PASSKEY_REFUSED", "PASSKEY_CHALLENGE", "INVITATION_INVALID"]],
+    "error": str,
+})
 
 Passport = TypedDict("Passport", {
     "agentId": Segment,
@@ -1085,6 +1146,71 @@ PayloadPruned = TypedDict("PayloadPruned", {
     "error": str,
 })
 
+PeopleConflict = TypedDict("PeopleConflict", {
+    "code": NotRequired[Literal["LAST_ADMIN", "PERSON_EXISTS", "PERSON_DISABLED", "PASSKEY_EXISTS", "TOO_MANY", "RELYING_PARTY"]],
+    "error": str,
+})
+
+Person = TypedDict("Person", {
+    "createdAt": Timestamp,
+    "disabledAt": NotRequired[Timestamp],
+    "email": Union[str, None],
+    "groups": list[str],
+    "name": str,
+    "passkeys": NotRequired[list[Passkey]],
+    "personId": str,
+    "roles": list[Literal["admin", "approver", "reader"]],
+})
+
+PersonChange = TypedDict("PersonChange", {
+    "disabled": NotRequired[Union[bool, None]],
+    "email": NotRequired[Union[str, None]],
+    "groups": NotRequired[Union[list[str], None]],
+    "name": NotRequired[Union[str, None]],
+    "roles": NotRequired[Union[list[Literal["admin", "approver", "reader"]], None]],
+})
+
+PersonForbidden = TypedDict("PersonForbidden", {
+    "code": Literal["PERSON_REQUIRED", "REAUTHENTICATE", "COMPANY_SUSPENDED"],
+    "error": str,
+})
+
+PersonInvitation = TypedDict("PersonInvitation", {
+    "expiresAt": Timestamp,
+    "url": str,
+})
+
+PersonInvitationRequest = TypedDict("PersonInvitationRequest", {
+    "expiresIn": NotRequired[Union[int, None]],
+})
+
+PersonList = TypedDict("PersonList", {
+    "people": list[Person],
+})
+
+PersonRequest = TypedDict("PersonRequest", {
+    "email": NotRequired[Union[str, None]],
+    "groups": NotRequired[Union[list[str], None]],
+    "name": str,
+    "personId": str,
+    "roles": list[Literal["admin", "approver", "reader"]],
+})
+
+PersonSession = TypedDict("PersonSession", {
+    "createdAt": Timestamp,
+    "expiresAt": Timestamp,
+    "lastUsedAt": Timestamp,
+    "passkey": str,
+    "present": bool,
+    "reauthenticatedAt": Timestamp,
+    "sessionId": str,
+    "signedIn": Literal["passkey"],
+})
+
+PersonSessionList = TypedDict("PersonSessionList", {
+    "sessions": list[PersonSession],
+})
+
 Policy = TypedDict("Policy", {
     "agentId": NotRequired[str],
     "attest": NotRequired[Literal["any", "key"]],
@@ -1165,6 +1291,8 @@ PublicKey = TypedDict("PublicKey", {
     "spiffeId": SPIFFEID,
 })
 
+PublicKeyCredential: TypeAlias = dict[str, Any]
+
 PublicKeys = TypedDict("PublicKeys", {
     "companyId": Segment,
     "keys": list[CompanyKey],
@@ -1190,6 +1318,10 @@ Ready = TypedDict("Ready", {
     "tablesChanged": NotRequired[int],
     "witnessAlarms": NotRequired[int],
     "witnessesBehind": NotRequired[int],
+})
+
+Reauthenticated = TypedDict("Reauthenticated", {
+    "until": Timestamp,
 })
 
 RecordDamaged = TypedDict("RecordDamaged", {
@@ -1335,6 +1467,16 @@ SessionObject = TypedDict("SessionObject", {
 })
 
 Signature: TypeAlias = str
+
+SignedIn = TypedDict("SignedIn", {
+    "companyId": str,
+    "expiresAt": Timestamp,
+    "personId": str,
+})
+
+SignedOut = TypedDict("SignedOut", {
+    "deleted": Literal[True],
+})
 
 StandardAct = TypedDict("StandardAct", {
     "act": NotRequired[StandardAct],
@@ -1678,6 +1820,10 @@ class Client:
     def raw(self, operation: str, *order: Any, **given: Any) -> bytes: ...
     def add_checkpoint(self, text: str) -> str: ...
     def attest_batch(self, records: list[AttestItem]) -> dict[str, Any]: ...
+    @overload
+    def change_person(self, person_id: str, *, disabled: Optional[Union[bool, None]] = ..., email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., name: Optional[Union[str, None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ...) -> Person: ...
+    @overload
+    def change_person(self, personId: str, *, disabled: Optional[Union[bool, None]] = ..., email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., name: Optional[Union[str, None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ...) -> Person: ...
     def claude_code_hook(self, *, agent: Optional[str] = ..., require: Optional[Literal["passport", "policy", "passport,policy", "policy,passport"]] = ..., redact: Optional[Literal["input", "output", "input,output", "output,input"]] = ..., fail: Optional[Literal["open", "closed"]] = ..., **members: Any) -> dict[str, Any]: ...
     @overload
     def count_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegated_by: Optional[str] = ..., decision: Optional[Literal["allow", "deny", "ask"]] = ..., policy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., buckets: Optional[int] = ..., by: Optional[Literal["agent", "action", "decision"]] = ...) -> Histogram: ...
@@ -1708,6 +1854,10 @@ class Client:
     def create_oauth_client(self, *, expires_at: Optional[NewExpiry] = ..., jwks: Optional[Union[dict[str, Any], None]] = ..., jwks_uri: Optional[Union[str, None]] = ..., role: Optional[NewRole] = ...) -> OAuthClientCreated: ...
     @overload
     def create_oauth_client(self, *, expiresAt: Optional[NewExpiry] = ..., jwks: Optional[Union[dict[str, Any], None]] = ..., jwksUri: Optional[Union[str, None]] = ..., role: Optional[NewRole] = ...) -> OAuthClientCreated: ...
+    @overload
+    def create_person(self, person_id: str, name: str, roles: list[Literal["admin", "approver", "reader"]], *, email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ...) -> Person: ...
+    @overload
+    def create_person(self, personId: str, name: str, roles: list[Literal["admin", "approver", "reader"]], *, email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ...) -> Person: ...
     def create_webhook(self, url: str, *, actions: Optional[NewNames] = ..., agents: Optional[NewNames] = ..., description: Optional[Union[str, None]] = ...) -> WebhookWithSecret: ...
     @overload
     def delegate(self, agent_id: str, acting_on: Segment, scope: str, *, authorization_details: Optional[AuthorizationDetailsOrNone] = ...) -> Delegated: ...
@@ -1719,6 +1869,10 @@ class Client:
     def delete_oauth_client(self, client_id: str) -> KeyDeleted: ...
     @overload
     def delete_oauth_client(self, clientId: str) -> KeyDeleted: ...
+    @overload
+    def delete_person(self, person_id: str) -> KeyDeleted: ...
+    @overload
+    def delete_person(self, personId: str) -> KeyDeleted: ...
     @overload
     def delete_policy(self, policy_id: str) -> KeyDeleted: ...
     @overload
@@ -1817,6 +1971,10 @@ class Client:
     def get_open_idmetadata(self, companyId: str) -> IssuerMetadata: ...
     def get_passport_status(self, jti: str) -> PassportStatus: ...
     @overload
+    def get_person(self, person_id: str) -> Person: ...
+    @overload
+    def get_person(self, personId: str) -> Person: ...
+    @overload
     def get_policy(self, policy_id: str) -> CedarPolicy: ...
     @overload
     def get_policy(self, policyId: str) -> CedarPolicy: ...
@@ -1858,6 +2016,10 @@ class Client:
     @overload
     def introspect_token(self, companyId: str, token: str, *, client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., token_type_hint: Optional[str] = ...) -> Introspection: ...
     @overload
+    def invite_person(self, person_id: str, *, expires_in: Optional[Union[int, None]] = ...) -> PersonInvitation: ...
+    @overload
+    def invite_person(self, personId: str, *, expiresIn: Optional[Union[int, None]] = ...) -> PersonInvitation: ...
+    @overload
     def issue_passport(self, agent_id: str, *, authorization_details: Optional[AuthorizationDetailsOrNone] = ..., jkt: Optional[Union[str, None]] = ..., scopes: Optional[Union[list[str], None]] = ..., ttl: Optional[Union[int, None]] = ...) -> Passport: ...
     @overload
     def issue_passport(self, agentId: str, *, authorizationDetails: Optional[AuthorizationDetailsOrNone] = ..., jkt: Optional[Union[str, None]] = ..., scopes: Optional[Union[list[str], None]] = ..., ttl: Optional[Union[int, None]] = ...) -> Passport: ...
@@ -1875,6 +2037,7 @@ class Client:
     def list_logs(self) -> LogList: ...
     def list_oauth_clients(self) -> OAuthClientList: ...
     def list_passports(self, *, agent: Optional[str] = ..., status: Optional[Literal["valid", "revoked", "expired"]] = ..., limit: Optional[int] = ..., cursor: Optional[str] = ...) -> PassportPage: ...
+    def list_people(self) -> PersonList: ...
     def list_policies(self) -> CedarPolicyList: ...
     def list_revoked_passports(self) -> RevocationList: ...
     @overload
@@ -1902,6 +2065,10 @@ class Client:
     def revoke_agent_key(self, agent_id: str, thumbprint: str, *, reason: Optional[Union[str, None]] = ..., since: Optional[Union[Timestamp, None]] = ...) -> AgentKeyObject: ...
     @overload
     def revoke_agent_key(self, agentId: str, thumbprint: str, *, reason: Optional[Union[str, None]] = ..., since: Optional[Union[Timestamp, None]] = ...) -> AgentKeyObject: ...
+    @overload
+    def revoke_passkey(self, person_id: str, credential_id: str) -> Passkey: ...
+    @overload
+    def revoke_passkey(self, personId: str, credentialId: str) -> Passkey: ...
     def revoke_passport(self, jti: str, *, reason: Optional[Union[str, None]] = ...) -> Revocation: ...
     @overload
     def revoke_token(self, company_id: str, token: str, *, client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., token_type_hint: Optional[str] = ...) -> dict[str, Any]: ...
@@ -1925,9 +2092,9 @@ class Client:
     @overload
     def set_agent_policy(self, agentId: str, *, attest: Optional[Literal["any", "key", None]] = ..., dryRun: Optional[Union[bool, None]] = ..., groups: Optional[Union[list[str], None]] = ...) -> Policy: ...
     @overload
-    def set_company_policy(self, *, attest: Optional[Literal["any", "key", None]] = ..., decisions: Optional[Literal["denied", "all", None]] = ..., dry_run: Optional[Union[bool, None]] = ..., exchange_audiences: Optional[ExchangeAudiences] = ...) -> CompanyPolicy: ...
+    def set_company_policy(self, *, attest: Optional[Literal["any", "key", None]] = ..., changes: Optional[Literal["any", "people", None]] = ..., decisions: Optional[Literal["denied", "all", None]] = ..., dry_run: Optional[Union[bool, None]] = ..., exchange_audiences: Optional[ExchangeAudiences] = ...) -> CompanyPolicy: ...
     @overload
-    def set_company_policy(self, *, attest: Optional[Literal["any", "key", None]] = ..., decisions: Optional[Literal["denied", "all", None]] = ..., dryRun: Optional[Union[bool, None]] = ..., exchangeAudiences: Optional[ExchangeAudiences] = ...) -> CompanyPolicy: ...
+    def set_company_policy(self, *, attest: Optional[Literal["any", "key", None]] = ..., changes: Optional[Literal["any", "people", None]] = ..., decisions: Optional[Literal["denied", "all", None]] = ..., dryRun: Optional[Union[bool, None]] = ..., exchangeAudiences: Optional[ExchangeAudiences] = ...) -> CompanyPolicy: ...
     @overload
     def setup(self, company_id: Segment, *, metadata: Optional[Union[dict[str, Any], None]] = ...) -> CompanyCreated: ...
     @overload
@@ -1970,6 +2137,10 @@ class AsyncClient:
     async def raw(self, operation: str, *order: Any, **given: Any) -> bytes: ...
     async def add_checkpoint(self, text: str) -> str: ...
     async def attest_batch(self, records: list[AttestItem]) -> dict[str, Any]: ...
+    @overload
+    async def change_person(self, person_id: str, *, disabled: Optional[Union[bool, None]] = ..., email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., name: Optional[Union[str, None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ...) -> Person: ...
+    @overload
+    async def change_person(self, personId: str, *, disabled: Optional[Union[bool, None]] = ..., email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., name: Optional[Union[str, None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ...) -> Person: ...
     async def claude_code_hook(self, *, agent: Optional[str] = ..., require: Optional[Literal["passport", "policy", "passport,policy", "policy,passport"]] = ..., redact: Optional[Literal["input", "output", "input,output", "output,input"]] = ..., fail: Optional[Literal["open", "closed"]] = ..., **members: Any) -> dict[str, Any]: ...
     @overload
     async def count_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegated_by: Optional[str] = ..., decision: Optional[Literal["allow", "deny", "ask"]] = ..., policy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., buckets: Optional[int] = ..., by: Optional[Literal["agent", "action", "decision"]] = ...) -> Histogram: ...
@@ -2000,6 +2171,10 @@ class AsyncClient:
     async def create_oauth_client(self, *, expires_at: Optional[NewExpiry] = ..., jwks: Optional[Union[dict[str, Any], None]] = ..., jwks_uri: Optional[Union[str, None]] = ..., role: Optional[NewRole] = ...) -> OAuthClientCreated: ...
     @overload
     async def create_oauth_client(self, *, expiresAt: Optional[NewExpiry] = ..., jwks: Optional[Union[dict[str, Any], None]] = ..., jwksUri: Optional[Union[str, None]] = ..., role: Optional[NewRole] = ...) -> OAuthClientCreated: ...
+    @overload
+    async def create_person(self, person_id: str, name: str, roles: list[Literal["admin", "approver", "reader"]], *, email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ...) -> Person: ...
+    @overload
+    async def create_person(self, personId: str, name: str, roles: list[Literal["admin", "approver", "reader"]], *, email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ...) -> Person: ...
     async def create_webhook(self, url: str, *, actions: Optional[NewNames] = ..., agents: Optional[NewNames] = ..., description: Optional[Union[str, None]] = ...) -> WebhookWithSecret: ...
     @overload
     async def delegate(self, agent_id: str, acting_on: Segment, scope: str, *, authorization_details: Optional[AuthorizationDetailsOrNone] = ...) -> Delegated: ...
@@ -2011,6 +2186,10 @@ class AsyncClient:
     async def delete_oauth_client(self, client_id: str) -> KeyDeleted: ...
     @overload
     async def delete_oauth_client(self, clientId: str) -> KeyDeleted: ...
+    @overload
+    async def delete_person(self, person_id: str) -> KeyDeleted: ...
+    @overload
+    async def delete_person(self, personId: str) -> KeyDeleted: ...
     @overload
     async def delete_policy(self, policy_id: str) -> KeyDeleted: ...
     @overload
@@ -2109,6 +2288,10 @@ class AsyncClient:
     async def get_open_idmetadata(self, companyId: str) -> IssuerMetadata: ...
     async def get_passport_status(self, jti: str) -> PassportStatus: ...
     @overload
+    async def get_person(self, person_id: str) -> Person: ...
+    @overload
+    async def get_person(self, personId: str) -> Person: ...
+    @overload
     async def get_policy(self, policy_id: str) -> CedarPolicy: ...
     @overload
     async def get_policy(self, policyId: str) -> CedarPolicy: ...
@@ -2150,6 +2333,10 @@ class AsyncClient:
     @overload
     async def introspect_token(self, companyId: str, token: str, *, client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., token_type_hint: Optional[str] = ...) -> Introspection: ...
     @overload
+    async def invite_person(self, person_id: str, *, expires_in: Optional[Union[int, None]] = ...) -> PersonInvitation: ...
+    @overload
+    async def invite_person(self, personId: str, *, expiresIn: Optional[Union[int, None]] = ...) -> PersonInvitation: ...
+    @overload
     async def issue_passport(self, agent_id: str, *, authorization_details: Optional[AuthorizationDetailsOrNone] = ..., jkt: Optional[Union[str, None]] = ..., scopes: Optional[Union[list[str], None]] = ..., ttl: Optional[Union[int, None]] = ...) -> Passport: ...
     @overload
     async def issue_passport(self, agentId: str, *, authorizationDetails: Optional[AuthorizationDetailsOrNone] = ..., jkt: Optional[Union[str, None]] = ..., scopes: Optional[Union[list[str], None]] = ..., ttl: Optional[Union[int, None]] = ...) -> Passport: ...
@@ -2167,6 +2354,7 @@ class AsyncClient:
     async def list_logs(self) -> LogList: ...
     async def list_oauth_clients(self) -> OAuthClientList: ...
     async def list_passports(self, *, agent: Optional[str] = ..., status: Optional[Literal["valid", "revoked", "expired"]] = ..., limit: Optional[int] = ..., cursor: Optional[str] = ...) -> PassportPage: ...
+    async def list_people(self) -> PersonList: ...
     async def list_policies(self) -> CedarPolicyList: ...
     async def list_revoked_passports(self) -> RevocationList: ...
     @overload
@@ -2194,6 +2382,10 @@ class AsyncClient:
     async def revoke_agent_key(self, agent_id: str, thumbprint: str, *, reason: Optional[Union[str, None]] = ..., since: Optional[Union[Timestamp, None]] = ...) -> AgentKeyObject: ...
     @overload
     async def revoke_agent_key(self, agentId: str, thumbprint: str, *, reason: Optional[Union[str, None]] = ..., since: Optional[Union[Timestamp, None]] = ...) -> AgentKeyObject: ...
+    @overload
+    async def revoke_passkey(self, person_id: str, credential_id: str) -> Passkey: ...
+    @overload
+    async def revoke_passkey(self, personId: str, credentialId: str) -> Passkey: ...
     async def revoke_passport(self, jti: str, *, reason: Optional[Union[str, None]] = ...) -> Revocation: ...
     @overload
     async def revoke_token(self, company_id: str, token: str, *, client_assertion: Optional[str] = ..., client_assertion_type: Optional[str] = ..., client_id: Optional[str] = ..., client_secret: Optional[str] = ..., token_type_hint: Optional[str] = ...) -> dict[str, Any]: ...
@@ -2217,9 +2409,9 @@ class AsyncClient:
     @overload
     async def set_agent_policy(self, agentId: str, *, attest: Optional[Literal["any", "key", None]] = ..., dryRun: Optional[Union[bool, None]] = ..., groups: Optional[Union[list[str], None]] = ...) -> Policy: ...
     @overload
-    async def set_company_policy(self, *, attest: Optional[Literal["any", "key", None]] = ..., decisions: Optional[Literal["denied", "all", None]] = ..., dry_run: Optional[Union[bool, None]] = ..., exchange_audiences: Optional[ExchangeAudiences] = ...) -> CompanyPolicy: ...
+    async def set_company_policy(self, *, attest: Optional[Literal["any", "key", None]] = ..., changes: Optional[Literal["any", "people", None]] = ..., decisions: Optional[Literal["denied", "all", None]] = ..., dry_run: Optional[Union[bool, None]] = ..., exchange_audiences: Optional[ExchangeAudiences] = ...) -> CompanyPolicy: ...
     @overload
-    async def set_company_policy(self, *, attest: Optional[Literal["any", "key", None]] = ..., decisions: Optional[Literal["denied", "all", None]] = ..., dryRun: Optional[Union[bool, None]] = ..., exchangeAudiences: Optional[ExchangeAudiences] = ...) -> CompanyPolicy: ...
+    async def set_company_policy(self, *, attest: Optional[Literal["any", "key", None]] = ..., changes: Optional[Literal["any", "people", None]] = ..., decisions: Optional[Literal["denied", "all", None]] = ..., dryRun: Optional[Union[bool, None]] = ..., exchangeAudiences: Optional[ExchangeAudiences] = ...) -> CompanyPolicy: ...
     @overload
     async def setup(self, company_id: Segment, *, metadata: Optional[Union[dict[str, Any], None]] = ...) -> CompanyCreated: ...
     @overload

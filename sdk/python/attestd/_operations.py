@@ -248,6 +248,78 @@ class _Operations:
         description: Union[str, None].
         """
 
+    @_operation("listPeople")
+    def list_people(self):
+        """List people.
+
+        GET /v1/people, listPeople of the API reference. The people of the company, by ID, without their passkeys.
+        """
+
+    @_operation("createPerson")
+    def create_person(self, person_id, name, roles, *, email=None, groups=None):
+        """Add a person.
+
+        POST /v1/people, createPerson of the API reference. A person without a passkey, who cannot sign in before an invitation is used.
+
+        person_id (or personId): str. Not me, enrol, sign-in or oidc.
+        name: str.
+        roles: list[Literal["admin", "approver", "reader"]].
+        email: Union[str, None].
+        groups: Union[list[str], None].
+        """
+
+    @_operation("deletePerson")
+    def delete_person(self, person_id):
+        """Delete a person.
+
+        DELETE /v1/people/{personId}, deletePerson of the API reference. Revokes the passkeys of the person, and ends the sessions.
+
+        person_id (or personId): str. ID of the person.
+        """
+
+    @_operation("getPerson")
+    def get_person(self, person_id):
+        """Read a person.
+
+        GET /v1/people/{personId}, getPerson of the API reference. The person with all passkeys, revoked ones too.
+
+        person_id (or personId): str. ID of the person.
+        """
+
+    @_operation("changePerson")
+    def change_person(self, person_id, *, disabled=None, email=None, groups=None, name=None, roles=None):
+        """Change a person.
+
+        PATCH /v1/people/{personId}, changePerson of the API reference. Changes the members that it names, and leaves the others.
+
+        person_id (or personId): str. ID of the person.
+        disabled: Union[bool, None].
+        email: Union[str, None]. Empty to remove it.
+        groups: Union[list[str], None].
+        name: Union[str, None].
+        roles: Union[list[Literal["admin", "approver", "reader"]], None].
+        """
+
+    @_operation("invitePerson")
+    def invite_person(self, person_id, *, expires_in=None):
+        """Invite a person.
+
+        POST /v1/people/{personId}/invitations, invitePerson of the API reference. A link with which the person enrols one passkey and signs in.
+
+        person_id (or personId): str. ID of the person.
+        expires_in (or expiresIn): Union[int, None]. Seconds.
+        """
+
+    @_operation("revokePasskey")
+    def revoke_passkey(self, person_id, credential_id):
+        """Revoke a passkey of a person.
+
+        DELETE /v1/people/{personId}/passkeys/{credentialId}, revokePasskey of the API reference. For good.
+
+        person_id (or personId): str. ID of the person.
+        credential_id (or credentialId): str. Credential ID of a passkey, in base64url.
+        """
+
     @_operation("createEnrolment")
     def create_enrolment(self, agent_id, *, expires_in=None, label=None):
         """Create an enrolment token.
@@ -308,12 +380,13 @@ class _Operations:
         """
 
     @_operation("setCompanyPolicy")
-    def set_company_policy(self, *, attest=None, decisions=None, dry_run=None, exchange_audiences=None):
+    def set_company_policy(self, *, attest=None, changes=None, decisions=None, dry_run=None, exchange_audiences=None):
         """Set the policy of the company.
 
         PUT /v1/company/policy, setCompanyPolicy of the API reference. Changes the members that it names, and leaves the others.
 
         attest: Literal["any", "key", None].
+        changes: Literal["any", "people", None]. Who may change rights.
         decisions: Literal["denied", "all", None]. Which decisions become records where no record of the agent holds them.
         dry_run (or dryRun): Union[bool, None].
         exchange_audiences (or exchangeAudiences): ExchangeAudiences. For whom a token may be exchanged, at most 16,384 bytes together.

@@ -61,7 +61,10 @@ const agentKey = having(
 );
 const POLICY = new Map([['any', 'any credential may speak'], ['key', 'only a key of the agent may speak']]);
 const agentPolicy = having({ agentId: string }, { attest: string, groups: list(string) });
-const companyPolicy = having({}, { attest: string, exchangeAudiences: list(string), decisions: string });
+const companyPolicy = having({}, { attest: string, exchangeAudiences: list(string), decisions: string, changes: string });
+const CHANGES = new Map([['any', 'every credential that may'], ['people', 'only people who have signed in']]);
+const passkey = having({ personId: string, credentialId: string });
+const person = having({ personId: string }, { name: string, disabledAt: string, roles: list(string) });
 const DECISIONS = new Map([['denied', 'those that deny'], ['all', 'all']]);
 
 const row = having({ table: string, name: string });
@@ -255,10 +258,49 @@ const KINDS = table({
     ({ policyId, revision }) => html`
     The policy <${Name} of=${policyId} /> was deleted: revision ${count(revision)} of the policies`,
   ),
+  'person.created': kind(
+    'Person added',
+    person,
+    ({ personId, name = '', roles = [] }) => html`
+    <${Name} of=${personId} /> “${visible(name)}” was added, as <${Names} of=${roles} />`,
+  ),
+  'person.changed': kind(
+    'Person changed',
+    person,
+    ({ personId, name = '', roles = [], disabledAt }) => html`
+    <${Name} of=${personId} /> “${visible(name)}” is ${disabledAt !== undefined ? 'disabled, and ' : ''}<${Names} of=${roles} />
+    from then on`,
+  ),
+  'person.deleted': kind('Person deleted', person, ({ personId }) => html`<${Name} of=${personId} /> was deleted`),
+  'person.signed-in': kind('Signed in', person, ({ personId }) => html`<${Name} of=${personId} /> signed in`),
+  'person.signed-out': kind(
+    'Signed out',
+    person,
+    ({ personId }) => html`A session of <${Name} of=${personId} /> ended`,
+  ),
+  'passkey.enrolled': kind(
+    'Passkey enrolled',
+    passkey,
+    ({ personId, credentialId }) => html`
+    The passkey <${Name} of=${credentialId} /> of <${Name} of=${personId} /> was enrolled`,
+  ),
+  'passkey.revoked': kind(
+    'Passkey revoked',
+    passkey,
+    ({ personId, credentialId }) => html`
+    The passkey <${Name} of=${credentialId} /> of <${Name} of=${personId} /> was revoked`,
+  ),
+  'invitation.created': kind(
+    'Invitation made',
+    having({ personId: string, expiresAt: string }),
+    ({ personId, expiresAt }) => html`<${Name} of=${personId} /> was invited${until(expiresAt)}`,
+  ),
   'company.policy-changed': kind(
     'Company policy changed',
     companyPolicy,
-    ({ attest = '', exchangeAudiences: named, decisions }) => (decisions !== undefined
+    ({ attest = '', exchangeAudiences: named, decisions, changes }) => (changes !== undefined
+      ? html`Rights are changed by ${CHANGES.get(changes) ?? visible(changes)} from then on`
+      : decisions !== undefined
       ? html`Of the decisions that are in no record of the agent, ${DECISIONS.get(decisions) ?? visible(decisions)}
         ${' '}become records from then on`
       : named === undefined ? html`In the name of every agent, ${POLICY.get(attest) ?? visible(attest)} from then on`
