@@ -26,10 +26,9 @@ func (b *browser) authenticator() webauthn.AuthenticatorID {
 // changes is on record with their name. Sessions end.
 func TestBrowserPeople(t *testing.T) {
 	s := startService(t, "", "")
-	link := s.link()
 	b := openBrowser(t, strings.Replace(s.base, "127.0.0.1", "localhost", 1))
 	b.authenticator()
-	b.goTo(link)
+	b.goTo("#/join/" + <-s.invitation)
 	b.press("Make a passkey")
 	b.fill(`[name=companyId]`, "acme")
 	b.fill(`[name=personId]`, "alice")

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -24,12 +25,13 @@ import (
 
 // service is a running attestd on a database of its own.
 type service struct {
-	t    testing.TB
-	base string // http://127.0.0.1:port
-	db   string
-	cmd  *exec.Cmd
-	log  sync.WaitGroup
-	ago  time.Duration // how far its clock is behind
+	t          testing.TB
+	base       string // http://127.0.0.1:port
+	db         string
+	cmd        *exec.Cmd
+	log        sync.WaitGroup
+	ago        time.Duration // how far its clock is behind
+	invitation chan string   // of the first person, as it is printed
 }
 
 // now is the time by the clock of the service.
@@ -96,8 +98,13 @@ func (s *service) start(path, listen string, variables []string, flags ...string
 	if s.base == "" {
 		t.Fatal("attestd did not say where it listens")
 	}
+	s.invitation = make(chan string, 1)
 	s.log.Go(func() {
+		defer close(s.invitation)
 		for lines.Scan() { // keep the pipe empty
+			if _, secret, is := strings.Cut(lines.Text(), "/#/join/"); is {
+				s.invitation <- secret // there is one such line
+			}
 		}
 	})
 	return s
