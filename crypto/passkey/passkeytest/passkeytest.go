@@ -17,7 +17,6 @@ import (
 	"testing"
 
 	"attestd/crypto/passkey"
-	"attestd/internal/must"
 )
 
 // Algorithms are all that a passkey may have.
@@ -40,7 +39,7 @@ func New(t testing.TB, algorithm int) *Authenticator {
 	t.Helper()
 	a := &Authenticator{Flags: passkey.UserPresent | passkey.UserVerified, id: make([]byte, 16)}
 	_, err := rand.Read(a.id)
-	must.OK(t, err)
+	ok(t, err)
 	switch algorithm {
 	case passkey.ES256:
 		a.key, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -51,7 +50,7 @@ func New(t testing.TB, algorithm int) *Authenticator {
 	default:
 		t.Fatalf("no passkey has the algorithm %d", algorithm)
 	}
-	must.OK(t, err)
+	ok(t, err)
 	return a
 }
 
@@ -81,7 +80,7 @@ func base64url(b []byte) string { return base64.RawURLEncoding.EncodeToString(b)
 func (a *Authenticator) Key(t testing.TB) *passkey.Key {
 	t.Helper()
 	key, err := passkey.NewKey(a.key.Public())
-	must.OK(t, err)
+	ok(t, err)
 	return key
 }
 
@@ -102,7 +101,7 @@ func (a *Authenticator) Sign(t testing.TB, clientData, data []byte) *passkey.Ass
 		message, options = digest[:], crypto.SHA256
 	}
 	signature, err := a.key.Sign(rand.Reader, message, options)
-	must.OK(t, err)
+	ok(t, err)
 	return &passkey.Assertion{AuthenticatorData: data, ClientDataJSON: clientData, Signature: signature}
 }
 
@@ -136,4 +135,11 @@ func ClientData(kind, origin string, challenge []byte) []byte {
 		"type": kind, "challenge": base64.RawURLEncoding.EncodeToString(challenge), "origin": origin, "crossOrigin": false,
 	})
 	return text
+}
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
