@@ -58,13 +58,16 @@ async function asked(ask) {
   throw new Error('No passkey was used: the request was cancelled or timed out, or this device has no such passkey.');
 }
 
-/** @param {{source: string}} options */
-const get = ({ source }) => asked(() => navigator.credentials.get({
-  publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(JSON.parse(source)),
+/** @param {JSONText} options */
+const valueOf = ({ node, source }) => JSON.parse(source.slice(node.start, node.end));
+
+/** @param {JSONText} options */
+const get = (options) => asked(() => navigator.credentials.get({
+  publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(valueOf(options)),
 }));
-/** @param {{source: string}} options */
-const create = ({ source }) => asked(() => navigator.credentials.create({
-  publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(JSON.parse(source)),
+/** @param {JSONText} options */
+const create = (options) => asked(() => navigator.credentials.create({
+  publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(valueOf(options)),
 }));
 
 /** Takes up the session that the browser's cookie names; in new tabs too, until the last closes. */

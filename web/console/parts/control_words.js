@@ -49,19 +49,16 @@ const webhook = having(
   { reason: string, agents: nullable(list(string)), actions: nullable(list(string)), skippedRecords: integer },
 );
 
-const person = having(
-  { personId: string },
-  { roles: list(string), groups: list(string), disabledAt: nullable(string) },
-);
-const passkey = having({ personId: string, credentialId: string });
-
 const agentKey = having(
   { agentId: string, thumbprint: string },
   { expiresAt: nullable(string), enrolment: nullable(string), endorsement: nullable(string), label: nullable(string) },
 );
 const POLICY = new Map([['any', 'any credential may speak'], ['key', 'only a key of the agent may speak']]);
 const agentPolicy = having({ agentId: string }, { attest: string, groups: list(string) });
-const companyPolicy = having({}, { attest: string, exchangeAudiences: list(string), decisions: string, changes: string });
+const companyPolicy = having(
+  {},
+  { attest: string, exchangeAudiences: list(string), decisions: string, changes: string },
+);
 const CHANGES = new Map([['any', 'every credential that may'], ['people', 'only people who have signed in']]);
 const passkey = having({ personId: string, credentialId: string });
 const person = having({ personId: string }, { name: string, disabledAt: string, roles: list(string) });
@@ -268,8 +265,8 @@ const KINDS = table({
     'Person changed',
     person,
     ({ personId, name = '', roles = [], disabledAt }) => html`
-    <${Name} of=${personId} /> “${visible(name)}” is ${disabledAt !== undefined ? 'disabled, and ' : ''}<${Names} of=${roles} />
-    from then on`,
+    <${Name} of=${personId} /> “${visible(name)}” is ${disabledAt !== undefined ? 'disabled, and ' : ''}
+    <${Names} of=${roles} /> from then on`,
   ),
   'person.deleted': kind('Person deleted', person, ({ personId }) => html`<${Name} of=${personId} /> was deleted`),
   'person.signed-in': kind('Signed in', person, ({ personId }) => html`<${Name} of=${personId} /> signed in`),
@@ -382,43 +379,6 @@ const KINDS = table({
     'Webhook secret changed',
     webhook,
     ({ webhookId }) => html`The secret of the webhook <${Name} of=${webhookId} /> was changed`,
-  ),
-  'person.created': kind(
-    'Person created',
-    person,
-    ({ personId, roles = [] }) => html`<${Name} of=${personId} /> may sign in, with the roles
-    ${' '}<${Names} of=${roles} />`,
-  ),
-  'person.changed': kind(
-    'Person changed',
-    person,
-    ({ personId, roles = [], groups = [], disabledAt }) => html`<${Name} of=${personId} /> has the roles
-    ${' '}<${Names} of=${roles} />${groups.length > 0 && html`, is in <${Names} of=${groups} />`}${disabledAt
-      && html`, and is <strong>disabled</strong>`}`,
-  ),
-  'person.deleted': kind('Person deleted', person, ({ personId }) => html`<${Name} of=${personId} /> was deleted`),
-  'person.signed-in': kind('Signed in', person, ({ personId }) => html`<${Name} of=${personId} /> signed in`),
-  'person.signed-out': kind(
-    'Signed out',
-    person,
-    ({ personId }) => html`A session of <${Name} of=${personId} /> ended`,
-  ),
-  'passkey.enrolled': kind(
-    'Passkey enrolled',
-    passkey,
-    ({ personId, credentialId }) => html`<${Name} of=${personId} /> has a new passkey,
-    ${' '}<${Name} of=${credentialId} />`,
-  ),
-  'passkey.revoked': kind(
-    'Passkey revoked',
-    passkey,
-    ({ personId, credentialId }) => html`The passkey <${Name} of=${credentialId} /> of <${Name} of=${personId} /> was
-    revoked`,
-  ),
-  'invitation.created': kind(
-    'Invitation created',
-    person,
-    ({ personId }) => html`<${Name} of=${personId} /> was invited to make a passkey`,
   ),
   'settings.changed': kind(
     'Settings changed',
