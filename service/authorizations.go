@@ -159,7 +159,7 @@ func (q *Question) payload() []byte {
 	payload = jcs.AppendString(append(payload, `,"id":`...), id)
 	payload = append(payload, '}')
 	if q.Arguments != nil {
-		payload = append(append(payload, `,"arguments":`...), maskedArguments(q.Arguments)...)
+		payload = append(append(payload, `,"arguments":`...), action.Policy{Limit: decide.MaxArguments}.Member(q.Arguments, false, false)...)
 	}
 	if q.AgentID == "" {
 		payload = jcs.AppendString(append(payload, `,"subject":{"type":`...), action.RecordedID(q.Subject.Type))
@@ -167,18 +167,6 @@ func (q *Question) payload() []byte {
 		payload = append(payload, '}')
 	}
 	return append(payload, '}')
-}
-
-// maskedArguments returns arguments with their secrets masked, and a text in place of those that
-// are too long for policies, which then see that they are left out. The hash of long arguments is
-// an object, which policies would take for the arguments.
-func maskedArguments(raw json.RawMessage) []byte {
-	const shortest = 4 << 10 // more than the form of long arguments has
-	masked := action.Policy{Limit: decide.MaxArguments}.Member(raw, false, false)
-	if len(raw) > shortest && len(masked) < shortest && masked[0] == '{' {
-		return jcs.AppendString(nil, string(masked))
-	}
-	return masked
 }
 
 // append appends the record of a decision.

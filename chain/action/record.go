@@ -331,6 +331,24 @@ func (p Policy) bound(canonical []byte, hashed bool) []byte {
 	return append(short, '}')
 }
 
+// IsShort reports whether a value is the form of one that was too long, or redacted, or of an event
+// that was too large to be read. A value that looks like it counts as one: nobody can tell.
+func IsShort(value []byte) bool {
+	const longest = 8 << 10 // with a beginning of which each byte is escaped
+	if len(value) > longest {
+		return false
+	}
+	has := map[string]bool{}
+	err := strictjson.EachMember(value, 1, func(name, _ []byte) { has[string(name)] = true })
+	rest := len(has)
+	for _, name := range []string{"sha256", "bytes", "head", "more"} {
+		if has[name] {
+			rest--
+		}
+	}
+	return err == nil && has["sha256"] && has["bytes"] && rest == 0
+}
+
 // Message is a message between an MCP client and a server that is no call of a tool.
 type Message struct {
 	Server, SessionID string

@@ -36,7 +36,7 @@
 //	resource    {"type":"tool","id":"bank/transfer"} of a call; the type is action of attest, and
 //	            audience of token. In the id of a tool, an MCP server comes before the first slash
 //	arguments   with secrets masked; absent where there are none. Those that are too long for
-//	            policies are a text that has their SHA-256
+//	            policies are {"sha256":"…","bytes":N,"head":"…"}
 //	subject     {"type":"…","id":"…"}: who was named and is no agent; absent otherwise
 //	suppressed  how many decisions of the same kind about the agent were not recorded before this
 //	            one, because they were too many; absent for none

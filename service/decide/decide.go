@@ -14,6 +14,7 @@
 package decide
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,8 +146,13 @@ func (r *Request) toolName() string {
 // covered reports whether the details of a request cover it.
 func (r *Request) covered() bool {
 	arguments := r.Arguments
-	if len(arguments) == 0 {
+	switch {
+	case len(arguments) == 0:
 		arguments = []byte("{}")
+	case arguments[0] == '"': // those that the tool gets are not known
+		arguments = nil
+	default: // no prefix holds of a path of which a part is masked, since that may lead elsewhere
+		arguments = bytes.ReplaceAll(arguments, []byte("[masked"), []byte("/../[masked"))
 	}
 	for _, d := range r.Details {
 		if r.Action != Call || !d.Covers(r.toolName(), arguments) {

@@ -5,8 +5,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/cedar-policy/cedar-go/types"
+
+	"attestd/chain/action/mask"
 )
 
 // Derived describes what policies see of a call beside its arguments. All of it follows from the
@@ -15,12 +18,14 @@ import (
 //
 //	dropped        the JSON Pointers of what context.arguments leaves out, and of what could not be
 //	               understood: a command that cannot be parsed, whose program or whose arguments
-//	               follow from the environment or from the output of another program, and URLs that
-//	               two readers could understand in two ways
+//	               follow from the environment or from the output of another program, URLs that
+//	               two readers could understand in two ways, and the top-level members in which a
+//	               text is masked, or has U+FFFD, so that it is not the one that the tool gets
 //	unclear        those of dropped in which something is hidden that may matter: all but numbers,
-//	               null, and arguments of programs that do not write, talk to hosts or run others
-//	               for them, such as those of go test. Where find, ls, git ls-files and the like
-//	               list the arguments of another program, these are known to lie where they look.
+//	               null, masks in texts that are no command, path or patch, and arguments of programs
+//	               that do not write, talk to hosts or run others for them, such as those of go test.
+//	               Where find, ls, git ls-files and the like list the arguments of another program,
+//	               these are known to lie where they look.
 //	clean          a record: each top-level member that is a path or a URL, by its name or its form,
 //	               as its clean path. A relative path is joined to the folder, where that is known.
 //	               A URL has its scheme, host, port and clean path.
@@ -167,6 +172,7 @@ func isURLName(name string) bool {
 // member derives from one top-level member. writes says that the call may write the paths it names.
 func (d *derivation) member(m member, base string, all []member, writes bool) {
 	at := "/" + escapePointer(m.name)
+	d.altered(m.name, m.value, at)
 	if commands[m.name] {
 		d.command(m, base, at, all)
 	}
@@ -185,6 +191,33 @@ func (d *derivation) member(m member, base string, all []member, writes bool) {
 		d.nested(v, base, at, writes)
 	}
 }
+
+// altered names a place that has a text which is not the one that the tool gets, since a secret in
+// it is masked, or what was no UTF-8 is replaced. A text of the agent may look the same.
+func (d *derivation) altered(name string, value types.Value, at string) {
+	if isAltered(name) {
+		d.unknown(at)
+	}
+	switch v := value.(type) {
+	case types.String:
+		if text := string(v); isAltered(text) {
+			d.dropped[at] = true
+			if commands[name] || name == "args" || isPathName(name) || pathForm.MatchString(text) || strings.Contains(text, "*** ") {
+				d.unknown(at)
+			}
+		}
+	case types.Set:
+		for element := range v.All() {
+			d.altered(name, element, at)
+		}
+	case types.Record:
+		for name, value := range v.All() {
+			d.altered(string(name), value, at)
+		}
+	}
+}
+
+func isAltered(text string) bool { return mask.In(text) || strings.ContainsRune(text, utf8.RuneError) }
 
 // nested looks at the members of records below the top level, which have no place in clean.
 func (d *derivation) nested(record types.Record, base, at string, writes bool) {

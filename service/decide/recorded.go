@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"attestd/chain/action"
 	"attestd/chain/decision"
 	"attestd/crypto/cred/details"
 	"attestd/crypto/strictjson"
@@ -16,6 +17,9 @@ import (
 // A payload with a tool makes it a call of that tool, whose arguments are the member input, or else
 // arguments; that of MCP has the member server too. Any other record is of its actionType, with the
 // payload as arguments. That of a decision at another door is read by [decision]'s form of it.
+//
+// Of arguments that are recorded as their hash, because they were too long or are redacted, nothing
+// is known: all of them are dropped, and no details that name an argument cover them.
 func Recorded(company, agentID, actionType string, payload []byte, c decision.Context) *Request {
 	req := &Request{
 		Company: company, AgentID: agentID, Groups: c.Groups, Action: Attest, ActionType: actionType, Arguments: payload, Folder: c.Folder,
@@ -28,6 +32,7 @@ func Recorded(company, agentID, actionType string, payload []byte, c decision.Co
 	req.Context.Time, _ = time.Parse(time.RFC3339Nano, c.Time)
 	if c.Door != DoorAttest && (actionType == decision.AuthorizationDenied || actionType == decision.AuthorizationAllowed) {
 		req.authorization(payload)
+		req.dropShort()
 		return req
 	}
 	var input, arguments []byte
@@ -56,7 +61,16 @@ func Recorded(company, agentID, actionType string, payload []byte, c decision.Co
 	if req.Arguments = input; input == nil {
 		req.Arguments = arguments
 	}
+	req.dropShort()
 	return req
+}
+
+// dropShort puts a text in the place of arguments of which the record has no more than the hash. As
+// an object they would be arguments that the tool does not get.
+func (r *Request) dropShort() {
+	if action.IsShort(r.Arguments) {
+		r.Arguments = []byte(`""`)
+	}
 }
 
 // call makes it a request for the call of a tool, which coding agents may have named with its MCP
@@ -74,12 +88,12 @@ func (r *Request) call(server, tool string) {
 // action that does not exist, so that it is denied.
 func (r *Request) authorization(payload []byte) {
 	r.Action, r.ActionType, r.Arguments = "", "", nil
-	var action string
+	var asked string
 	var resource []byte
 	err := strictjson.EachMember(payload, maxPayloadDepth, func(name, value []byte) {
 		switch string(name) {
 		case "action":
-			action, _ = strictjson.AsString(value)
+			asked, _ = strictjson.AsString(value)
 		case "resource":
 			resource = value
 		case "arguments":
@@ -99,15 +113,15 @@ func (r *Request) authorization(payload []byte) {
 	}
 	switch {
 	case err != nil || id == "":
-	case action == Call && kind == Resources[Call]:
+	case asked == Call && kind == Resources[Call]:
 		server, tool, has := strings.Cut(id, "/")
 		if !has || server == "" || tool == "" {
 			server, tool = "", id
 		}
 		r.call(server, tool)
-	case action == Attest && kind == Resources[Attest]:
+	case asked == Attest && kind == Resources[Attest]:
 		r.Action, r.ActionType = Attest, id
-	case action == Token && kind == Resources[Token]:
+	case asked == Token && kind == Resources[Token]:
 		r.Action, r.Audience = Token, id
 	}
 }

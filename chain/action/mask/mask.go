@@ -41,6 +41,9 @@ func (k Key) Replacement(secret string) string {
 	return text + "]"
 }
 
+// In reports whether a text has a mask, or what looks like one.
+func In(text string) bool { return strings.Contains(text, "[masked") }
+
 // InID replaces a secret in an ID. It has no length, because it only marks the ID as one that names
 // nothing: IDs that differ may be equal once they are masked.
 const InID = "[masked]"

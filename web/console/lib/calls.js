@@ -49,7 +49,8 @@ const hooksOf = (name) => (name.startsWith('claude_code.') ? 'claude-code' : nam
  */
 function succeeded(inner, hooks) {
   const success = member(member(inner, 'attributes'), 'success');
-  return success?.type === 'true' || textOf(success) === 'true' || (!hooks && textOf(member(member(inner, 'status'), 'code')) === 'ok');
+  const code = textOf(member(member(inner, 'status'), 'code')) ?? '';
+  return success?.type === 'true' || textOf(success) === 'true' || (!hooks && /^ok$/.test(code));
 }
 
 /** Finds the calls that disobeyed a refusal among the records that it is given. */

@@ -58,7 +58,7 @@ export class EvidenceCheck extends Check {
   /** @type {ControlEvent[]} */
   ofPassport; // events of the passport
 
-  policies = new Policies();
+  #policies = new Policies();
 
   /**
    * @param {Bytes} bytes
@@ -189,16 +189,25 @@ export class EvidenceCheck extends Check {
     const { subject, file: { policies } } = this;
     must(!policies || subject.decision, 'policies are there, and the record has no decision');
     await this.readPolicies();
-    await this.policies.hold(subject);
-    this.policies.sentences().forEach((sentence) => this.say(sentence));
+    await this.holdDecision();
+    this.sayDecisions();
+  }
+
+  /** Holds the decision of the record against the policies in the file. */
+  async holdDecision() {
+    await this.#policies.hold(this.subject);
+  }
+
+  sayDecisions() {
+    this.#policies.sentences().forEach((sentence) => this.say(sentence));
   }
 
   /** The changes of policies in the file. */
   async readPolicies() {
     const { policies } = this.file;
     if (!policies) return;
-    this.policies.begun = true;
-    for (const event of await this.events(policies.records, isOfPolicies)) await this.policies.add(event);
+    this.#policies.begun = true;
+    for (const event of await this.events(policies.records, isOfPolicies)) await this.#policies.add(event);
   }
 
   notProven() {

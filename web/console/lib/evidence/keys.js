@@ -22,7 +22,8 @@ async function checkKey({ kid, fingerprint, jwk }) {
 /**
  * The logs without which the file could not be checked; of another one nothing would be known.
  * @param {EvidenceLogs & {log: LogName, agentKey?: {records: unknown[]},
- *   passport?: {records: unknown[]}, authority?: {records: unknown[]}, policies?: {records: unknown[]}}} file
+ *   passport?: {records: unknown[]}, authority?: {records: unknown[]},
+ *   policies?: {records: unknown[]}}} file
  * @returns {string[]}
  */
 export function neededLogs({ log, logs, keys, agentKey, passport, authority, policies }) {

@@ -182,7 +182,7 @@ export class SessionCheck extends EvidenceCheck {
     must(this.lines.next().done, 'there are more lines than the header says');
     const { header: { sid, agentId, records: count }, older, exchanged, sinceStolen } = this;
     this.say(`Session ${sid} of the agent ${agentId}: ${count} records, ${this.state()}.`);
-    this.policies.sentences().forEach((sentence) => this.say(sentence));
+    this.sayDecisions();
     if (this.claims) this.say(madeFor(this.claims));
     if (older > 0 && older < count)
       this.say(`${older} of its statements do not say which service they were made for: those are of the older form.`);
@@ -231,7 +231,7 @@ const LINE = [
   ['RECORD', (check) => check.one()],
   ['LOG_PROOF', (check) => check.place()],
   ['STATEMENT', (check) => check.said()],
-  ['DECISION', (check) => check.policies.hold(check.subject)],
+  ['DECISION', (check) => check.holdDecision()],
 ];
 
 /** @param {SessionCheck} check */
