@@ -109,7 +109,7 @@ func TestHistogramByDecision(t *testing.T) {
 			Counts  []int64
 		}
 	}
-	for _, with := range []string{"", "&agent=bot-2", "&policy=all", "&policy=no-force&action=tool.*"} {
+	for _, with := range []string{"", "&agent=bot-2", "&policy=all", "&policy=no-force&action=tool.*", "&until=2020-01-01T00:00:00.000Z"} {
 		var all histogram
 		acme.do(t, "GET /v1/records/histogram?buckets=7&by=decision"+with, "").status(200).into(&all)
 		for i, verdict := range []string{"allow", "deny", "ask"} {

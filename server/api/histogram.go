@@ -112,16 +112,16 @@ func (s *Searches) Count(ctx context.Context, by store.Caller, r histogramReques
 	span := until.UnixMilli() - since.UnixMilli()
 	buckets := min(r.Buckets, span)
 	a.Buckets = make([]bucketBody, buckets)
-	borders := append(make([]int64, 0, buckets+1), what.from)
+	borders := make([]int64, 0, buckets+1) // one more than buckets, also where there are none
 	for i := range buckets {
 		start := time.UnixMilli(since.UnixMilli() + span/buckets*i + span%buckets*i/buckets)
+		border := what.from
 		if a.Buckets[i].Since = chain.FormatTime(start); i > 0 {
-			border, err := s.Store.SizeAt(ctx, what.log.Chain, what.to, a.Buckets[i].Since)
-			if err != nil {
+			if border, err = s.Store.SizeAt(ctx, what.log.Chain, what.to, a.Buckets[i].Since); err != nil {
 				return a, damage(err)
 			}
-			borders = append(borders, border)
 		}
+		borders = append(borders, border)
 	}
 	reader, borders := &turns{Reader: s.Store, s: s}, append(borders, what.to)
 	counts, err := search.Count(ctx, reader, what.log.Chain, what.filter, borders)

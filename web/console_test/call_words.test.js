@@ -115,6 +115,18 @@ test('telemetry is a call by its arguments, a prompt by its text and all else by
   assert.ok(exported('gemini_spans').length && exported('genai_keep').length && exported('mixed_all').length);
 });
 
+test('a decision names the tool, the action or the audience that was asked for', () => {
+  const asked = (action, id, given) =>
+    sentence(action, { door: 'authzen', action: 'call', resource: { type: 'tool', id }, ...given });
+  assert.equal(asked('authorization.denied', 'bank/transfer', { arguments: { amount: 250 } }),
+    'authorization for bank/transfer {"amount":250}');
+  assert.equal(asked('authorization.allowed', 'Bash', { arguments: { command: 'git push' } }),
+    'authorization for Bash git push');
+  assert.equal(asked('authorization.denied', 'https://api.example'), 'authorization for https://api.example');
+  for (const action of ['authorization.denied', 'authorization.of-others'])
+    assert.equal(sentence(action, { a: 1 }), `${action} {"a":1}`);
+});
+
 test('no payload makes it throw, and each text is one line of a bounded length', () => {
   const long = '{"command":'.repeat(10) + 'x'.repeat(100_000);
   const odd = [null, true, 0, '', 'x', '[', '{"command":', `{"a":${'['.repeat(500)}`, [], [[]], {}, { command: 7 },
@@ -123,10 +135,10 @@ test('no payload makes it throw, and each text is one line of a bounded length',
     { command: ' '.repeat(100_000) + 'rm -rf /' }, { content: [null, { text: 1 }, { text: long }] }, { stdout: [] },
     { command: `${'x'.repeat(239)}\u{1f600}` }, '\u202e\u200b', { prompt: '\u2028\n\r\0' }];
   const names = ['tool', 'server', 'input', 'output', 'reason', 'error', 'command', 'subject', 'signal', 'exitStatus',
-    'attributes', 'status', 'name', 'agentType'];
+    'attributes', 'status', 'name', 'agentType', 'resource', 'arguments'];
   const actions = ['tool.requested', 'tool.denied', 'tool.completed', 'tool.failed', 'tool.__proto__', 'tool.constructor',
     '__proto__', 'constructor', 'run.started', 'run.ended', 'git.commit', 'session.ended', 'otel.tool', 'otel.event',
-    'otel.decision', 'hook.oversized', 'x', ''];
+    'otel.decision', 'hook.oversized', 'authorization.denied', 'x', ''];
   for (const action of actions) {
     for (const tool of ['Bash', '__proto__', 'constructor', 'apply_patch', 'mcp__a__b', '\u202e']) {
       for (const value of odd) {

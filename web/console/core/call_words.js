@@ -307,6 +307,17 @@ function ofTool({ actionType, inner, source }) {
 }
 
 /**
+ * Of a record of a decision: what was asked for. The verdict is that of the decision itself.
+ * @param {LogRecord} record
+ * @returns {Partial<CallWords>}
+ */
+function ofAuthorization({ inner, source }) {
+  const id = textIn(member(inner, 'resource'), 'id');
+  if (!id) return { what: source.slice(inner.start, inner.end) };
+  return { tool: `authorization for ${id}`, ...askedOf(id, member(inner, 'arguments'), source) };
+}
+
+/**
  * Who said what, without its bounds.
  * @param {LogRecord} record
  * @returns {Partial<CallWords>}
@@ -316,6 +327,7 @@ function saying(record) {
   if (/^(run\.(started|ended)|git\.commit)$/.test(actionType)) return ofRun(record);
   if (actionType.startsWith('otel.')) return ofTelemetry(record);
   if (actionType.startsWith('tool.') || actionType === 'session.ended') return ofTool(record);
+  if (/^authorization\.(denied|allowed)$/.test(actionType)) return ofAuthorization(record);
   const short = actionType === 'hook.oversized' ? shortened(member(inner, 'input')) : null;
   if (short) return { what: `an event of ${short.bytes} bytes, too large to be read` };
   return { what: source.slice(inner.start, inner.end) };
