@@ -44,10 +44,11 @@ func TestPaddedCallsAreRefused(t *testing.T) {
 		verdict, _, _ := strings.Cut(verdictOf(t, acme.do(t, "POST /v1/attest", body).status(201)), " ")
 		return verdict
 	}
-	recorded := func(source, redact string) func(action.Event) string {
+	recorded := func(source, redact string, required bool) func(action.Event) string {
 		return func(e action.Event) string { // as the command hook and the proxies send it
 			p, err := action.ParseRedaction(redact)
 			must.OK(t, err)
+			p.Decided = required
 			e.Type, e.Source, e.SessionID, e.CallID = action.ToolRequested, source, "s", fmt.Sprintf("call-%d", n)
 			return attest(p.Record("bot", e).Payload, "/srv/app")
 		}
@@ -63,7 +64,8 @@ func TestPaddedCallsAreRefused(t *testing.T) {
 		}
 	}
 	doors := map[string]func(action.Event) string{
-		"HTTP hook": hook(""), "HTTP hook, required": hook("&require=policy"), "command hook": recorded("claude-code", ""), "MCP proxy": recorded("mcp", ""),
+		"HTTP hook": hook(""), "HTTP hook, required": hook("&require=policy"), "command hook": recorded("claude-code", "", false), "MCP proxy": recorded("mcp", "", false),
+		"command hook, required": recorded("claude-code", "", true), "MCP proxy, required": recorded("mcp", "", true),
 		"attestation": func(e action.Event) string {
 			return attest(fmt.Appendf(nil, `{"source":"own","tool":%q,"input":%s}`, e.Tool, e.Input), "/srv/app")
 		},
@@ -82,6 +84,9 @@ func TestPaddedCallsAreRefused(t *testing.T) {
 			asks(door, ask, fmt.Sprintf("a push behind a comment of %d bytes", size), bash("# "+pad+"\ngit push --force"), "deny")
 			asks(door, ask, fmt.Sprintf("a file of %d bytes outside", size), write("/etc/hosts", size), "deny")
 		}
+		if strings.HasSuffix(door, "required") { // it is recorded as a whole
+			asks(door, ask, "a long file inside", write("/srv/app/x", 60<<10), "allow")
+		}
 		asks(door, ask, "a push behind a mask", bash("PASSWORD='--force'; git push $PASSWORD"), "deny")
 		asks(door, ask, "a form of shortened arguments", action.Event{Tool: "Bash", Input: json.RawMessage(`{"sha256":"00","bytes":1,"head":"ls"}`)}, "deny")
 		asks(door, ask, "a short push", bash("git push"), "allow")
@@ -90,7 +95,7 @@ func TestPaddedCallsAreRefused(t *testing.T) {
 			Input: input(map[string]string{"file_path": "/srv/app/x", "content": "password = 'horse-battery-9'"})}, "allow")
 	}
 	for door, ask := range map[string]func(action.Event) string{
-		"HTTP hook, redacted": hook("&redact=input&require=policy"), "command hook, redacted": recorded("claude-code", "input"), "MCP proxy, redacted": recorded("mcp", "input"),
+		"HTTP hook, redacted": hook("&redact=input&require=policy"), "command hook, redacted": recorded("claude-code", "input", false), "MCP proxy, redacted": recorded("mcp", "input", false),
 	} {
 		asks(door, ask, "a push", bash("git push --force"), "deny")
 	}

@@ -47,6 +47,8 @@ type Policy struct {
 	HashOutput bool // record only the hashes of the output and of the error
 	// maximum size in bytes of the input, output, error and reason, each; 0 is DefaultLimit
 	Limit int
+	// Decided records an input of up to MaxDecided bytes: a decision is made on what is recorded
+	Decided bool
 
 	// Secret makes keys unpredictable. Keys that are sent as Idempotency-Key need it: otherwise
 	// another writer of the same log could use them first. Without it a key follows from the event
@@ -78,6 +80,9 @@ func ParseRedaction(list string) (p Policy, err error) {
 // DefaultLimit is the maximum size in bytes of a value that is recorded in full.
 const DefaultLimit = 16 << 10
 
+// MaxDecided is the maximum size in bytes of the arguments that policies see.
+const MaxDecided = 64 << 10
+
 // Record is the attested form of an event.
 type Record struct {
 	ActionType string
@@ -105,8 +110,12 @@ func (p Policy) Record(agent string, e Event) Record {
 	member("agentType", optional(RecordedName(e.AgentType)))
 	member("subagentId", optional(RecordedID(e.SubagentID)))
 	member("traceparent", optional(RecordedID(e.Trace)))
+	ofInput := p
+	if p.Decided {
+		ofInput.Limit = MaxDecided
+	}
 	// the input of an oversized event is a hash already
-	member("input", p.value(e.Input, p.HashInput && e.Type != HookOversized))
+	member("input", ofInput.value(e.Input, p.HashInput && e.Type != HookOversized))
 	member("output", p.value(e.Output, p.HashOutput))
 	member("error", p.text(e.Error, p.HashOutput))
 	member("reason", p.text(e.Reason, false))

@@ -136,6 +136,7 @@ func newHook(from, redact, require, fail string) (h hook.Hook, err error) {
 	if h.Passport, h.Decided, err = parseRequire(require); err != nil {
 		return h, err
 	}
+	h.Policy.Decided = h.Decided
 	h.FailClosed, err = parseFail(fail)
 	return h, err
 }

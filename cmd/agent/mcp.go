@@ -144,7 +144,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	warn := func(text string) { cli.PrintError("attestd: %s\n", text) }
-	policy.Mask = at.maskKey(warnOf)
+	policy.Mask, policy.Decided = at.maskKey(warnOf), f.require != ""
 	config := mcpproxy.Config{Agent: f.agent, Server: f.server, Policy: policy, FailClosed: closed, Decided: f.require != "", Warn: warn,
 		Signed: at.identity != nil, CallsOnly: f.record == recordCalls}
 	switch {

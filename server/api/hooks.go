@@ -98,6 +98,7 @@ func (r *hookRequest) check() (err error) {
 	if r.policy, err = action.ParseRedaction(r.Redact); err != nil {
 		return httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: redact must be input, output or input,output")
 	}
+	r.policy.Decided = r.decided
 	return nil
 }
 

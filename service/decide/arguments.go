@@ -9,13 +9,14 @@ import (
 
 	"github.com/cedar-policy/cedar-go/types"
 
+	"attestd/chain/action"
 	"attestd/crypto/strictjson"
 )
 
 // The limits of arguments. maxElements bounds sets, because a stranger can choose elements that
 // collide in Cedar's sets.
 const (
-	MaxArguments   = 64 << 10 // bytes
+	MaxArguments   = action.MaxDecided
 	maxDepth       = 64       // open brackets
 	maxElements    = 200      // of an array
 	maxDropped     = 500      // JSON Pointers
