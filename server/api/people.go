@@ -21,7 +21,7 @@ type People struct {
 }
 
 type createPersonRequest struct {
-	_        struct{} `missing:"Missing or invalid field: personId, name and roles are required"`
+	_        struct{} `missing:"Missing or invalid field: personId and name are required"`
 	PersonID string   `json:"personId" must:"string"`
 	Name     string   `json:"name" must:"name"`
 	Email    *string  `json:"email" must:"given"`
@@ -32,7 +32,7 @@ type createPersonRequest struct {
 // Create and the endpoints below are additions to the specification.
 func (s *People) Create(ctx context.Context, by store.Caller, r createPersonRequest) (service.Person, error) {
 	if r.Roles == nil {
-		return service.Person{}, httpapi.Fail(http.StatusBadRequest, "Missing or invalid field: personId, name and roles are required")
+		r.Roles = []string{store.PersonReader}
 	}
 	return s.People.Create(ctx, by, service.NewPerson{ID: &r.PersonID, Name: &r.Name, Email: r.Email, Roles: r.Roles, Groups: r.Groups})
 }
@@ -52,7 +52,7 @@ func (s *People) Get(ctx context.Context, by store.Caller, r personRequest) (ser
 
 type changePersonRequest struct {
 	PersonID string   `path:"personId"`
-	Name     *string  `json:"name" must:"name"`
+	Name     *string  `json:"name" must:"given"`
 	Email    *string  `json:"email" must:"text"`
 	Roles    []string `json:"roles" must:"names"`
 	Groups   []string `json:"groups" must:"texts"`

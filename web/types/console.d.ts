@@ -497,7 +497,7 @@ interface Store<T> {
 interface Person {
   personId: string; name: string; email: string | null; roles: string[]; groups: string[]; createdAt: string;
   disabledAt?: string;
-  passkeys?: { credentialId: string; fingerprint: string; algorithm: number; backupEligible: boolean; createdAt: string;
+  passkeys?: { credentialId: string; fingerprint: string; backupEligible: boolean; createdAt: string;
     revokedAt?: string }[];
 }
 interface PersonSession {

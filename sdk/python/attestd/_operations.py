@@ -256,16 +256,16 @@ class _Operations:
         """
 
     @_operation("createPerson")
-    def create_person(self, person_id, name, roles, *, email=None, groups=None):
+    def create_person(self, person_id, name, *, email=None, groups=None, roles=None):
         """Add a person.
 
         POST /v1/people, createPerson of the API reference. A person without a passkey, who cannot sign in before an invitation is used.
 
         person_id (or personId): str. Not me, enrol, sign-in or oidc.
         name: str.
-        roles: list[Literal["admin", "approver", "reader"]].
         email: Union[str, None].
         groups: Union[list[str], None].
+        roles: Union[list[Literal["admin", "approver", "reader"]], None]. Without it, reader.
         """
 
     @_operation("deletePerson")

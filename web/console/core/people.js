@@ -2,13 +2,13 @@
 // People of the company: their passkeys, sessions and invitations. A passkey never leaves its
 // authenticator; what is to be signed, and what was signed, travel in WebAuthn's own forms, and the
 // server checks them.
-import { boolean, having, integer, json, list, nullable, oneOf, string, timestamp } from '../lib/form.js';
+import { boolean, having, json, list, nullable, oneOf, string, timestamp } from '../lib/form.js';
 import { PERSON, call, getCredential } from './api.js';
 import { NOTHING } from './asked.js';
 import { signIn } from './session.js';
 
 const passkey = having(
-  { credentialId: string, fingerprint: string, algorithm: integer, backupEligible: boolean, createdAt: timestamp },
+  { credentialId: string, fingerprint: string, backupEligible: boolean, createdAt: timestamp },
   { revokedAt: timestamp },
 );
 const required = {
