@@ -23,6 +23,11 @@ export interface Route {
 const page = ["limit", "cursor"] as const;
 const search = ["log", "agent", "action", "delegatedBy", "decision", "policy", "since", "until"] as const;
 
+/** What only the console of a browser does: it takes an authenticator and a cookie. */
+type InBrowser = "enrolPasskeyOptions" | "enrolPasskey" | "signInOptions" | "signIn" | "getMe"
+  | "addPasskeyOptions" | "addPasskey" | "revokeOwnPasskey" | "reauthenticateOptions"
+  | "reauthenticate" | "listOwnSessions" | "endOwnSessions" | "endOwnSession";
+
 /** All operations of the API reference, by their names there. */
 export const operations = {
   createCompany: { call: "POST /v1/companies", members: ["companyId", "metadata"], status: 201 },
@@ -140,7 +145,7 @@ export const operations = {
   getHealth: { call: "GET /v1/health", public: true },
   getReadiness: { call: "GET /readyz", public: true },
   getOpenAPI: { call: "GET /v1/openapi.json", public: true },
-} as const satisfies Record<keyof Documented, Route>;
+} as const satisfies Record<Exclude<keyof Documented, InBrowser>, Route>;
 
 export type Name = keyof typeof operations;
 
