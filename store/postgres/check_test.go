@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -91,7 +92,7 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 // A schema of a newer program that this program may use is not compared with its own.
 func TestCheckLeavesANewerSchemaToANewerProgram(t *testing.T) {
 	db, _ := created(t)
-	execute(t, db, "UPDATE setting SET value = '23' WHERE name = 'schema'")
+	execute(t, db, fmt.Sprintf("UPDATE setting SET value = '%d' WHERE name = 'schema'", postgres.Version+1))
 	if _, err := postgres.Check(t.Context(), db); !errors.Is(err, postgres.ErrNewer) {
 		t.Fatal(err)
 	}

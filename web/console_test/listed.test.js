@@ -56,6 +56,8 @@ test('each kind of right that begins is compared with its list', () => {
     'agent-key.enrolled': 'the page of an agent names the keys that the control log has and its list lacks',
     'token-key.created': 'published keys of tokens for others: each ends by itself, and a verifier reads the key set',
     'enrolment.created': 'good for one key and for minutes: the service does not list them',
+    'passkey.enrolled': 'of a person, who signs in with it: the control log is where they are held against each other',
+    'invitation.created': 'good for one passkey and for hours: the service does not list them',
     'passport.issued': 'there may be a million, and a passport’s own status is signed by the company',
     'head-file.made': 'a file of the server',
     'row.adopted': 'of rows of any kind: counted with that kind',
