@@ -164,7 +164,7 @@ func TestPolicyDemandsStatements(t *testing.T) {
 	acme.do(t, "POST /v1/attest/batch", `{"records":[`+attestBody("other", "4", "")+`,`+attestBody("bot", "4", "")+`]}`).gets(403, `{"error":"…","code":"AGENT_KEY_REQUIRED","pointer":"/records/1/statement"}`)
 	acme.do(t, "POST /v1/hooks/claude-code?agent=bot", postToolUse).gets(403, required)
 	other.attests(t, "5", "").status(201)
-	acme.do(t, "PUT /v1/company/policy", `{"attest":"key"}`).gets(200, `{"attest":"key","exchangeAudiences":[],"decisions":"denied"}`)
+	acme.do(t, "PUT /v1/company/policy", `{"attest":"key"}`).gets(200, `{"attest":"key","exchangeAudiences":[],"decisions":"denied","changes":"any"}`)
 	other.attests(t, "6", "").gets(403, required)
 	acme.do(t, "PUT /v1/agents/bot/policy", `{"attest":"any"}`).status(200)
 	a.attests(t, "7", "").gets(403, required) // the stricter of the two holds

@@ -63,8 +63,8 @@ func TestCompanyNamesAudiences(t *testing.T) {
 	acme := s.company(t, "acme")
 	const call = "PUT /v1/company/policy"
 	acme.do(t, call, `{"exchangeAudiences":["vault","https://b.example","https://a.example/x"]}`).
-		gets(200, `{"attest":"any","exchangeAudiences":["https://a.example/x","https://b.example","vault"],"decisions":"denied"}`)
-	acme.do(t, call, `{"attest":"key"}`).gets(200, `{"attest":"key","exchangeAudiences":["https://a.example/x","https://b.example","vault"],"decisions":"denied"}`)
+		gets(200, `{"attest":"any","exchangeAudiences":["https://a.example/x","https://b.example","vault"],"decisions":"denied","changes":"any"}`)
+	acme.do(t, call, `{"attest":"key"}`).gets(200, `{"attest":"key","exchangeAudiences":["https://a.example/x","https://b.example","vault"],"decisions":"denied","changes":"any"}`)
 	acme.create(t, "writer", "").do(t, call, `{"exchangeAudiences":[]}`).status(403)
 	records := len(acme.controlRecords(t))
 
@@ -97,8 +97,8 @@ func TestCompanyNamesAudiences(t *testing.T) {
 
 	acme.do(t, call, list(64, "a%d")).status(200)
 	acme.do(t, call, list(16, long+"%03d")).status(200)
-	acme.do(t, call, `{"exchangeAudiences":[],"decisions":"denied"}`).gets(200, `{"attest":"key","exchangeAudiences":[],"decisions":"denied"}`)
-	s.company(t, "other").do(t, call, `{"attest":"any"}`).gets(200, `{"attest":"any","exchangeAudiences":[],"decisions":"denied"}`)
+	acme.do(t, call, `{"exchangeAudiences":[],"decisions":"denied"}`).gets(200, `{"attest":"key","exchangeAudiences":[],"decisions":"denied","changes":"any"}`)
+	s.company(t, "other").do(t, call, `{"attest":"any"}`).gets(200, `{"attest":"any","exchangeAudiences":[],"decisions":"denied","changes":"any"}`)
 }
 
 // actedBy is an action of an agent with a delegation.

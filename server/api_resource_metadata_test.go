@@ -69,7 +69,7 @@ func TestEveryRefusalNamesItsMetadata(t *testing.T) {
 				body, form = oauthForm("token", "x"), []string{formType}
 			case path == "/v1/ws":
 				scope = `, scope="reader", `
-			case role == "enrolling":
+			case role == "enrolling", role == "person":
 				scope = ", "
 			}
 			metadata += `"`

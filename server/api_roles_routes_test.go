@@ -143,9 +143,9 @@ func (s *service) populate(t *testing.T, id string) populated {
 	}
 	p.do(t, "POST /v1/federation", federationBody("ci", "https://ci.example.invalid", "a", ciRules)).status(201)
 	p.do(t, "PUT /v1/policies/all-of-"+id, policyBody(t, `permit (principal, action, resource);`)).status(200)
-	passkeyID, _ := p.personOf(t, "alice", "reader")
+	passkeyID, _ := p.personOf(t, "person-of-"+id, "reader")
 	p.names = map[string]string{
-		"personId": "alice", "credentialId": passkeyID, "name": "ci", "policyId": "all-of-" + id, "agentId": "deploy-bot", "key": spare, "clientId": client.str("clientId"), "jti": jti(t, p.caller, passport), "index": "1", "webhookId": hook.str("webhookId"),
+		"personId": "person-of-" + id, "credentialId": passkeyID, "name": "ci", "policyId": "all-of-" + id, "agentId": "deploy-bot", "key": spare, "clientId": client.str("clientId"), "jti": jti(t, p.caller, passport), "index": "1", "webhookId": hook.str("webhookId"),
 		"logId": p.do(t, "GET /v1/logs", "").status(200).str("logs", 0, "logId"), "path": "0/000.p/2",
 		"Service-Passport": passport, "passport": passport, "delegation": delegation, "subject_token": svid, "actor_token": actor,
 	}

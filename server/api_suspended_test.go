@@ -56,7 +56,7 @@ func TestEveryRouteOfASuspendedCompany(t *testing.T) {
 	refused, read := 0, 0
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
-			if op.Extensions["x-role"] == "public" {
+			if role := op.Extensions["x-role"]; role == "public" || role == "person" { // which a key does not call
 				continue
 			}
 			call, body, headers := p.ask(method+" "+path, op)

@@ -1047,7 +1047,7 @@ PasskeyOptions = TypedDict("PasskeyOptions", {
 })
 
 PasskeyRefusal = TypedDict("PasskeyRefusal", {
-    "code": NotRequired[Literal["PASSKEY_REFUSED", "PASSKEY_CHALLENGE", "INVITATION_INVALID"]],
+    "code": NotRequired[Literal["PASSKEY_REFUSED", "PASSKEY_CHALLENGE", "INVITATION_INVALID", "INVALID_DPOP_PROOF"]],
     "error": str,
 })
 
