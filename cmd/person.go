@@ -1,13 +1,12 @@
 package cmd
 
 import (
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"attestd/cmd/cli"
 	"attestd/internal/printable"
 	"attestd/server/local"
+	"attestd/service"
 )
 
 func personCommand(schema string) *cobra.Command {
@@ -44,7 +43,7 @@ over the socket next to the file, which only the server's user and root can use.
 			return f.change(cmd.Context(), func(o operations) error {
 				made, err := o.InvitePerson(cmd.Context(), p)
 				if err == nil {
-					printable.Fprintf(cmd.OutOrStdout(), "%s/#/join/%s\n", strings.TrimRight(console, "/"), made.Secret)
+					printable.Fprintf(cmd.OutOrStdout(), "%s\n", service.InvitationPage(console, made.Secret))
 				}
 				return err
 			})

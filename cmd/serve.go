@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -357,8 +356,8 @@ func (f serveFlags) announce(logs io.Writer, log *slog.Logger, addr net.Addr, ke
 }
 
 // offerSetup prints a link with which somebody makes the first company and its first person, where
-// there is no company. It is a secret, and so on a terminal alone: what is written to a log is kept
-// and read by others.
+// there is no company. The link is a secret, so it is no part of a log of JSON objects, which is
+// made to be collected; where the lines for people are collected too, it ends after an hour.
 func (f serveFlags) offerSetup(ctx context.Context, logs io.Writer, cfg *server.Config, addr net.Addr) {
 	if f.logs.announced() || !cfg.Store.IsNew() || f.registration == "closed" {
 		return
@@ -372,7 +371,7 @@ func (f serveFlags) offerSetup(ctx context.Context, logs io.Writer, cfg *server.
 		console = f.tls.scheme() + "://localhost:" + portOf(addr)
 	}
 	if err == nil && secret != "" {
-		printable.Fprintf(logs, "or open within an hour, to name the company and make a passkey: %s/#/join/%s\n", strings.TrimRight(console, "/"), secret)
+		printable.Fprintf(logs, "or open within an hour, to name the company and make a passkey: %s\n", service.InvitationPage(console, secret))
 	}
 }
 

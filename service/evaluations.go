@@ -19,20 +19,17 @@ type Evaluation struct {
 	Request           json.RawMessage // subject, action, resource and context as they were sent
 }
 
-// typeOfTool is the type of a resource that is a tool. Every action with it is a call: a rule
-// against the tool holds by whatever name it is used.
-const typeOfTool = "tool"
-
 // subjectTypes are the types of subjects that are agents. AuthZEN's own tests call them users, and
 // its gateways identities.
 var subjectTypes = map[string]bool{"agent": true, "user": true, "identity": true}
 
-// Evaluate decides an access evaluation. An action with a tool is its call; any other is of its
-// name as actionType, with the whole request as arguments. The error is an *Error where an agent
+// Evaluate decides an access evaluation. Every action with a tool is its call, so that a rule
+// against the tool holds by whatever name it is used; any other is of its name as actionType, with
+// the whole request as arguments. The error is an *Error where an agent
 // asks about another.
 func (a *Authorizations) Evaluate(ctx context.Context, by store.Caller, e Evaluation) (decision.Decision, error) {
 	q := Question{Subject: e.Subject, Action: decide.Attest, Resource: e.Action, Arguments: e.Request, Context: decision.Context{Door: decide.DoorAuthZEN}}
-	if e.Resource.Type == typeOfTool {
+	if e.Resource.Type == decide.Resources[decide.Call] {
 		q.Action, q.Resource, q.Arguments = decide.Call, e.Resource.ID, e.Arguments
 	}
 	agent, err := a.agentNamed(ctx, by, e.Subject)

@@ -194,7 +194,7 @@ func (s *People) enrolled(ctx context.Context, p relyingParty, purpose, companyI
 	}
 	k.Transports = []string{}
 	for _, t := range made.Transport {
-		if len(k.Transports) == maxTransports || !personID.MatchString(string(t)) {
+		if len(k.Transports) == maxTransports || !isName(string(t)) {
 			return e, errBadPasskey("has transports of another form")
 		}
 		k.Transports = append(k.Transports, string(t))

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/mail"
-	"regexp"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"attestd/chain"
+	"attestd/chain/decision"
 	"attestd/store"
 )
 
@@ -68,7 +69,15 @@ type NewPerson struct {
 	Disabled      *bool
 }
 
-var personID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+// InvitationPage is the address of the page of a console that takes an invitation. The secret is in
+// the fragment, which no browser sends.
+func InvitationPage(console, secret string) string {
+	return strings.TrimRight(console, "/") + "/#/join/" + secret
+}
+
+// isName reports whether a text can name a person or a group. Its form is that of the ID of a
+// policy.
+func isName(text string) bool { return decision.IsID(text) }
 
 // reservedIDs are those that paths below /v1/people have another meaning for.
 var reservedIDs = []string{"me", "enrol", "sign-in", "oidc", ".", ".."}
@@ -79,7 +88,7 @@ func (n NewPerson) check() error {
 		return &Error{Kind: Invalid, Message: "Invalid field: " + member + " " + what, Pointer: "/" + member}
 	}
 	switch {
-	case n.ID != nil && !personID.MatchString(*n.ID):
+	case n.ID != nil && !isName(*n.ID):
 		return wrong("personId", "must have 1 to 64 characters, of letters, digits, dots, underscores and hyphens")
 	case n.ID != nil && slices.Contains(reservedIDs, *n.ID):
 		return wrong("personId", "must be another name: this one is reserved")
@@ -87,7 +96,7 @@ func (n NewPerson) check() error {
 		return wrong("name", fmt.Sprintf("must have 1 to %d characters", maxPersonName))
 	case n.Roles != nil && (len(n.Roles) == 0 || !distinct(n.Roles) || slices.ContainsFunc(n.Roles, isNoRole)):
 		return wrong("roles", "must be one or more of admin, approver and reader")
-	case n.Groups != nil && (len(n.Groups) > maxPersonGroups || !distinct(n.Groups) || slices.ContainsFunc(n.Groups, func(g string) bool { return !personID.MatchString(g) })):
+	case n.Groups != nil && (len(n.Groups) > maxPersonGroups || !distinct(n.Groups) || slices.ContainsFunc(n.Groups, func(g string) bool { return !isName(g) })):
 		return wrong("groups", fmt.Sprintf("must be at most %d different names, each as a personId", maxPersonGroups))
 	}
 	if n.Email != nil && *n.Email != "" {

@@ -71,11 +71,8 @@ func (a *AgentKeys) SetPolicy(ctx context.Context, by store.Caller, agentID stri
 }
 
 func checkGroups(groups []string) error {
-	isName := func(c rune) bool {
-		return strings.ContainsRune("._-", c) || c < 0x80 && ('a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9')
-	}
 	for _, name := range groups {
-		if name == "" || len(name) > maxGroupName || strings.ContainsFunc(name, func(c rune) bool { return !isName(c) }) {
+		if !isName(name) {
 			return &Error{Kind: Invalid, Pointer: "/groups", Message: fmt.Sprintf("Invalid field: groups must have 1 to %d of A-Z a-z 0-9 . _ - each", maxGroupName)}
 		}
 	}

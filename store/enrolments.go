@@ -123,25 +123,36 @@ func (s AgentKeys) spend(w *db.Conn, by Caller, k AgentKey, hash chain.Hash) (fi
 	return e.Fingerprint, err
 }
 
-// checkUnspent requires that no key of the agent was enrolled with an enrolment, by the control
-// records of the keys: the row may have been changed. A key whose row was deleted is found by the
-// replay.
+// checkUnspent requires that no key of the agent was enrolled with an enrolment. A key whose row
+// was deleted is found by the replay.
 func (s AgentKeys) checkUnspent(w *db.Conn, company *Company, e Enrolment) error {
+	return s.db.checkUnspent(w, company, projection.TableEnrolment, e.Fingerprint, "key",
+		func(l *projection.Latest) *string { return l.Payload.Enrolment },
+		"SELECT "+aboutSubject("agent_key.company", agentKeys.subjectSQL("agent_key"), "", "ASC")+" FROM agent_key WHERE company = ? AND agent_id = ?", company.Chain, e.AgentID)
+}
+
+// checkUnspent requires of the row of a secret that counts once that nothing was enrolled with it,
+// by the control records whose IDs a query selects: the row may have been changed. with returns the
+// fingerprint of the secret in such a record, or nil, and what names the thing enrolled.
+func (s *base) checkUnspent(w *db.Conn, company *Company, table, fingerprint, what string, with func(*projection.Latest) *string, query string, args ...any) error {
 	var enrolled []sql.NullInt64
 	err := w.Each(func(rows *sql.Rows) error {
 		var id sql.NullInt64
 		err := rows.Scan(&id)
 		enrolled = append(enrolled, id)
 		return err
-	}, "SELECT "+aboutSubject("agent_key.company", agentKeys.subjectSQL("agent_key"), "", "ASC")+" FROM agent_key WHERE company = ? AND agent_id = ?", company.Chain, e.AgentID)
+	}, query, args...)
 	for _, id := range enrolled {
 		if err != nil {
 			return err
 		}
 		var l *projection.Latest
-		if l, err = controlRecord(w, company, id); err == nil && l != nil && l.Payload.Enrolment != nil && *l.Payload.Enrolment == e.Fingerprint {
-			err = s.db.checked(company, &projection.Difference{Table: projection.TableEnrolment, Row: e.Fingerprint, Index: l.Index,
-				What: fmt.Sprintf("is not spent, and control record %d tells of a key that was enrolled with it", l.Index)})
+		if l, err = controlRecord(w, company, id); err != nil || l == nil {
+			continue
+		}
+		if of := with(l); of != nil && *of == fingerprint {
+			err = s.checked(company, &projection.Difference{Table: table, Row: fingerprint, Index: l.Index,
+				What: fmt.Sprintf("is not spent, and control record %d tells of a %s that was enrolled with it", l.Index, what)})
 		}
 	}
 	return err

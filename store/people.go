@@ -615,27 +615,11 @@ func (s People) spend(w *db.Conn, by Caller, k Passkey, hash [32]byte) (fingerpr
 	return i.Fingerprint, err
 }
 
-// checkUnspent requires that no passkey of the person was enrolled with an invitation, by the
-// control records of the passkeys: the row may have been changed.
+// checkUnspent requires that no passkey of the person was enrolled with an invitation.
 func (s People) checkUnspent(w *db.Conn, company *Company, i Invitation) error {
-	var enrolled []sql.NullInt64
-	err := w.Each(func(rows *sql.Rows) error {
-		var id sql.NullInt64
-		err := rows.Scan(&id)
-		enrolled = append(enrolled, id)
-		return err
-	}, "SELECT "+aboutSubject("passkey.company", passkeys.subjectSQL("passkey"), "", "ASC")+" FROM passkey WHERE company = ? AND person_id = ?", company.Chain, i.PersonID)
-	for _, id := range enrolled {
-		if err != nil {
-			return err
-		}
-		var l *projection.Latest
-		if l, err = controlRecord(w, company, id); err == nil && l != nil && l.Payload.Invitation != nil && *l.Payload.Invitation == i.Fingerprint {
-			err = s.db.checked(company, &projection.Difference{Table: projection.TableInvitation, Row: i.Fingerprint, Index: l.Index,
-				What: fmt.Sprintf("is not spent, and control record %d tells of a passkey that was enrolled with it", l.Index)})
-		}
-	}
-	return err
+	return s.db.checkUnspent(w, company, projection.TableInvitation, i.Fingerprint, "passkey",
+		func(l *projection.Latest) *string { return l.Payload.Invitation },
+		"SELECT "+aboutSubject("passkey.company", passkeys.subjectSQL("passkey"), "", "ASC")+" FROM passkey WHERE company = ? AND person_id = ?", company.Chain, i.PersonID)
 }
 
 // relyingPartySetting names the setting with the ID of the relying party, a host name, for which

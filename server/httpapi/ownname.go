@@ -87,9 +87,8 @@ func AddressOf(a net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(addr.Addr().Unmap(), addr.Port())
 }
 
-// InvitationLink is the address of the console's page that takes an invitation. The secret is in
-// the fragment, which no browser sends. Without --base-url its host is localhost, since no passkey
-// works for an address.
+// InvitationLink is the address of the console's page that takes an invitation. Without --base-url
+// its host is localhost, since no passkey works for an address.
 func (a *API) InvitationLink(secret string) string {
 	base := a.BaseURL
 	if base == "" {
@@ -102,7 +101,7 @@ func (a *API) InvitationLink(secret string) string {
 			base += ":" + strconv.Itoa(int(a.Listening.Port()))
 		}
 	}
-	return base + "/#/join/" + secret
+	return service.InvitationPage(base, secret)
 }
 
 // RequestBase is the address in the discovery document of the specification. The client chooses it

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"attestd/service"
 	"attestd/store"
@@ -35,7 +34,7 @@ func (o *Operations) InvitePerson(ctx context.Context, p PersonInvitation) (Pers
 		return PersonInvited{}, err
 	}
 	people := service.People{Store: o.Store, Link: func(secret string) string { return secret }}
-	made, err := people.InviteFirst(ctx, by, p.PersonID, p.Role, time.Hour)
+	made, err := people.InviteFirst(ctx, by, p.PersonID, p.Role, service.InvitationLifetime)
 	if refused := (*service.Error)(nil); errors.As(err, &refused) {
 		err = fmt.Errorf("%w: %s", store.ErrRefused, refused.Message)
 	}
