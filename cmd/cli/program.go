@@ -250,8 +250,9 @@ func joinLines(text string) error {
 	return errors.Join(lines...)
 }
 
-// stderrPatience is how long a process waits for the reader of its standard error.
-const stderrPatience = time.Second
+// stderrPatience is how long a process waits for the reader of its standard error. It is long,
+// because a command of low priority on a busy machine waits for its turn to write.
+const stderrPatience = 10 * time.Second
 
 // unauthorizedHint is printed when the server rejects the credential.
 const unauthorizedHint = "The credential is unknown to this server, deleted or expired. Check ATTESTD_KEY, ATTESTD_KEY_FILE and --url, " +
