@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"attestd/server/api"
 	"attestd/server/httpapi"
 	"attestd/server/limit"
 	"attestd/web"
@@ -27,6 +28,10 @@ func (s *Server) Handler() http.Handler {
 	elsewhere := s.api.Handle(httpapi.Route{Needs: public, Handler: httpapi.Handler{Serve: func(c *httpapi.Call) error { return notFound(mux, c) }}})
 	// ServeMux has no empty wildcard
 	revoke := s.api.Handle(httpapi.Route{Needs: admin, Undeclared: httpapi.Lenient, Tier: limit.Standard, Handler: httpapi.Endpoint(http.StatusOK, s.resources.passports.Revoke)})
+	// what proxies ask, which is no operation of the reference either; below the prefix with the
+	// method and the path of the request that they ask about
+	mux.HandleFunc("/v1/authz", s.api.Handle(httpapi.Route{Path: "/v1/authz", Needs: gateway, Undeclared: httpapi.Lenient, Tier: limit.Log, Handler: s.resources.forward.Decide()}))
+	envoy := s.api.Handle(httpapi.Route{Path: api.EnvoyPrefix, Needs: gateway, Undeclared: httpapi.Lenient, Tier: limit.Log, Handler: s.resources.forward.DecideOwn()})
 	mux.HandleFunc("/v1/", elsewhere)
 	mux.HandleFunc("/v1", elsewhere) // or ServeMux would redirect it
 	console, has := web.Console()
@@ -41,6 +46,9 @@ func (s *Server) Handler() http.Handler {
 		switch {
 		case r.URL.Path == "/v1/passports//revoke" && r.Method == http.MethodPost:
 			revoke(w, r)
+		case strings.HasPrefix(r.URL.Path, api.EnvoyPrefix):
+			r.Pattern = api.EnvoyPrefix
+			envoy(w, r)
 		case !clean(r.URL.Path): // ServeMux would redirect, and a redirected POST becomes a GET
 			elsewhere(w, r)
 		default:

@@ -28,6 +28,7 @@ var (
 
 	tokenSeeker  = httpapi.Need{Who: httpapi.Anonymous | httpapi.IsClient | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsForPerson}
 	clientRevoke = httpapi.Need{Who: httpapi.IsClient | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsForPerson}
+	gateway      = httpapi.Need{Who: reader.Who, Gateway: true}
 	clientAsks   = httpapi.Need{Who: httpapi.IsClient | httpapi.IsAdmin | httpapi.IsAgent | httpapi.IsForPerson, Reads: true}
 	follower     = httpapi.Need{Who: httpapi.Anonymous | httpapi.IsReader | httpapi.IsWriter | httpapi.IsAdmin, Socket: true}
 )
@@ -68,6 +69,7 @@ type resources struct {
 	delegations  api.Delegations
 	publicKeys   api.PublicKeys
 	evidence     api.Evidence
+	forward      api.Forward
 	federations  api.Federations
 	hooks        api.Hooks
 	issuers      api.Issuers

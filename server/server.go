@@ -126,6 +126,7 @@ func New(cfg Config) *Server {
 		witness:     api.Witness{Store: db, Cosigner: cfg.Cosigner, Stopped: cfg.CosignerStopped},
 		credentials: api.Credentials{Store: db, Hub: s.hub, Most: func() int { return bounds().Keys }},
 		delegations: api.Delegations{Delegations: delegations},
+		forward:     api.Forward{Forwards: &service.Forwards{Store: db, Nonces: nonces, Tokens: tokens, Passports: passports, Authorizations: authorizations}},
 		publicKeys:  api.PublicKeys{API: s.api, Store: db, Version: cfg.Version},
 		evidence:    api.Evidence{Store: db, Proofs: proofs, AgentKeys: agentKeys},
 		federations: api.Federations{Federations: s.federations, Hub: s.hub},

@@ -34,9 +34,10 @@ type Authorizations struct {
 type Question struct {
 	AgentID string // "" where the subject is no agent of the company
 	Subject Named  // who that is
-	// decide.Call with the tool as server/name or name, decide.Attest with the actionType, or
-	// decide.Token with the audience
+	// decide.Call with the tool as server/name or name, decide.Attest with the actionType,
+	// decide.Token with the audience, or decide.HTTP with the clean URL and its Method
 	Action, Resource string
+	Method           string
 	Arguments        json.RawMessage // nil for none
 	Passport         string          // the jti of the passport by which it is asked; "" without
 	Code             string          // why the door denies it already; "" where it does not
@@ -57,36 +58,45 @@ func (a *Authorizations) asked(ctx context.Context, by store.Caller) (bool, erro
 	return which == store.DecisionsAll, err
 }
 
-// Decide decides, and records that where it must be on record. What must be and cannot is denied.
-// An error is one of the storage, without which nothing can be decided.
+// Decide is DecideOnRecord for a door that does not say where the record is.
+func (a *Authorizations) Decide(ctx context.Context, by store.Caller, q Question) (decision.Decision, error) {
+	made, _, err := a.DecideOnRecord(ctx, by, q)
+	return made, err
+}
+
+// notRecorded is the index of a decision of which there is no record.
+const notRecorded = -1
+
+// DecideOnRecord decides, and records that where it must be on record. What must be and cannot is
+// denied. index is that of the record, notRecorded for none. An error is one of the storage,
+// without which nothing can be decided.
 //
 // Nothing is recorded while a company is suspended.
-func (a *Authorizations) Decide(ctx context.Context, by store.Caller, q Question) (decision.Decision, error) {
+func (a *Authorizations) DecideOnRecord(ctx context.Context, by store.Caller, q Question) (made decision.Decision, index int64, err error) {
 	payload := q.payload()
 	counted := false
 	var suppressed int64
 	for range maxDecided {
-		made, err := a.decide(ctx, by, &q, payload)
-		if err != nil || made.Code == decision.Suspended {
-			return made, err
+		if made, err = a.decide(ctx, by, &q, payload); err != nil || made.Code == decision.Suspended {
+			return made, notRecorded, err
 		}
 		if !counted {
 			record, err := a.records(ctx, by, &made)
 			if err != nil {
-				return decision.Decision{}, err
+				return decision.Decision{}, notRecorded, err
 			}
 			if record {
 				suppressed, record = a.count(by, &q, &made)
 			}
 			if !record {
-				return made, nil
+				return made, notRecorded, nil
 			}
 			counted = true
 		}
-		err = a.append(ctx, by, &q, payload, suppressed, &made)
+		index, err = a.append(ctx, by, &q, payload, suppressed, &made)
 		switch {
 		case err == nil:
-			return made, nil
+			return made, index, nil
 		case errors.Is(err, chain.ErrRevision):
 			a.Store.Cedar.Forget(by)
 		default:
@@ -95,10 +105,10 @@ func (a *Authorizations) Decide(ctx context.Context, by store.Caller, q Question
 			if made.Verdict == decision.Allow {
 				made.Verdict, made.Code, made.By = decision.Deny, decision.Failed, nil
 			}
-			return made, nil
+			return made, notRecorded, nil
 		}
 	}
-	return decision.Decision{}, fmt.Errorf("%w: the policies of the company change too often", store.ErrUnavailable)
+	return decision.Decision{}, notRecorded, fmt.Errorf("%w: the policies of the company change too often", store.ErrUnavailable)
 }
 
 // decide decides in the order of all doors: the company and the agent must be live, the passport
@@ -153,11 +163,15 @@ func (q *Question) payload() []byte {
 	payload = jcs.AppendString(append(payload, `,"action":`...), q.Action)
 	payload = jcs.AppendString(append(payload, `,"resource":{"type":`...), decide.Resources[q.Action])
 	id := q.Resource
-	if q.Action != decide.Token || len(id) > maxResourceSize { // a rule may name any audience
+	// a rule may name any audience and any URL; what is too long for them no rule names
+	if q.Action != decide.Token && q.Action != decide.HTTP || len(id) > maxResourceSize {
 		id = action.RecordedName(id)
 	}
 	payload = jcs.AppendString(append(payload, `,"id":`...), id)
 	payload = append(payload, '}')
+	if q.Method != "" {
+		payload = jcs.AppendString(append(payload, `,"method":`...), q.Method)
+	}
 	if q.Arguments != nil {
 		payload = append(append(payload, `,"arguments":`...), action.Policy{Limit: decide.MaxArguments}.Member(q.Arguments, false, false)...)
 	}
@@ -169,8 +183,8 @@ func (q *Question) payload() []byte {
 	return append(payload, '}')
 }
 
-// append appends the record of a decision.
-func (a *Authorizations) append(ctx context.Context, by store.Caller, q *Question, payload []byte, suppressed int64, made *decision.Decision) error {
+// append appends the record of a decision, and returns its index.
+func (a *Authorizations) append(ctx context.Context, by store.Caller, q *Question, payload []byte, suppressed int64, made *decision.Decision) (int64, error) {
 	item := Attestation{AgentID: q.name(), ActionType: decision.AuthorizationDenied, Payload: payload}
 	if made.Verdict == decision.Allow {
 		item.ActionType = decision.AuthorizationAllowed
@@ -181,17 +195,20 @@ func (a *Authorizations) append(ctx context.Context, by store.Caller, q *Questio
 	d := chain.Draft{Chain: by.Company.Chain, Decided: true}
 	var err error
 	if d.Payload, d.Canonical, _, err = recordPayload(by.Company.ID, &item); err != nil {
-		return err
+		return notRecorded, err
 	}
 	if err := hold(&d, made); err != nil {
-		return err
+		return notRecorded, err
 	}
-	_, err = a.Store.AppendAll(ctx, []chain.Draft{d})
+	records, err := a.Store.AppendAll(ctx, []chain.Draft{d})
 	var refused *chain.DraftError
-	if errors.As(err, &refused) {
-		err = refused.Err
+	switch {
+	case errors.As(err, &refused):
+		return notRecorded, refused.Err
+	case err != nil:
+		return notRecorded, err
 	}
-	return err
+	return records[0].Index, nil
 }
 
 // The decisions about an agent that this server records: so many of each kind a minute, so that

@@ -14,8 +14,8 @@
 //	errors    the policies that erred, sorted; absent where none did
 //	code      why it is denied: by the policies POLICY_DENIED or DECISION_ERROR, before them
 //	          DETAILS_DENIED, COMPANY_SUSPENDED, AGENT_DISABLED, SUBJECT_UNKNOWN, ACTION_UNKNOWN,
-//	          AUDIENCE_DENIED, SCOPE_DENIED or another code of a passport's verification; absent
-//	          otherwise
+//	          AUDIENCE_DENIED, CREDENTIAL_REQUIRED, CREDENTIAL_REFUSED, SCOPE_DENIED or another code
+//	          of a passport's verification; absent otherwise
 //	passport  the jti of the passport by which it was decided; absent without
 //	approval  the approval by which it is allowed; absent without
 //	context   what was decided on that is nowhere else in the record; see [Context]
@@ -31,10 +31,12 @@
 // actionType is [AuthorizationDenied] or [AuthorizationAllowed], its agentId that of the agent, or
 // [UnknownAgent], and its payload one JSON object:
 //
-//	door        where it was asked: authzen, verify or token
-//	action      call, attest or token
-//	resource    {"type":"tool","id":"bank/transfer"} of a call; the type is action of attest, and
-//	            audience of token. In the id of a tool, an MCP server comes before the first slash
+//	door        where it was asked: authzen, verify, token or forward
+//	action      call, attest, token or http
+//	resource    {"type":"tool","id":"bank/transfer"} of a call; the type is action of attest,
+//	            audience of token, and url of http, whose id is scheme, host and clean path. In the
+//	            id of a tool, an MCP server comes before the first slash
+//	method      of the HTTP request; absent otherwise
 //	arguments   with secrets masked; absent where there are none. Those that are too long for
 //	            policies are {"sha256":"…","bytes":N,"head":"…"}
 //	subject     {"type":"…","id":"…"}: who was named and is no agent; absent otherwise
@@ -75,7 +77,10 @@ const (
 	SubjectUnknown = "SUBJECT_UNKNOWN"
 	ActionUnknown  = "ACTION_UNKNOWN"
 	AudienceDenied = "AUDIENCE_DENIED" // a token is exchanged for none that the company names
-	Suspended      = "COMPANY_SUSPENDED"
+	// a request to another service has no credential of an agent, or none that is good
+	CredentialRequired = "CREDENTIAL_REQUIRED"
+	CredentialRefused  = "CREDENTIAL_REFUSED"
+	Suspended          = "COMPANY_SUSPENDED"
 )
 
 // ByPolicies reports whether a decision with a code, "" for none, follows from the details and the

@@ -2,6 +2,7 @@ package cred
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -290,6 +291,19 @@ func (c PassportClaims) grantedBy(tool *string) (string, error) {
 		}
 	}
 	return "", refuse(CodeScopeDenied, "no scope of the passport covers the tool")
+}
+
+// GrantHTTP returns the first scope that covers requests of an HTTP method to other services.
+// Authorization details are rights on calls of tools: a passport with some covers no request.
+func (c PassportClaims) GrantHTTP(method string) (string, error) {
+	at := slices.IndexFunc(c.Scopes, func(scope string) bool { return scope == "*" || scope == "http:*" || scope == "http:"+method })
+	switch {
+	case at < 0:
+		return "", refuse(CodeScopeDenied, "no scope of the passport covers the method")
+	case !c.Details.IsZero():
+		return "", errDetailsDenied
+	}
+	return c.Scopes[at], nil
 }
 
 func broadest(scopes []string) (string, error) {

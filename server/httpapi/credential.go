@@ -36,6 +36,10 @@ type credential struct {
 // authenticate reads the credential of a request and looks up who presumably calls. After an error,
 // public routes continue without it, so that the health check does not depend on the database.
 func (c *Call) authenticate() {
+	if c.needs.Gateway {
+		c.authenticateGateway()
+		return
+	}
 	scheme, token, _ := strings.Cut(c.Header.Get("Authorization"), " ")
 	token = strings.Trim(token, " ")
 	switch {

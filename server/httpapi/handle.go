@@ -80,7 +80,9 @@ var untraced = map[string]bool{"/readyz": true, "/v1/health": true, "/v1/ws": tr
 func (c *Call) admit(rt Route) error {
 	ambiguous := c.checkHeaders()
 	if ambiguous == nil {
-		c.offerNonce()
+		if !rt.Needs.Gateway { // a proof there is not for this server
+			c.offerNonce()
+		}
 		c.authenticate()
 	}
 	if err := c.Spend(rt.Tier, 1); err != nil {
@@ -89,7 +91,7 @@ func (c *Call) admit(rt Route) error {
 	if ambiguous != nil {
 		return ambiguous
 	}
-	if err := c.api.checkOrigin(c.Request); err != nil && !rt.Needs.AnyPage {
+	if err := c.api.checkOrigin(c.Request); err != nil && !rt.Needs.AnyPage && !rt.Needs.Gateway {
 		return err
 	}
 	if err := c.admitCaller(); err != nil {

@@ -24,6 +24,9 @@ type Need struct {
 	// a suspended company may call it although it is no GET, or not although it is one
 	Reads, Issues bool
 	Secrets       bool // shows secrets although it is a GET
+	// the caller is a proxy, which presents its credential in GatewayHeader: the other headers are
+	// those of the request that it asks about
+	Gateway bool
 }
 
 // IsPublic reports whether the handler itself identifies the caller, where it needs to: a

@@ -13,8 +13,9 @@ import (
 const (
 	DoorAttest  = "attest" // attestations, hooks and MCP proxies
 	DoorAuthZEN = "authzen"
-	DoorVerify  = "verify" // of passports
-	DoorToken   = "token"  // the token endpoint
+	DoorVerify  = "verify"  // of passports
+	DoorToken   = "token"   // the token endpoint
+	DoorForward = "forward" // of a proxy in front of another service
 )
 
 // Past is a record that is decided again: it holds a decision that policies make, or is the request

@@ -88,7 +88,7 @@ func (r *Request) call(server, tool string) {
 // action that does not exist, so that it is denied.
 func (r *Request) authorization(payload []byte) {
 	r.Action, r.ActionType, r.Arguments = "", "", nil
-	var asked string
+	var asked, method string
 	var resource []byte
 	err := strictjson.EachMember(payload, maxPayloadDepth, func(name, value []byte) {
 		switch string(name) {
@@ -96,6 +96,8 @@ func (r *Request) authorization(payload []byte) {
 			asked, _ = strictjson.AsString(value)
 		case "resource":
 			resource = value
+		case "method":
+			method, _ = strictjson.AsString(value)
 		case "arguments":
 			r.Arguments = value
 		}
@@ -123,11 +125,15 @@ func (r *Request) authorization(payload []byte) {
 		r.Action, r.ActionType = Attest, id
 	case asked == Token && kind == Resources[Token]:
 		r.Action, r.Audience = Token, id
+	case asked == HTTP && kind == Resources[HTTP]:
+		if u, is := parseURL(method, id); is {
+			r.Action, r.URL = HTTP, u
+		}
 	}
 }
 
 // Resources are the types of the resources of actions, as records of decisions name them.
-var Resources = map[string]string{Call: "tool", Attest: "action", Token: "audience"}
+var Resources = map[string]string{Call: "tool", Attest: "action", Token: "audience", HTTP: "url"}
 
 // maxPayloadDepth is more than the payload of a record nests.
 const maxPayloadDepth = 256
