@@ -12,6 +12,8 @@ import (
 	"attestd/crypto/dpop"
 	"attestd/crypto/jose"
 	"attestd/internal/must"
+	"attestd/server"
+	"attestd/server/limit"
 )
 
 // gateway is a proxy in front of another service, with a key of its own.
@@ -279,12 +281,23 @@ func TestForwardAuthorizationRefuses(t *testing.T) {
 // fail or forward.
 func TestForwardAuthorizationFailsClosed(t *testing.T) {
 	t.Parallel()
-	s := start(t)
+	s := start(t, func(cfg *server.Config) { cfg.Limits = limit.Limits{Log: 2, Company: 10} })
 	acme := s.company(t, "acme")
 	acme.agent(t, "bot")
-	g := acme.gateway(t)
+	g, other := acme.gateway(t), acme.gateway(t)
 	headers := append(describes("GET", "/"), "Service-Passport: "+acme.passport(t, "bot", `{"scopes":["*"]}`))
 	g.asks(t, authz, headers...).is(t, "before", 200, "")
 	acme.suspend(t)
 	g.asks(t, authz, headers...).is(t, "suspended", 403, "COMPANY_SUSPENDED")
+	a := g.asks(t, authz, headers...)
+	a.is(t, "too many requests", 403, "RATE_LIMITED")
+	if a.header.Get("Retry-After") == "" {
+		t.Error("nothing says when to ask again")
+	}
+	must.OK(t, s.store.Close())
+	a = other.asks(t, authz, headers...)
+	a.is(t, "without a database", 403, "NOT_DECIDED")
+	if a.header.Get("Retry-After") == "" {
+		t.Error("nothing says when to ask again")
+	}
 }

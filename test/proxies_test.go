@@ -80,16 +80,8 @@ func behind(t *testing.T, language string, places func(folder, proxy, server, co
 			t.Logf("the proxy: %s", tail(answer.String(), 4000))
 		}
 	})
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		conn, err := net.Dial("tcp", p.proxy)
-		if err == nil {
-			conn.Close()
-			return p
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the proxy does not listen: %v", err)
-		}
-	}
+	awaitListener(t, p.proxy)
+	return p
 }
 
 // Behind nginx with the configuration of docs/operate/tls-and-proxies.md, everything works as
