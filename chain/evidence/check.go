@@ -253,7 +253,7 @@ type Verdict struct {
 	Session   *Session   `json:"session,omitempty"` // of a session's file
 	// to whom the delegation of the record was given, where that is not its agent; of a session, of
 	// the first such record; nil for none
-	NotActor  *string         `json:"notActor,omitempty"`
+	NotActor *string `json:"notActor,omitempty"`
 	// nil for a file that fails, and without any
 	Decisions *Decisions      `json:"decisions,omitempty"`
 	Approvals *ApprovalCounts `json:"approvals,omitempty"`
