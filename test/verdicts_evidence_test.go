@@ -32,6 +32,8 @@ type evidenceCase struct {
 	Key      string `json:"key"`
 	Policy   string `json:"policy"`
 	AgentKey string `json:"agentKey"`
+	// fingerprints of passkeys; none for no pin
+	Approvers []string `json:"approvers"`
 
 	// What the passed checks also report, where it matters: who has signed, or what is missing.
 	// Each is a part of it.
@@ -42,6 +44,9 @@ type evidenceCase struct {
 // self-consistent, fails with its code, or usage if the policy is invalid.
 func (c *evidenceCase) verdict() string {
 	trust := bundle.Trust{Fingerprint: c.Key, AgentKey: c.AgentKey}
+	if c.Approvers != nil {
+		trust.Approvers = bundle.NewApprovers(c.Approvers...)
+	}
 	if c.Policy != "" {
 		var err error
 		if trust.Policy, err = tlog.ParsePolicy([]byte(c.Policy)); err != nil {
@@ -92,6 +97,12 @@ func TestEvidenceCheckersAgree(t *testing.T) {
 			t.Errorf("no case is to come to %s", verdict)
 		}
 	}
+	checkersAgree(t, cases, want)
+}
+
+// checkersAgree compares the verdicts of the other checkers with those of package evidence.
+func checkersAgree(t *testing.T, cases []evidenceCase, want []string) {
+	t.Helper()
 	for name, judge := range map[string]func(t *testing.T, dir string, given []byte) []string{
 		"Python": func(t *testing.T, dir string, _ []byte) []string {
 			return script(t, dir, pythonWithCryptography(t), "verdicts_evidence.py")
@@ -193,7 +204,7 @@ func commandVerdicts(t *testing.T, cases []evidenceCase, want []string) {
 	status := map[string]int{"holds": 0, "self-consistent": 5, "fails": 4, "usage": 2}
 	judged := make(map[string]int)
 	for i, c := range cases {
-		class := fmt.Sprint(want[i], c.Key != "", c.Policy != "", c.AgentKey != "")
+		class := fmt.Sprint(want[i], c.Key != "", c.Policy != "", c.AgentKey != "", c.Approvers != nil)
 		if judged[class]++; strings.HasPrefix(c.Name, "/") || !testenv.Night() && judged[class] > 3 && i%8 > 0 {
 			continue
 		}
@@ -210,6 +221,9 @@ func commandVerdicts(t *testing.T, cases []evidenceCase, want []string) {
 		}
 		if c.AgentKey != "" {
 			args = append(args, "--agent-key", c.AgentKey)
+		}
+		for _, key := range c.Approvers {
+			args = append(args, "--approver-key", key)
 		}
 		out, err := attestd(t, args...)
 		exit := 0

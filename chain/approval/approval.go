@@ -24,7 +24,7 @@
 // # Assertion
 //
 // The person's passkey signs the challenge: an assertion of WebAuthn level 3, as package passkey
-// checks it. Its clientDataJSON names the origin of the page. That is https and a host name, or
+// checks it. Its clientDataJSON has an RFC 8785 form and names the origin of the page. That is https and a host name, or
 // http://localhost, each with a port or without. The relying party is that host: a checker without
 // a server knows no other, and an authenticator signs for none but the one that it was enrolled
 // for.
@@ -199,6 +199,12 @@ func Verify(o *Object, a *passkey.Assertion, key *passkey.Key, origin string) (s
 	if err := o.check(); err != nil {
 		return "", err
 	}
+	if len(a.ClientDataJSON) > passkey.MaxClientData {
+		return "", errors.New("clientDataJSON is too long")
+	}
+	if _, err := jcs.Append(nil, a.ClientDataJSON, 1+clientDepth); err != nil {
+		return "", errors.New("clientDataJSON has no RFC 8785 form")
+	}
 	if origin == "" {
 		origin = originOf(a.ClientDataJSON)
 	}
@@ -212,9 +218,6 @@ func Verify(o *Object, a *passkey.Assertion, key *passkey.Key, origin string) (s
 
 // originOf returns what clientDataJSON names as its page; "" where that is no string.
 func originOf(clientData []byte) (origin string) {
-	if len(clientData) > passkey.MaxClientData {
-		return ""
-	}
 	_ = strictjson.EachMember(clientData, clientDepth, func(name, value []byte) {
 		if string(name) == "origin" {
 			origin, _ = strictjson.AsString(value)

@@ -462,6 +462,7 @@ func (c *approvalCases) addAssertions() {
 		"too deep": func(s string) string {
 			return strings.Replace(s, "}", `,"x":`+strings.Repeat("[", 9)+strings.Repeat("]", 9)+`}`, 1)
 		},
+		"with a number that is no double": func(s string) string { return strings.Replace(s, "}", `,"x":1e400}`, 1) },
 		"of no UTF-8":             func(s string) string { return strings.Replace(s, "}", ",\"x\":\"\xff\"}", 1) },
 		"of half a character":     func(s string) string { return strings.Replace(s, "}", `,"x":"\ud800"}`, 1) },
 		"with a padded challenge": func(s string) string { return strings.Replace(s, `","crossOrigin"`, `=","crossOrigin"`, 1) },
