@@ -8,7 +8,7 @@ import (
 )
 
 // All checkers come to one verdict on what people approved, genuine and forged by an operator with
-// every key of the company: with the passkeys of the people pinned, with others pinned, and without.
+// every key of the company: with the passkeys of the people pinned, and without.
 func TestApprovalCheckersAgree(t *testing.T) {
 	testenv.Needs(t, testenv.Slow, testenv.Plain, testenv.NotRaced)
 	t.Parallel()

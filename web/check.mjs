@@ -1,6 +1,7 @@
 // check.mjs checks what an attestd has signed, without it. It needs Node 20 and nothing else.
 //
-//   node check.mjs FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT] [--approver-key FINGERPRINT]…
+//   node check.mjs FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]
+//     [--approver-key FINGERPRINT]…
 //     a file of GET /v1/evidence/{index}, or of a session: GET /v1/sessions/{agentId}/{sid}
 //   node check.mjs proof.json key.json
 //     a proof, and the answer of GET /v1/ca/public-key(s)
@@ -1177,7 +1178,8 @@ export class Evidence { // a file while it is checked
     }
   }
 
-  quorum({ payload: { decision: { revision, by } } }) { // how many people the policies demand, where the file has them
+  // how many people the policies demand, where the file has them
+  quorum({ payload: { decision: { revision, by } } }) {
     if (revision > 0n && !this.begun) return 1;
     return Math.max(1, ...by.map((name) => {
       const at = name.indexOf("#"), place = at < 0 ? "0" : name.slice(at + 1), demanded = this.quorums.get(at < 0 ? name : name.slice(0, at)) ?? [];
@@ -1353,7 +1355,8 @@ function callOf({ payload: { agentId: agent, actionType, payload } }) { // what 
   return { agent, session, isCall: true, tool: server ? `${server}/${tool}` : tool, arguments: input === undefined ? "" : canonical(input) };
 }
 
-function quorums(cedar) { // how many people must approve what each policy of a text in Cedar permits
+// how many people must approve what each policy of a text in Cedar permits
+function quorums(cedar) {
   const all = cedar.match(/\/\/[^\n]*|\/\*[^*]*\*+(?:[^/*][^*]*\*+)*\/|"(?:\\[^\n]|[^"\\\n])*"|[0-9A-Za-z_]+|[@();]/g) ?? [];
   const tokens = all.filter((token) => !token.startsWith("//") && !token.startsWith("/*")), demanded = [];
   let one = 1;

@@ -24,10 +24,10 @@
 // # Assertion
 //
 // The person's passkey signs the challenge: an assertion of WebAuthn level 3, as package passkey
-// checks it. Its clientDataJSON has an RFC 8785 form and names the origin of the page. That is https and a host name, or
-// http://localhost, each with a port or without. The relying party is that host: a checker without
-// a server knows no other, and an authenticator signs for none but the one that it was enrolled
-// for.
+// checks it. Its clientDataJSON has an RFC 8785 form and names the origin of the page. That is
+// https and a host name, or http://localhost, each with a port or without. The relying party is
+// that host: a checker without a server knows no other, and an authenticator signs for none but the
+// one that it was enrolled for.
 package approval
 
 import (

@@ -608,7 +608,7 @@ interface Verification {
 }
 
 /** What a person trusts when a file is checked. */
-interface Trust { fingerprint?: string; policy?: Policy; agentKey?: string; error?: string }
+interface Trust { fingerprint?: string; policy?: Policy; agentKey?: string; approvers?: string[]; error?: string }
 
 /** Parts of an evidence file, as lib/evidence/file.js reads them. */
 interface EvidenceRecord {
@@ -659,7 +659,9 @@ interface EvidenceFile extends EvidenceLogs {
   status?: EvidenceStatus;
   authority?: { records: EvidenceEntry[] };
   policies?: { records: EvidenceEntry[] };
+  approvals?: EvidenceApprovals;
 }
+interface EvidenceApprovals { requests: EvidenceEntry[]; records: EvidenceEntry[] }
 
 /**
  * The first line of a report, as lib/report.js reads it; roots are the hashes of a log's
@@ -686,6 +688,7 @@ interface SessionHeader extends EvidenceLogs {
   witnesses: string[];
   agentKey: { records: EvidenceEntry[] };
   policies?: { records: EvidenceEntry[] };
+  approvals?: EvidenceApprovals;
   notProven: string[];
 }
 interface EvidenceEntry { record: EvidenceRecord; tlogProof: string }

@@ -463,14 +463,14 @@ func (c *approvalCases) addAssertions() {
 			return strings.Replace(s, "}", `,"x":`+strings.Repeat("[", 9)+strings.Repeat("]", 9)+`}`, 1)
 		},
 		"with a number that is no double": func(s string) string { return strings.Replace(s, "}", `,"x":1e400}`, 1) },
-		"of no UTF-8":             func(s string) string { return strings.Replace(s, "}", ",\"x\":\"\xff\"}", 1) },
-		"of half a character":     func(s string) string { return strings.Replace(s, "}", `,"x":"\ud800"}`, 1) },
-		"with a padded challenge": func(s string) string { return strings.Replace(s, `","crossOrigin"`, `=","crossOrigin"`, 1) },
-		"without a challenge":     func(s string) string { return strings.Replace(s, `"challenge"`, `"chalenge"`, 1) },
-		"without a type":          func(s string) string { return strings.Replace(s, `"type"`, `"typ"`, 1) },
-		"without an origin":       func(s string) string { return strings.Replace(s, `"origin"`, `"orign"`, 1) },
-		"that is no object":       func(string) string { return `[]` },
-		"that is nothing":         func(string) string { return `` },
+		"of no UTF-8":                     func(s string) string { return strings.Replace(s, "}", ",\"x\":\"\xff\"}", 1) },
+		"of half a character":             func(s string) string { return strings.Replace(s, "}", `,"x":"\ud800"}`, 1) },
+		"with a padded challenge":         func(s string) string { return strings.Replace(s, `","crossOrigin"`, `=","crossOrigin"`, 1) },
+		"without a challenge":             func(s string) string { return strings.Replace(s, `"challenge"`, `"chalenge"`, 1) },
+		"without a type":                  func(s string) string { return strings.Replace(s, `"type"`, `"typ"`, 1) },
+		"without an origin":               func(s string) string { return strings.Replace(s, `"origin"`, `"orign"`, 1) },
+		"that is no object":               func(string) string { return `[]` },
+		"that is nothing":                 func(string) string { return `` },
 	} {
 		sign("client data "+name, func(s *tale, challenge []byte) *passkey.Assertion {
 			text := change(good(challenge))

@@ -1,7 +1,8 @@
 # check.py checks what an attestd has signed, without it. It needs Python 3.8 and the package
 # cryptography, for Ed25519.
 #
-#   python3 check.py FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT] [--approver-key FINGERPRINT]…
+#   python3 check.py FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]
+#     [--approver-key FINGERPRINT]…
 #     a file of GET /v1/evidence/{index}, or of a session: GET /v1/sessions/{agentId}/{sid}
 #   python3 check.py proof.json key.json
 #     a proof, and the answer of GET /v1/ca/public-key(s)
