@@ -20,9 +20,9 @@ import (
 	"attestd/web"
 
 	"attestd/chain/tlog"
-	"attestd/service/decide"
 	"attestd/internal/must"
 	"attestd/internal/testenv"
+	"attestd/service/decide"
 )
 
 // evidenceCase is a file, of a record or a session, and what is trusted: a key, a policy or
