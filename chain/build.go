@@ -107,10 +107,8 @@ func build(groups []group, now time.Time) (all []Extension, failed *Draft, err e
 	}
 	parallel(len(jobs), func(i int) { seal(&jobs[i]) })
 	for i := range jobs {
-		if sealed := jobs[i].draft.Sealed; sealed != nil {
-			if err := sealed(jobs[i].record); err != nil {
-				return nil, jobs[i].draft, err
-			}
+		if err := jobs[i].draft.sealed(jobs[i].record); err != nil {
+			return nil, jobs[i].draft, err
 		}
 	}
 	for i := range late {
@@ -120,11 +118,22 @@ func build(groups []group, now time.Time) (all []Extension, failed *Draft, err e
 		}
 		j.record.Payload = j.canonical
 		seal(j)
+		if err := j.draft.sealed(j.record); err != nil {
+			return nil, j.draft, err
+		}
 	}
 	for i := range extensions {
 		extensions[i].grow(leaves[i])
 	}
 	return extensions, nil, nil
+}
+
+// sealed tells the draft which record it has become.
+func (d *Draft) sealed(r *Record) error {
+	if d.Sealed == nil {
+		return nil
+	}
+	return d.Sealed(r)
 }
 
 // record returns the record that the draft becomes, before it is sealed.
