@@ -1161,7 +1161,7 @@ export class Evidence { // a file while it is checked
     must(used && used.hash === record.hash, `nothing here says that record ${index} used the approval ${name}`);
     const { call: asked, record: request } = one.request, call = callOf(record);
     must(["agent", "isCall", "tool", "arguments"].every((part) => asked[part] === call[part]), `record ${index} does not ask for what was approved`);
-    must(asked.session === "" || asked.session === call.session, "it was asked for in another session");
+    must(["", call.session, call.hooks].includes(asked.session), "it was asked for in another session");
     must(request.index < index, "it was asked for later");
     for (const { at: granted, object: { person, expiresAt }, fingerprint } of used.grants) {
       must(granted - at <= 5000, `${person} approved it later`);
@@ -1343,16 +1343,17 @@ const OBJECT = {
 // the approval by which a record was allowed; undefined for none
 const approvalOf = ({ payload: { decision } }) => (decision?.verdict === "allow" ? decision.approval : undefined);
 
-function callOf({ payload: { agentId: agent, actionType, payload } }) { // what a record asks for
+// what a record asks for
+function callOf({ payload: { agentId: agent, actionType, payload, statement } }) {
   const isObject = payload !== null && typeof payload === "object" && !Array.isArray(payload);
   const own = (name) => (isObject && Object.hasOwn(payload, name) ? payload[name] : undefined), text = (name) => (isString(own(name)) ? own(name) : "");
-  const session = text("sessionId");
+  const hooks = text("sessionId"), session = (statement === undefined ? "" : readStatement(statement).claims.sid) || hooks;
   let tool = text("tool"), server = text("server");
-  if (!tool) return { agent, session, isCall: false, tool: actionType, arguments: canonical(payload) };
+  if (!tool) return { agent, session, hooks, isCall: false, tool: actionType, arguments: canonical(payload) };
   const cut = tool.startsWith("mcp__") && !server ? tool.indexOf("__", 5) : -1;
   if (cut >= 0) [server, tool] = [tool.slice(5, cut), tool.slice(cut + 2)];
   const input = own("input") === undefined ? own("arguments") : own("input");
-  return { agent, session, isCall: true, tool: server ? `${server}/${tool}` : tool, arguments: input === undefined ? "" : canonical(input) };
+  return { agent, session, hooks, isCall: true, tool: server ? `${server}/${tool}` : tool, arguments: input === undefined ? "{}" : canonical(input) };
 }
 
 // how many people must approve what each policy of a text in Cedar permits

@@ -2,6 +2,7 @@ package evidence
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"attestd/chain/approval"
 	"attestd/chain/decision"
 	"attestd/crypto/passkey"
+	"attestd/crypto/statement"
 	"attestd/crypto/strictjson"
 	"attestd/internal/printable"
 )
@@ -64,10 +66,14 @@ const (
 
 // approvalCall is what a record asks for.
 type approvalCall struct {
-	agent, session string
-	tool           string // with its MCP server; the action type of what is no call of a tool
-	isCall         bool
-	arguments      []byte // canonical
+	agent     string
+	session   string // of the statement, else of the payload; "" for none, as the next one
+	hooks     string // session of the payload
+	tool      string // with its MCP server; the action type of what is no call of a tool
+	isCall    bool
+	arguments []byte // canonical
+
+	approvalID, expiresAt string // of a request for an approval
 }
 
 // approvalRequest is a record that asked for an approval.
@@ -131,11 +137,11 @@ type approvals struct {
 }
 
 // readCall reads what a record asks for, as policies do; see decide.Recorded.
-func readCall(agentID, actionType string, payload []byte) (call approvalCall, approvalID, expiresAt string) {
-	call = approvalCall{agent: agentID, tool: actionType}
-	var input, arguments []byte
-	tool, server := "", ""
-	_ = strictjson.EachMember(payload, maxDepth, func(name, src []byte) {
+func readCall(in *content) (call approvalCall, err error) {
+	call = approvalCall{agent: in.agentID, tool: in.actionType}
+	input, arguments := []byte("{}"), []byte(nil)
+	tool, server, hasInput := "", "", false
+	_ = strictjson.EachMember(in.payload, maxDepth, func(name, src []byte) {
 		text, _ := strictjson.AsString(src)
 		switch string(name) {
 		case "tool":
@@ -143,20 +149,27 @@ func readCall(agentID, actionType string, payload []byte) (call approvalCall, ap
 		case "server":
 			server = text
 		case "sessionId":
-			call.session = text
+			call.session, call.hooks = text, text
 		case "input":
-			input = src
+			input, hasInput = src, true
 		case "arguments":
 			arguments = src
 		case "approvalId":
-			approvalID = text
+			call.approvalID = text
 		case "expiresAt":
-			expiresAt = text
+			call.expiresAt = text
 		}
 	})
+	if in.stated {
+		s, err := statement.Parse(in.statement)
+		if err != nil {
+			return call, err
+		}
+		call.session = cmp.Or(s.Session, call.session)
+	}
 	if call.isCall = tool != ""; !call.isCall {
-		call.arguments = canonical(payload)
-		return call, approvalID, expiresAt
+		call.arguments = canonical(in.payload)
+		return call, nil
 	}
 	if of, is := strings.CutPrefix(tool, "mcp__"); is && server == "" {
 		if name, rest, has := strings.Cut(of, "__"); has {
@@ -166,13 +179,11 @@ func readCall(agentID, actionType string, payload []byte) (call approvalCall, ap
 	if call.tool = tool; server != "" {
 		call.tool = server + "/" + tool
 	}
-	if input == nil {
+	if !hasInput && arguments != nil {
 		input = arguments
 	}
-	if input != nil {
-		call.arguments = canonical(input)
-	}
-	return call, approvalID, expiresAt
+	call.arguments = canonical(input)
+	return call, nil
 }
 
 // same checks that a later record asks for what a request asked for.
@@ -184,7 +195,7 @@ func (c *approvalCall) same(later *approvalCall) error {
 		return fmt.Errorf("it was asked for %q", c.tool)
 	case !bytes.Equal(c.arguments, later.arguments):
 		return errors.New("it was asked for with other arguments")
-	case c.session != "" && c.session != later.session:
+	case c.session != "" && c.session != later.session && c.session != later.hooks:
 		return fmt.Errorf("it was asked for in the session %q", c.session)
 	}
 	return nil
@@ -245,9 +256,11 @@ func (c *checker) approvalRequest(e *Entry) (*approvalRequest, error) {
 		return nil, err
 	}
 	r := &approvalRequest{record: &e.Record}
-	var named, expires string
-	if r.call, named, expires = readCall(in.agentID, in.actionType, in.payload); in.actionType == approvalRequested {
-		if r.approvalID, r.expiresAt = named, expires; !chain.IsTimestamp(expires) {
+	if r.call, err = readCall(&in); err != nil {
+		return nil, err
+	}
+	if in.actionType == approvalRequested {
+		if r.approvalID, r.expiresAt = r.call.approvalID, r.call.expiresAt; !chain.IsTimestamp(r.expiresAt) {
 			return nil, errors.New("it does not say until when")
 		}
 	} else if d := in.decision; d != nil && d.Verdict == decision.Ask {
@@ -555,8 +568,11 @@ func (c *checker) approvedBy(id string, r *chain.Record, in *content) ([]grant, 
 	if !is || u.hash != hex.EncodeToString(r.Hash[:]) {
 		return nil, fmt.Errorf("nothing here says that it used the approval %s", id)
 	}
-	call, _, _ := readCall(in.agentID, in.actionType, in.payload)
-	if err := s.request.call.same(&call); err != nil {
+	call, err := readCall(in)
+	if err == nil {
+		err = s.request.call.same(&call)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if s.request.record.Index >= r.Index {

@@ -242,13 +242,14 @@
 //     or deleted before. remaining is below the fewest uses that a person allowed, and below that
 //     of the use before.
 //
-// The record is named by approval.used. It asks for what the request asked for: the same agent,
-// the same tool with its MCP server, the same canonical arguments, and the same sessionId where
-// the request has one; of what is no call of a tool, the same actionType and payload. It has a
-// higher index than the request. As many people granted the approval before that use as any policy
-// in by of its decision demands with @quorum, where policies has their texts. It is not later than
-// expiresAt of each of their objects, and not earlier than what they decided. Where keys of
-// approvers are pinned, each of them signed with one.
+// The record is named by approval.used. It asks for what the request asked for: the same agent, the
+// same tool with its MCP server, the same canonical arguments, {} for none, and the same session
+// where the request has one, the sid of its statement or else the sessionId of its payload; of what
+// is no call of a tool, the same actionType and payload. It has a higher index than the request. As
+// many people granted the approval before that use as any policy in by of its decision demands with
+// @quorum, where policies has their texts. It is not later than expiresAt of each of their objects,
+// and not earlier than what they decided. Where keys of approvers are pinned, each of them signed
+// with one.
 //
 // Two times of different records may be apart by 5 s.
 //

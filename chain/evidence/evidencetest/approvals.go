@@ -317,6 +317,9 @@ func (c *approvalCases) addGenuine() {
 		s.ask, s.call, s.askType = `{"version":1}`, `{"version":1}`, "tool.requested"
 		s.object = func(o *approval.Object) { o.Tool = "tool.requested" }
 	})
+	c.genuine(passkey.ES256, "genuine, without arguments", by, func(s *tale) {
+		s.ask, s.call = `{"tool":"transfer","server":"bank","input":{}}`, `{"tool":"bank/transfer"}`
+	})
 	c.genuine(passkey.ES256, "genuine, by two people", append(by, "; by bob's passkey SHA256:"), func(s *tale) {
 		s.policy = second
 		s.beforeUse = func() {

@@ -667,6 +667,11 @@ EvidenceAgentKey = TypedDict("EvidenceAgentKey", {
     "records": EvidenceRecords,
 })
 
+EvidenceApprovals = TypedDict("EvidenceApprovals", {
+    "records": EvidenceRecords,
+    "requests": EvidenceRecords,
+})
+
 EvidenceAuthority = TypedDict("EvidenceAuthority", {
     "records": EvidenceRecords,
 })
@@ -707,6 +712,7 @@ EvidencePolicies = TypedDict("EvidencePolicies", {
 
 Evidence = TypedDict("Evidence", {
     "agentKey": NotRequired[EvidenceAgentKey],
+    "approvals": NotRequired[EvidenceApprovals],
     "authority": NotRequired[EvidenceAuthority],
     "companyId": Segment,
     "delegation": NotRequired[DelegationInfo],

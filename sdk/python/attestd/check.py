@@ -1083,7 +1083,7 @@ class Evidence:  # a file while it is checked
         must(used_hash == record["hash"], f"nothing here says that record {record['index']} used the approval {name}")
         asked, call, at = one["request"]["call"], call_of(record), moment(record["timestamp"])
         must(asked[:4] == call[:4], f"record {record['index']} does not ask for what was approved")
-        must(asked[4] in ("", call[4]), "it was asked for in another session")
+        must(asked[4] in ("", *call[4:]), "it was asked for in another session")
         must(one["request"]["record"]["index"] < record["index"], "it was asked for later")
         for grant in grants:
             must(grant["at"] - at <= 5000, f"{grant['person']} approved it later")
@@ -1273,16 +1273,18 @@ def approval_of(record):  # by which a record was allowed; None for none
     made = record["payload"].get("decision", {})
     return made.get("approval") if made.get("verdict") == "allow" else None
 
-def call_of(record):  # (agent, whether it is a call, tool, arguments, session)
+def call_of(record):  # (agent, whether it is a call, tool, arguments, session, that of its payload)
     payload = record["payload"]["payload"]
     member = lambda name: payload[name] if type(payload) is dict and text(payload.get(name)) else ""
-    tool, server, session = member("tool"), member("server"), member("sessionId")
+    tool, server, of_hooks = member("tool"), member("server"), member("sessionId")
+    stated = record["payload"].get("statement")
+    session = (read_statement(stated).claims.get("sid") if stated is not None else "") or of_hooks
     if not tool:
-        return record["payload"]["agentId"], False, record["payload"]["actionType"], canonical(payload), session
+        return record["payload"]["agentId"], False, record["payload"]["actionType"], canonical(payload), session, of_hooks
     if tool.startswith("mcp__") and not server and "__" in tool[5:]:
         server, _, tool = tool[5:].partition("__")
-    arguments = [canonical(payload[name]) for name in ("input", "arguments") if name in payload] + [""]
-    return record["payload"]["agentId"], True, f"{server}/{tool}" if server else tool, arguments[0], session
+    arguments = [canonical(payload[name]) for name in ("input", "arguments") if name in payload] + ["{}"]
+    return record["payload"]["agentId"], True, f"{server}/{tool}" if server else tool, arguments[0], session, of_hooks
 
 # how many people must approve what each policy of a text in Cedar permits
 def quorums(cedar):

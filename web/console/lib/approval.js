@@ -6,6 +6,7 @@ import { exactly, hash, integer, nullable, oneOf, refuse, string, stringThat, ti
 import { canonical } from './jcs.js';
 import { member, textIn } from './json.js';
 import { sha256 } from './sha256.js';
+import { readStatement } from './statement.js';
 
 const MOST_USES = 1000;
 const MOST_QUORUM = 100;
@@ -39,15 +40,17 @@ export const approvalForm = (node, source, name) => ({ ...members(node, source, 
 export const challengeOf = (object) => sha256(utf8(`attestd approval v1\n${canonical(object)}`));
 
 /**
- * What a record asks for, as policies read it: {agent, isCall, tool, arguments, session}. The
- * arguments are in canonical form, '' for none.
+ * What a record asks for, as policies read it: {agent, isCall, tool, arguments, session, hooks}.
+ * The arguments are in canonical form. session is that of the statement, else that of the payload,
+ * which hooks is; '' for none.
  * @param {LogRecord} record
  */
-export function callOf({ agentId: agent, actionType, inner }) {
-  const session = textIn(inner, 'sessionId');
+export function callOf({ agentId: agent, actionType, inner, statement }) {
+  const hooks = textIn(inner, 'sessionId');
+  const session = (statement === undefined ? '' : readStatement(statement).claims.sid) || hooks;
   let tool = textIn(inner, 'tool');
   let server = textIn(inner, 'server');
-  if (!tool) return { agent, session, isCall: false, tool: actionType, arguments: canonical(inner) };
+  if (!tool) return { agent, session, hooks, isCall: false, tool: actionType, arguments: canonical(inner) };
   const cut = tool.startsWith('mcp__') && !server ? tool.indexOf('__', 'mcp__'.length) : -1;
   if (cut >= 0) {
     server = tool.slice('mcp__'.length, cut);
@@ -55,7 +58,8 @@ export function callOf({ agentId: agent, actionType, inner }) {
   }
   const input = member(inner, 'input') ?? member(inner, 'arguments');
   return {
-    agent, session, isCall: true, tool: server ? `${server}/${tool}` : tool, arguments: input ? canonical(input) : '',
+    agent, session, hooks, isCall: true, tool: server ? `${server}/${tool}` : tool,
+    arguments: input ? canonical(input) : '{}',
   };
 }
 

@@ -291,7 +291,7 @@ export class Approvals {
  */
 const isSame = (request, call) =>
   request.agent === call.agent && request.isCall === call.isCall && request.tool === call.tool &&
-  request.arguments === call.arguments && (request.session === '' || request.session === call.session);
+  request.arguments === call.arguments && ['', call.session, call.hooks].includes(request.session);
 
 /**
  * What a person approved, in words.
