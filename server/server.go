@@ -44,6 +44,7 @@ type Server struct {
 	keySets     *keysets.Sets
 	federations *service.Federations
 	approvals   service.ApprovalWaiters
+	refusals    *service.Refusals
 	metrics     *metrics.Metrics // nil without MetricsListener
 
 	live      atomic.Pointer[Live]
@@ -72,6 +73,7 @@ func New(cfg Config) *Server {
 	issuers := &service.Issuers{Store: db, Agents: agents}
 	decisions := &service.Decisions{Store: db}
 	authorizations := &service.Authorizations{Store: db, Decisions: decisions, Log: cfg.Log}
+	s.refusals = &service.Refusals{Store: db, Log: cfg.Log}
 	tokens := &service.Tokens{Store: db, Keys: agentKeys, Nonces: nonces, Issuers: issuers, Authorizations: authorizations, Sets: s.keySets, CheckURL: fetcher.CheckURL}
 	passports := &service.Passports{Store: db, Agents: agents, Keys: agentKeys, Authorizations: authorizations, Verifier: program}
 	delegations := &service.Delegations{Store: db, Agents: agents, Tokens: tokens}
@@ -79,13 +81,13 @@ func New(cfg Config) *Server {
 	checkpoints := service.NewCheckpoints(db)
 	proofs := &service.Evidence{Store: db, Checkpoints: checkpoints}
 	s.federations = service.NewFederations(db, agents, nonces, s.keySets, fetcher.CheckURL)
-	s.federations.MostSubjects = func() int { return bounds().Subjects }
+	s.federations.MostSubjects, s.federations.Refusals = func() int { return bounds().Subjects }, s.refusals
 
 	// what all routes share
 	bodies := limit.NewPool(cfg.Budgets.Bodies)
 	s.api = &httpapi.API{Store: db, Log: cfg.Log, BaseURL: cfg.BaseURL, TrustedProxies: cfg.TrustedProxies, MaxBody: cfg.MaxBody,
 		Limiter: limit.NewLimiter(cfg.Limits), Bodies: bodies, Decoding: limit.NewDecoding(bodies), Traces: cfg.Traces,
-		Tokens: tokens, AgentKeys: agentKeys, Agents: agents, Nonces: nonces}
+		Tokens: tokens, AgentKeys: agentKeys, Agents: agents, Nonces: nonces, Refusals: s.refusals}
 	if cfg.TLS != nil {
 		s.api.IsTLS = true
 		s.api.ClientCAs = cfg.TLS.ClientCAs
@@ -114,7 +116,7 @@ func New(cfg Config) *Server {
 	search := limit.NewPool(cfg.Budgets.Searches)
 	s.status = &status{Config: s.Config, background: s.background, live: &s.live, api: s.api, hub: s.hub, keySets: s.keySets,
 		verifications: verifications, searches: search, began: time.Now()}
-	people := &service.People{Store: db, Link: s.api.InvitationLink}
+	people := &service.People{Store: db, Refusals: s.refusals, Link: s.api.InvitationLink}
 	s.resources = resources{
 		agents:       api.Agents{Agents: agents},
 		agentKeys:    api.AgentKeys{Keys: agentKeys, Decisions: decisions},

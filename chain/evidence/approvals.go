@@ -136,11 +136,28 @@ type approvals struct {
 	missing  string   // ID of the first that the file does not have
 }
 
-// readCall reads what a record asks for, as policies do; see decide.Recorded.
-func readCall(in *content) (call approvalCall, err error) {
+// readCall reads what a record asks for. A call without arguments has {}.
+func readCall(in *content) (approvalCall, error) {
+	call := readTool(in)
+	if call.arguments == nil {
+		call.arguments = []byte("{}")
+	}
+	if in.stated {
+		s, err := statement.Parse(in.statement)
+		if err != nil {
+			return call, err
+		}
+		call.session = cmp.Or(s.Session, call.session)
+	}
+	return call, nil
+}
+
+// readTool reads what the payload of a record asks for, as policies do; see decide.Recorded. The
+// arguments are nil where it has none.
+func readTool(in *content) (call approvalCall) {
 	call = approvalCall{agent: in.agentID, tool: in.actionType}
-	input, arguments := []byte("{}"), []byte(nil)
-	tool, server, hasInput := "", "", false
+	var input, arguments []byte
+	tool, server := "", ""
 	_ = strictjson.EachMember(in.payload, maxDepth, func(name, src []byte) {
 		text, _ := strictjson.AsString(src)
 		switch string(name) {
@@ -151,7 +168,7 @@ func readCall(in *content) (call approvalCall, err error) {
 		case "sessionId":
 			call.session, call.hooks = text, text
 		case "input":
-			input, hasInput = src, true
+			input = src
 		case "arguments":
 			arguments = src
 		case "approvalId":
@@ -160,16 +177,9 @@ func readCall(in *content) (call approvalCall, err error) {
 			call.expiresAt = text
 		}
 	})
-	if in.stated {
-		s, err := statement.Parse(in.statement)
-		if err != nil {
-			return call, err
-		}
-		call.session = cmp.Or(s.Session, call.session)
-	}
 	if call.isCall = tool != ""; !call.isCall {
 		call.arguments = canonical(in.payload)
-		return call, nil
+		return call
 	}
 	if of, is := strings.CutPrefix(tool, "mcp__"); is && server == "" {
 		if name, rest, has := strings.Cut(of, "__"); has {
@@ -179,11 +189,13 @@ func readCall(in *content) (call approvalCall, err error) {
 	if call.tool = tool; server != "" {
 		call.tool = server + "/" + tool
 	}
-	if !hasInput && arguments != nil {
+	if input == nil {
 		input = arguments
 	}
-	call.arguments = canonical(input)
-	return call, nil
+	if input != nil {
+		call.arguments = canonical(input)
+	}
+	return call
 }
 
 // same checks that a later record asks for what a request asked for.

@@ -108,6 +108,7 @@ type checker struct {
 	ofPassport  []event         // control records of the passport
 	policyLog   policyLog       // changes of policies
 	decisions   decisions
+	passports   map[string]*decidingPassport // by their IDs
 	approvals   approvals
 	tally       tally   // of a session
 	ofPeriod    *Report // of a report

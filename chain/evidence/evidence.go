@@ -36,6 +36,8 @@
 //	authority?  {"records":[ENTRY…]}: control records about the authority of the record's agent
 //	policies?   {"records":[ENTRY…]}: control records of the policies by which the record was decided, and of the
 //	            next change of them; only if the record has a decision
+//	passports?  {"records":[ENTRY…]}: control records of the passport by which the record was decided; only if its
+//	            decision names one
 //	approvals?  {"requests":[ENTRY…],"records":[ENTRY…]}: the records of actions that asked for the approval of the
 //	            record, and control records of who gave it; only if the record was allowed with one
 //	notProven   ["…"…]: what a file of this form does not prove; sentences fixed by this package
@@ -210,6 +212,21 @@
 // A checker that can evaluate policies makes every other decision again, and finds the same
 // verdict, by, errors and code. A decision to allow by an approval may be made again as ask. The
 // other checkers say that they did not evaluate the policies.
+//
+// The entries of passports are as in check 9, but each is passport.issued or passport.revoked with
+// the subject "passport:<jti>", or agent.disabled with "agent:<id>". No passport is issued twice.
+// Of passport.issued, payload.payload has agentId, not empty; scopes, a list of strings; expiresAt,
+// Unix seconds up to the year 9999; and it may have authorizationDetails (package details). Where
+// the entries have the passport that a decision names, its agentId is the record's, and it was
+// issued at most 5 s after the record. Unless the verdict is deny, no passport.revoked and no
+// agent.disabled of the agent behind it is more than 5 s before the record, nor is expiresAt; and
+// where the record calls a tool, a scope (tool:NAME, tool:* or *) and the details cover the call,
+// under one of the names that the tool has with its MCP server and without. Where the verdict is
+// deny with SCOPE_DENIED, no scope covers it. A decision without its passport here passes.
+//
+// The tool of a record is that of its payload, with the arguments input or else arguments; of
+// authorization.denied and authorization.allowed with the action call, the ID of its resource of
+// the type tool, with arguments. Of mcp__SERVER__NAME without a server, SERVER is that.
 //
 // # Approval
 //

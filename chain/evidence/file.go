@@ -37,6 +37,7 @@ type File struct {
 	Status     []byte // of the passport: the response of GET /v1/ocsp/{jti}
 	Authority  *Authority
 	Policies   *Policies  // nil if the record has no decision, or they are left out
+	Passports  *Passports // nil if no decision names one
 	Approvals  *Approvals // nil if the record was allowed without one, or they are left out
 	NotProven  []string
 
@@ -101,7 +102,7 @@ func (f *File) notProven() []string {
 		"That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that. Two appliances of one owner are not independent.",
 		"That the root in hexProof is the chain's: compare it with one that you kept.",
 	}
-	if f.Authority != nil || f.Passport != nil || f.AgentKey != nil || f.Policies != nil || f.Approvals != nil {
+	if f.Authority != nil || f.Passport != nil || f.AgentKey != nil || f.Policies != nil || f.Passports != nil || f.Approvals != nil {
 		list = append(list, notOmitted)
 	}
 	switch {
@@ -153,6 +154,9 @@ func (f *File) JSON() []byte {
 		}
 		if f.Policies != nil {
 			m.object("policies", func(m *members) { m.entries(f.Policies.Entries) })
+		}
+		if f.Passports != nil {
+			m.object("passports", func(m *members) { m.entries(f.Passports.Entries) })
 		}
 		if f.Approvals != nil {
 			m.object("approvals", f.Approvals.write)

@@ -25,11 +25,12 @@ import (
 // Each line is a JSON text of at most 8 MiB, with the bounds of evidence, and ends in a line feed:
 //
 //	header  {"format":"attestd-session/v1","companyId","agentId","kid","sid","records","checkpoint","logs",
-//	        "keys","witnesses","agentKey","policies"?,"approvals"?,"notProven"}
+//	        "keys","witnesses","agentKey","policies"?,"passports"?,"approvals"?,"notProven"}
 //	        with companyId, logs (actions, control), keys, witnesses and agentKey as in evidence;
 //	        kid         thumbprint of the key that signed all statements
 //	        sid         session, as in statements
 //	        records     how many lines follow: 1 to 1,000,000
+//	        passports   as in evidence, of passports that decisions may name
 //	        approvals   as in evidence, of all that was allowed with one; others may have it
 //	        policies    as in evidence, of all decisions of the session; a file without decisions may have it
 //	        checkpoint  signed checkpoint of actions, with cosignatures where there are any
@@ -39,7 +40,7 @@ import (
 // The lines are in the order of seq. A checker reads the file once, with memory that does not grow
 // with its length. The first line that fails a check gives the code. The header is checked first,
 // in the order of evidence: MALFORMED; KEYS; WITNESSES; LOG_PROOF, the checkpoint; STATEMENT,
-// agentKey and the pin; DECISION, policies; APPROVAL, approvals; WITNESSES; NOT_PROVEN; KEY or
+// agentKey and the pin; DECISION, policies and passports; APPROVAL, approvals; WITNESSES; NOT_PROVEN; KEY or
 // POLICY. Then each record: MALFORMED; RECORD; LOG_PROOF; STATEMENT, as in evidence, and agent, kid
 // and sid are those of the header, and the statement follows those before as [statement.Sequence]
 // demands: seq, prev, end and refused; DECISION; APPROVAL. In the end, MALFORMED when there are not
@@ -233,7 +234,7 @@ func (c *checker) readSession(line []byte) (s *Session, checkpoint string, err e
 	}
 	in, f := new(form), &File{bothLogs: true, Log: Actions}
 	m := value{in, "it", line}.object([]string{"format", "companyId", "agentId", "kid", "sid", "records", "checkpoint", "logs", "keys",
-		"witnesses", "agentKey", "notProven"}, "policies", "approvals")
+		"witnesses", "agentKey", "notProven"}, "policies", "passports", "approvals")
 	if m["format"].text() != SessionFormat {
 		in.refuse("format is not %q", SessionFormat)
 	}
@@ -253,6 +254,7 @@ func (c *checker) readSession(line []byte) (s *Session, checkpoint string, err e
 		f.Witnesses = append(f.Witnesses, v.text())
 	}
 	f.AgentKey, f.Policies, f.Approvals = m["agentKey"].agentKey(), m["policies"].policies(), m["approvals"].approvals()
+	f.Passports = m["passports"].passports()
 	for _, v := range m["notProven"].list(maxEntries) {
 		f.NotProven = append(f.NotProven, v.text())
 	}
@@ -281,6 +283,7 @@ func (c *checker) sessionHeader(s *Session, signed string) (*run, error) {
 			return err
 		},
 		c.policies,
+		c.readPassports,
 		c.readApprovals,
 		c.allCosigned,
 		func() error {
@@ -456,7 +459,7 @@ type SessionFile struct {
 	AgentID, KeyID, ID string
 	Records            int64
 	Checkpoint         string // of actions, signed
-	File               *File  // CompanyID, Logs, Keys, Witnesses, AgentKey, Policies and Approvals
+	File               *File  // CompanyID, Logs, Keys, Witnesses, AgentKey, Policies, Passports and Approvals
 }
 
 // SessionWriter writes a file of a session, one record at a time.
@@ -484,6 +487,9 @@ func NewSessionWriter(dst io.Writer, s *SessionFile) (*SessionWriter, error) {
 		m.object("agentKey", func(m *members) { m.entries(s.File.AgentKey.Entries) })
 		if s.File.Policies != nil {
 			m.object("policies", func(m *members) { m.entries(s.File.Policies.Entries) })
+		}
+		if s.File.Passports != nil {
+			m.object("passports", func(m *members) { m.entries(s.File.Passports.Entries) })
 		}
 		if s.File.Approvals != nil {
 			m.object("approvals", s.File.Approvals.write)

@@ -659,6 +659,7 @@ interface EvidenceFile extends EvidenceLogs {
   status?: EvidenceStatus;
   authority?: { records: EvidenceEntry[] };
   policies?: { records: EvidenceEntry[] };
+  passports?: { records: EvidenceEntry[] };
   approvals?: EvidenceApprovals;
 }
 interface EvidenceApprovals { requests: EvidenceEntry[]; records: EvidenceEntry[] }
@@ -675,6 +676,7 @@ interface ReportHeader extends EvidenceLogs {
   notProven: string[];
   logs: (FileLog & { start: string; end: string; roots: Bytes[] })[];
   policies?: { records: EvidenceEntry[] };
+  passports?: { records: EvidenceEntry[] };
 }
 
 /** The first line of the file of a session, as lib/evidence/session.js reads it. */
@@ -688,6 +690,7 @@ interface SessionHeader extends EvidenceLogs {
   witnesses: string[];
   agentKey: { records: EvidenceEntry[] };
   policies?: { records: EvidenceEntry[] };
+  passports?: { records: EvidenceEntry[] };
   approvals?: EvidenceApprovals;
   notProven: string[];
 }

@@ -52,6 +52,7 @@ export const record = (node, source, name) => ({
 const entries = list(exactly({ record, tlogProof: string }), MOST);
 export const agentKey = exactly({ records: entries });
 export const policies = exactly({ records: entries });
+export const passports = exactly({ records: entries });
 export const approvals = exactly({ requests: entries, records: entries });
 
 // What evidence files and reports have in common.
@@ -104,6 +105,7 @@ const form = exactly({
   }),
   authority: exactly({ records: entries }),
   policies,
+  passports,
   approvals,
 });
 

@@ -32,12 +32,12 @@ const OF_STATUS = 'That the status of the passport is still the same: it is of t
 /**
  * The list that a file must carry.
  * @param {{agentKey?: unknown, authority?: unknown, passport?: unknown, status?: unknown,
- *   policies?: unknown, approvals?: unknown}} file
+ *   policies?: unknown, passports?: unknown, approvals?: unknown}} file
  */
-export function notProven({ agentKey, authority, passport, status, policies, approvals }) {
+export function notProven({ agentKey, authority, passport, status, policies, passports, approvals }) {
   return [
     ...ALWAYS,
-    ...(agentKey || authority || passport || policies || approvals ? [OF_ENTRIES] : []),
+    ...(agentKey || authority || passport || policies || passports || approvals ? [OF_ENTRIES] : []),
     ...(agentKey ? [OF_ORDER, ...OF_STATEMENT] : authority ? [OF_AUTHORITY] : []),
     ...(approvals ? OF_APPROVALS : []),
     ...(status ? [OF_STATUS] : []),
