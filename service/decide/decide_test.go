@@ -2,6 +2,7 @@ package decide_test
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -86,7 +87,7 @@ func TestDecide(t *testing.T) {
 	} {
 		got := compile(t, c.policies...).Decide(transfer(`{"amount":150,"to":"eve"}`))
 		if got.Verdict != c.want.Verdict || !slices.Equal(got.By, c.want.By) || !slices.Equal(got.Errors, c.want.Errors) || got.Code != c.want.Code ||
-			(got.Ask == nil) != (c.want.Ask == nil) || got.Ask != nil && *got.Ask != *c.want.Ask {
+			!reflect.DeepEqual(got.Ask, c.want.Ask) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}

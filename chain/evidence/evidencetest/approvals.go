@@ -18,8 +18,10 @@ import (
 	"attestd/chain/approval"
 	"attestd/chain/decision"
 	"attestd/chain/evidence"
+	"attestd/crypto/jose"
 	"attestd/crypto/passkey"
 	"attestd/crypto/passkey/passkeytest"
+	"attestd/crypto/statement"
 )
 
 // ApprovalCase is the file of a record that was allowed with an approval. It is genuine, or made by
@@ -78,7 +80,16 @@ type tale struct {
 	keepRequests func([]int64) []int64
 	change       func(*evidence.File)
 
+	// the agent's, that signs what it does; nil for none. sids are the sessions of its statements, the
+	// last one of all further ones
+	signer    *jose.PrivateKey
+	sids      []string
+	isSession bool // the file is that of the session
+
 	control    []int64 // of approvals
+	ofKey      []int64
+	stated     []int64 // records with statements
+	previous   string
 	policyLog  []int64
 	requests   []int64
 	record     int64
@@ -108,7 +119,28 @@ func (s *tale) act(agent, actionType, payload string, d *decision.Decision) int6
 		need(err)
 		text += `,"decision":` + string(made)
 	}
+	if s.signer != nil {
+		text += `,"statement":` + quote(s.state(agent, actionType, payload))
+		s.stated = append(s.stated, int64(len(s.Actions.Records)))
+	}
 	return s.append(s.Actions, text+"}", "")
+}
+
+// state signs a statement of the next record.
+func (s *tale) state(agent, actionType, payload string) string {
+	hash, err := statement.HashAction(actionType, agent, s.Company, []byte(payload))
+	need(err)
+	n, company := len(s.stated), "spiffe://attestd.local/company/"+s.Company
+	claims := statement.Claims{
+		Issuer: company + "/agent/" + agent, Audience: company, Log: s.Actions.Log.Origin, IssuedAt: s.Now.Unix(), ID: fmt.Sprint(n), ActionHash: hash, Session: s.sids[min(n, len(s.sids)-1)],
+	}
+	if len(s.sids) == 1 {
+		claims.Seq, claims.Previous = int64(n), s.previous
+	}
+	made, err := statement.Make(s.t.Context(), s.signer, claims)
+	need(err)
+	s.previous = made.Hash()
+	return made.Compact
 }
 
 func (s *tale) decision(verdict string) *decision.Decision {
@@ -181,6 +213,9 @@ func (s *tale) tell() []byte {
 	s.policyLog = append(s.policyLog, s.Change("policy.put", "policies", map[string]any{
 		"policyId": "asks", "cedar": s.policy, "sha256": decision.HashText(s.policy), "description": nil, "revision": 1, "set": s.hash,
 	}))
+	if s.signer != nil {
+		s.ofKey = append(s.ofKey, s.Enrol(asker, s.signer.Key(), nil))
+	}
 	do(s.beforeEnrolment)
 	s.createPerson("alice", s.person)
 	key := s.alice
@@ -222,7 +257,16 @@ func (s *tale) tell() []byte {
 }
 
 func (s *tale) file() []byte {
-	f := s.Evidence(s.record)
+	if s.isSession {
+		return s.session(asker, s.signer.Key().Thumbprint, s.sids[0], s.ofKey, s.stated, s.fill)
+	}
+	f := s.Evidence(s.record, s.ofKey...)
+	s.fill(f)
+	return f.JSON()
+}
+
+// fill puts what a file has of policies and approvals into it.
+func (s *tale) fill(f *evidence.File) {
 	control := slices.Clone(s.control)
 	if s.keepControl != nil {
 		control = slices.DeleteFunc(control, func(i int64) bool {
@@ -243,7 +287,6 @@ func (s *tale) file() []byte {
 	if s.change != nil {
 		s.change(f)
 	}
-	return f.JSON()
 }
 
 // without leaves the control records of an action out.
@@ -288,6 +331,9 @@ func ApprovalCases(t testing.TB) (list []ApprovalCase) {
 	c.addControl()
 	c.addCalls()
 	c.addStories()
+	key, err := jose.GenerateKey(jose.EdDSA)
+	need(err)
+	c.addSessions(key)
 	return list
 }
 
@@ -882,4 +928,41 @@ func (c *approvalCases) addStories() {
 		}
 		s.sign = func(challenge []byte) *passkey.Assertion { return s.bob.Get(s.t, Page, pageID, challenge) }
 	})
+}
+
+// addSessions are what an agent signed itself, in files of records and of sessions.
+func (c *approvalCases) addSessions(key *jose.PrivateKey) {
+	signed := func(s *tale, sids ...string) { s.signer, s.sids = key, sids }
+	by := []string{"approved: by alice's passkey " + c.key + ", which you named"}
+	c.genuine(passkey.ES256, "genuine, with statements of one session", by, func(s *tale) {
+		signed(s, "run-1")
+		s.call = strings.Replace(money, "s-1", "s-2", 1)
+	})
+	c.genuine(passkey.ES256, "genuine, with statements, of one session of hooks", by, func(s *tale) {
+		signed(s, "s-1", "run-2")
+	})
+	c.forged("replayed in another session of statements", func(s *tale) { signed(s, "run-1", "run-2") })
+	of := func(change func(*tale)) func(*tale) {
+		return func(s *tale) {
+			signed(s, "run-1")
+			s.isSession = true
+			if change != nil {
+				change(s)
+			}
+		}
+	}
+	c.genuine(passkey.ES256, "genuine, a session", by, of(nil))
+	c.genuine(passkey.EdDSA, "genuine, a session with two uses", []string{"approved: 2 records, by alice's passkey SHA256:"}, of(func(s *tale) {
+		s.object = func(o *approval.Object) { o.Uses = 2 }
+		s.afterUse = func() { s.use(s.act(asker, "tool.requested", money, s.decision(decision.Allow)), 0, nil) }
+	}))
+	c.claimed("a session without approvals", of(func(s *tale) { s.change = func(f *evidence.File) { f.Approvals = nil } }))
+	c.claimed("a session with the operator's passkey", of(func(s *tale) { s.key = s.operator }))
+	c.forged("a session with another call", of(func(s *tale) { s.call = strings.Replace(money, "500", "501", 1) }))
+	c.forged("a session without a use", of(func(s *tale) { s.keepControl = without("approval.used") }))
+	c.forged("a session with a use too many", of(func(s *tale) {
+		s.afterUse = func() { s.use(s.act(asker, "tool.requested", money, s.decision(decision.Allow)), 0, nil) }
+	}))
+	c.forged("a session in which alice alone approved", of(func(s *tale) { s.policy = second }))
+	c.forged("a session without what asked", of(func(s *tale) { s.keepRequests = func([]int64) []int64 { return nil } }))
 }
