@@ -101,7 +101,8 @@ func TestApproval(t *testing.T) {
 	equal(t, "challenge", string(o.Challenge()), string(challengeOf(t, options)))
 	signed := alice.signs(t, options)
 	decision := body(t, "verdict", "approve", "reason", "invoice 7", "credential", signed)
-	alice.asks(t, "POST /v1/approvals/"+id+"/decision", body(t, "verdict", "approve", "credential", signed)).status(401) // another object
+	// another object
+	alice.asks(t, "POST /v1/approvals/"+id+"/decision", body(t, "verdict", "approve", "credential", signed)).status(401)
 	alice.asks(t, "POST /v1/approvals/"+id+"/decision", decision).status(200).
 		has(`{"state":"approved","by":["person:alice"],"reason":"invoice 7","uses":1,"remaining":1}`)
 	alice.asks(t, "POST /v1/approvals/"+id+"/decision", decision).gets(409, `{"error":"…","code":"APPROVAL_DECIDED"}`)
@@ -194,7 +195,8 @@ func TestApprovalEnds(t *testing.T) {
 		carol.decides(t, id, "approve").gets(409, `{"error":"…","code":"APPROVAL_DECIDED"}`)
 	})
 	ends("withdrawn", func(id string) {
-		acme.create(t, "writer", "").do(t, "DELETE /v1/approvals/"+id, "").status(404) // who has not asked
+		// who has not asked
+		acme.create(t, "writer", "").do(t, "DELETE /v1/approvals/"+id, "").status(404)
 		acme.do(t, "DELETE /v1/approvals/"+id, "").gets(200, `{"deleted":true}`)
 		acme.do(t, "DELETE /v1/approvals/"+id, "").gets(409, `{"error":"…","code":"APPROVAL_WITHDRAWN"}`)
 		carol.decides(t, id, "approve").gets(409, `{"error":"…","code":"APPROVAL_WITHDRAWN"}`)
