@@ -28,6 +28,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		begin:   s.recordStart,
 		delay:   s.DrainDelay,
 		leave:   func() { s.status.stopping.Store(true) },
+		last:    s.refusals.Close,
 		workers: []worker{
 			s.write,
 			s.readyCheck.Run,
@@ -40,6 +41,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 			s.integrity.Run,
 			s.retention.Run,
 			s.calls.Run,
+			s.refusals.Run,
 			func(ctx context.Context) error { return jobs.WatchCheckpoints(ctx, s.Store, s.Log) },
 			func(ctx context.Context) error { return jobs.WipeTokenKeys(ctx, s.Store, s.Log) },
 			s.warmKeySets,
@@ -86,9 +88,13 @@ func (s *Server) write(ctx context.Context) error {
 		KeyLifetime: s.Retention.RetryKeys, Steady: jobs.SteadyClock(), Log: s.Log})
 }
 
-// grown notifies the witness publishers, the exporter and the feed that a log has grown.
+// grown notifies the witness publishers, the exporter, the feed and who waits for approvals that a
+// log has grown.
 func (s *Server) grown(number int64) {
 	s.feed.Grown(number)
+	if company, is := store.ControlOf(number); is {
+		s.approvals.Wake(company)
+	}
 	if s.exporter != nil {
 		s.exporter.Grown(number)
 	}
@@ -118,6 +124,7 @@ func (s *Server) endStreams() {
 	var ending sync.WaitGroup
 	ending.Go(s.hub.Close)
 	ending.Go(s.deliverer.Close)
+	ending.Go(s.approvals.Close)
 	if s.exporter != nil {
 		ending.Go(s.exporter.Close)
 	}

@@ -43,6 +43,7 @@ type Server struct {
 	webhooks    *webhook.Client
 	keySets     *keysets.Sets
 	federations *service.Federations
+	approvals   service.ApprovalWaiters
 	metrics     *metrics.Metrics // nil without MetricsListener
 
 	live      atomic.Pointer[Live]
@@ -71,6 +72,7 @@ func New(cfg Config) *Server {
 	issuers := &service.Issuers{Store: db, Agents: agents}
 	decisions := &service.Decisions{Store: db}
 	authorizations := &service.Authorizations{Store: db, Decisions: decisions, Log: cfg.Log}
+	s.refusals = &service.Refusals{Store: db, Log: cfg.Log}
 	tokens := &service.Tokens{Store: db, Keys: agentKeys, Nonces: nonces, Issuers: issuers, Authorizations: authorizations, Sets: s.keySets, CheckURL: fetcher.CheckURL}
 	passports := &service.Passports{Store: db, Agents: agents, Keys: agentKeys, Authorizations: authorizations, Verifier: program}
 	delegations := &service.Delegations{Store: db, Agents: agents, Tokens: tokens}
@@ -78,13 +80,13 @@ func New(cfg Config) *Server {
 	checkpoints := service.NewCheckpoints(db)
 	proofs := &service.Evidence{Store: db, Checkpoints: checkpoints}
 	s.federations = service.NewFederations(db, agents, nonces, s.keySets, fetcher.CheckURL)
-	s.federations.MostSubjects = func() int { return bounds().Subjects }
+	s.federations.MostSubjects, s.federations.Refusals = func() int { return bounds().Subjects }, s.refusals
 
 	// what all routes share
 	bodies := limit.NewPool(cfg.Budgets.Bodies)
 	s.api = &httpapi.API{Store: db, Log: cfg.Log, BaseURL: cfg.BaseURL, TrustedProxies: cfg.TrustedProxies, MaxBody: cfg.MaxBody,
 		Limiter: limit.NewLimiter(cfg.Limits), Bodies: bodies, Decoding: limit.NewDecoding(bodies), Traces: cfg.Traces,
-		Tokens: tokens, AgentKeys: agentKeys, Agents: agents, Nonces: nonces}
+		Tokens: tokens, AgentKeys: agentKeys, Agents: agents, Nonces: nonces, Refusals: s.refusals}
 	if cfg.TLS != nil {
 		s.api.IsTLS = true
 		s.api.ClientCAs = cfg.TLS.ClientCAs
@@ -113,10 +115,12 @@ func New(cfg Config) *Server {
 	search := limit.NewPool(cfg.Budgets.Searches)
 	s.status = &status{Config: s.Config, background: s.background, live: &s.live, api: s.api, hub: s.hub, keySets: s.keySets,
 		verifications: verifications, searches: search, began: time.Now()}
+	people := &service.People{Store: db, Link: s.api.InvitationLink}
 	s.resources = resources{
 		agents:       api.Agents{Agents: agents},
 		agentKeys:    api.AgentKeys{Keys: agentKeys, Decisions: decisions},
 		policies:     api.Policies{Decisions: decisions},
+		approvals:    api.Approvals{API: s.api, Approvals: &service.Approvals{Store: db, Attestations: attestations, People: people, Waiters: &s.approvals}},
 		attestations: api.Attestations{Attestations: attestations},
 		authzen:      api.AuthZEN{API: s.api, Authorizations: authorizations},
 		chains:       api.Chains{Store: db, Verifications: verifications},
@@ -135,7 +139,7 @@ func New(cfg Config) *Server {
 		logs:        api.Logs{Store: db, Checkpoints: checkpoints},
 		telemetry:   api.Telemetry{Attestations: attestations},
 		passports:   api.Passports{Passports: passports},
-		people:      api.People{API: s.api, Store: db, Hub: s.hub, People: &service.People{Store: db, Link: s.api.InvitationLink}},
+		people:      api.People{API: s.api, Store: db, Hub: s.hub, People: people},
 		searches:    api.Searches{Store: db, Pool: search, Long: semaphore.NewWeighted(1), Appends: s.deliverer.Pace},
 		status:      s.status,
 		streams:     api.Streams{Mode: cfg.Stream, Store: db, Tokens: tokens, Hub: s.hub, Monitor: s.monitor, Feed: s.feed},

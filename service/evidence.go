@@ -91,7 +91,7 @@ func (e *Evidence) File(ctx context.Context, by store.Caller, name store.LogName
 		return nil, err
 	}
 	text := g.file.JSON()
-	if !isTaken(text) && g.file.Policies != nil {
+	if !isTaken(text) && (g.file.Policies != nil || g.file.Approvals != nil) {
 		g.leavePoliciesOut = true
 		if err := e.Store.Snapshot(ctx, gather); err != nil {
 			return nil, err
@@ -117,7 +117,7 @@ type gatherer struct {
 	view *store.View
 	file *evidence.File
 
-	leavePoliciesOut bool // the file would be too large with them
+	leavePoliciesOut bool // the file would be too large with them, and with approvals
 }
 
 // notPublishedError says that no checkpoint that was published of a log covers a record.
@@ -292,7 +292,11 @@ func (g *gatherer) authority(ctx context.Context, size int64, jti string) error 
 	if err != nil {
 		return err
 	}
-	all := slices.Concat(bearing, ofPassport, ofKey, ofPolicies)
+	ofApprovals, err := g.approvals(ctx, size)
+	if err != nil {
+		return err
+	}
+	all := slices.Concat(bearing, ofPassport, ofKey, ofPolicies, ofApprovals)
 	if len(all) == 0 {
 		return nil
 	}
@@ -307,6 +311,11 @@ func (g *gatherer) authority(ctx context.Context, size int64, jti string) error 
 	}
 	if g.file.Policies != nil {
 		if g.file.Policies.Entries, err = g.entries(ctx, ofPolicies, prove); err != nil {
+			return err
+		}
+	}
+	if g.file.Approvals != nil {
+		if g.file.Approvals.Entries, err = g.entries(ctx, ofApprovals, prove); err != nil {
 			return err
 		}
 	}

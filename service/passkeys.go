@@ -225,37 +225,44 @@ func reasonOf(err error) string {
 }
 
 // asserted returns the passkey that has signed a challenge of a purpose, its person, and what uses
-// the challenge up. isEligible says that the passkey can be synced, which it could not before.
+// the challenge up. isEligible says that the passkey can be synced, which it could not before. With
+// an error the caller has the company of the passkey, where that is known.
 func (s *People) asserted(ctx context.Context, p relyingParty, purpose string, credential json.RawMessage, at time.Time) (k store.Passkey, by store.Caller, proof store.UsedProof, isEligible bool, err error) {
 	parsed, err := protocol.ParseCredentialRequestResponseBytes(credential)
 	if err != nil {
 		return k, by, proof, false, errBadPasskey("is no PublicKeyCredential of navigator.credentials.get in the form of toJSON")
 	}
 	challenge, proof, err := s.challenge(ctx, purpose, parsed.Response.CollectedClientData.Challenge, at)
-	if err != nil {
-		return k, by, proof, false, err
+	if err == nil {
+		k, by, isEligible, err = s.verified(ctx, p, parsed, challenge, proof.Ends, at)
 	}
+	return k, by, proof, isEligible, err
+}
+
+// verified returns the passkey that has signed a challenge, which counts until a time, and its
+// person. isEligible is as of asserted.
+func (s *People) verified(ctx context.Context, p relyingParty, parsed *protocol.ParsedCredentialAssertionData, challenge []byte, ends, at time.Time) (k store.Passkey, by store.Caller, isEligible bool, err error) {
 	k, by, err = s.Store.People.FindPasskey(ctx, base64url.EncodeToString(parsed.RawID), at)
 	if errors.Is(err, store.ErrNotFound) {
 		err = errPasskey
 	}
 	if err != nil {
-		return k, by, proof, false, err
+		return k, by, false, err
 	}
 	// by our own reader, as whoever verifies a record does it
 	public, err := base64url.DecodeString(k.PublicKey)
 	if err != nil {
-		return k, by, proof, false, err
+		return k, by, false, err
 	}
 	key, err := passkey.ParseKey(public)
 	if err != nil {
-		return k, by, proof, false, err
+		return k, by, false, err
 	}
 	raw := parsed.Raw.AssertionResponse
 	flags, err := key.Verify(&passkey.Assertion{AuthenticatorData: raw.AuthenticatorData, ClientDataJSON: raw.ClientDataJSON, Signature: raw.Signature},
 		passkey.Expected{RPID: p.rpID, Origins: []string{p.origin}, Challenge: challenge})
 	if err != nil {
-		return k, by, proof, false, &Error{Kind: Untrusted, Code: "PASSKEY_REFUSED", Message: "Unauthorized: the assertion does not count: " + err.Error()}
+		return k, by, false, &Error{Kind: Untrusted, Code: "PASSKEY_REFUSED", Message: "Unauthorized: the assertion does not count: " + err.Error()}
 	}
 	// and by the library. A passkey may become one that is synced, and no other way round.
 	u := &user{credentials: credentials([]store.Passkey{k})}
@@ -263,13 +270,13 @@ func (s *People) asserted(ctx context.Context, p relyingParty, purpose string, c
 		u.credentials[0].Flags.BackupEligible = true
 	}
 	if u.handle, err = s.Store.People.UserHandle(ctx, by.Company.ID, by.Person); err != nil {
-		return k, by, proof, false, err
+		return k, by, false, err
 	}
-	session := webauthn.SessionData{Challenge: base64url.EncodeToString(challenge), RelyingPartyID: p.rpID, Expires: proof.Ends, UserVerification: protocol.VerificationRequired}
+	session := webauthn.SessionData{Challenge: base64url.EncodeToString(challenge), RelyingPartyID: p.rpID, Expires: ends, UserVerification: protocol.VerificationRequired}
 	if _, _, err = p.web.ValidatePasskeyLogin(func(_, _ []byte) (webauthn.User, error) { return u, nil }, session, parsed); err != nil {
-		return k, by, proof, false, &Error{Kind: Untrusted, Code: "PASSKEY_REFUSED", Message: "Unauthorized: the assertion does not count: " + reasonOf(err)}
+		return k, by, false, &Error{Kind: Untrusted, Code: "PASSKEY_REFUSED", Message: "Unauthorized: the assertion does not count: " + reasonOf(err)}
 	}
-	return k, by, proof, isEligible, nil
+	return k, by, isEligible, nil
 }
 
 // get returns the options for an assertion: of any passkey of this host, or of those that are
@@ -319,10 +326,10 @@ func (s *People) SignIn(ctx context.Context, base string, credential json.RawMes
 	}
 	k, by, proof, isEligible, err := s.asserted(ctx, p, purposeSignIn, credential, at)
 	if err != nil {
-		return SignedIn{}, err
+		return SignedIn{}, s.counted(ctx, by, at, err)
 	}
 	secret, err := s.Store.People.SignIn(ctx, by, k, proof, store.NewSession{SignedIn: store.ByPasskey, BackupEligible: isEligible})
-	return signedIn(by, secret), ceremonyError(err)
+	return signedIn(by, secret), s.counted(ctx, by, at, ceremonyError(err))
 }
 
 // ceremonyError says what a transaction at the end of a ceremony has found.
@@ -374,7 +381,7 @@ func (s *People) Reauthenticate(ctx context.Context, by store.Caller, base strin
 		err = ceremonyError(s.Store.People.Reauthenticate(ctx, by, k, proof))
 	}
 	if err != nil {
-		return Reauthenticated{}, err
+		return Reauthenticated{}, s.counted(ctx, by, by.At, err)
 	}
 	return Reauthenticated{chain.FormatTime(by.At.Add(store.ReauthenticationLifetime))}, nil
 }
@@ -405,10 +412,10 @@ func (s *People) Add(ctx context.Context, by store.Caller, base string, credenti
 	}
 	e, err := s.enrolled(ctx, p, purposeAdd(by), by.Company.ID, by.Person, credential, by.At)
 	if err != nil {
-		return Passkey{}, err
+		return Passkey{}, s.counted(ctx, by, by.At, err)
 	}
 	k, err := s.Store.People.Enrol(ctx, by, e)
-	return shownPasskey(k), ceremonyError(err)
+	return shownPasskey(k), s.counted(ctx, by, by.At, ceremonyError(err))
 }
 
 // Invited is who opens an invitation. The company, the person and the name are of the first
@@ -489,7 +496,7 @@ func (s *People) Enrol(ctx context.Context, base string, invited Invited, creden
 	}
 	e, err := s.enrolled(ctx, p, purposeInvited(i.hash, i.CompanyID, i.PersonID), i.CompanyID, i.PersonID, credential, at)
 	if err != nil {
-		return SignedIn{}, err
+		return SignedIn{}, s.counted(ctx, i.by, at, err)
 	}
 	e.Session = &store.NewSession{SignedIn: store.ByPasskey}
 	by := i.by
@@ -502,7 +509,7 @@ func (s *People) Enrol(ctx context.Context, base string, invited Invited, creden
 		_, err = s.Store.People.Enrol(ctx, by, e)
 	}
 	if err != nil {
-		return SignedIn{}, ceremonyError(err)
+		return SignedIn{}, s.counted(ctx, i.by, at, ceremonyError(err))
 	}
 	return signedIn(by, e.Session.Secret), nil
 }

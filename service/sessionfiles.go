@@ -163,9 +163,19 @@ func (g *gatherer) session(ctx context.Context, f *SessionFile, last, control in
 	if err != nil {
 		return err
 	}
-	prove, _, err := g.prover(ctx, g.by.Company.Control, slices.Max(slices.Concat(ofKey, base, later)))
+	approved, err := g.sessionApprovals(ctx, f, control)
 	if err != nil {
 		return err
+	}
+	ofApprovals := approved.records()
+	prove, _, err := g.prover(ctx, g.by.Company.Control, slices.Max(slices.Concat(ofKey, base, later, ofApprovals)))
+	if err != nil {
+		return err
+	}
+	if approved != nil {
+		if err := g.proveApprovals(ctx, f, p, approved, prove); err != nil {
+			return err
+		}
 	}
 	if ok {
 		g.file.Policies = new(evidence.Policies)

@@ -10,6 +10,7 @@ import (
 	"attestd/chain"
 	"attestd/crypto/cred"
 	"attestd/store/db"
+	"attestd/store/projection"
 )
 
 // ControlEntry locates a change in a control log.
@@ -37,6 +38,15 @@ func AboutPassport(jti string) string { return passports.about(jti) }
 
 // AboutPolicies is the subject of control records about the policies by which calls are decided.
 const AboutPolicies = "policies"
+
+// AboutApproval returns the subject of control records about an approval.
+func AboutApproval(id string) string { return projection.SubjectApproval + id }
+
+// AboutPasskey returns the subject of control records about a passkey.
+func AboutPasskey(credentialID string) string { return passkeys.about(credentialID) }
+
+// AboutPerson returns the subject of control records about a person.
+func AboutPerson(id string) string { return people.about(id) }
 
 // AboutAgentKey returns the subject of control records about a key of an agent.
 func AboutAgentKey(thumbprint string) string { return agentKeys.about(thumbprint) }

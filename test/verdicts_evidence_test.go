@@ -22,6 +22,7 @@ import (
 	"attestd/chain/tlog"
 	"attestd/internal/must"
 	"attestd/internal/testenv"
+	"attestd/service/decide"
 )
 
 // evidenceCase is a file, of a record or a session, and what is trusted: a key, a policy or
@@ -32,6 +33,8 @@ type evidenceCase struct {
 	Key      string `json:"key"`
 	Policy   string `json:"policy"`
 	AgentKey string `json:"agentKey"`
+	// fingerprints of passkeys; none for no pin
+	Approvers []string `json:"approvers"`
 
 	// What the passed checks also report, where it matters: who has signed, or what is missing.
 	// Each is a part of it.
@@ -40,8 +43,14 @@ type evidenceCase struct {
 
 // verdict returns package evidence's verdict on a case in the words of the other checkers: holds,
 // self-consistent, fails with its code, or usage if the policy is invalid.
-func (c *evidenceCase) verdict() string {
-	trust := bundle.Trust{Fingerprint: c.Key, AgentKey: c.AgentKey}
+func (c *evidenceCase) verdict() string { return c.verdictBy(nil) }
+
+// verdictBy is verdict of a checker that evaluates policies, which nil does not.
+func (c *evidenceCase) verdictBy(d bundle.Decider) string {
+	trust := bundle.Trust{Fingerprint: c.Key, AgentKey: c.AgentKey, Decider: d}
+	if c.Approvers != nil {
+		trust.Approvers = bundle.NewApprovers(c.Approvers...)
+	}
 	if c.Policy != "" {
 		var err error
 		if trust.Policy, err = tlog.ParsePolicy([]byte(c.Policy)); err != nil {
@@ -92,6 +101,12 @@ func TestEvidenceCheckersAgree(t *testing.T) {
 			t.Errorf("no case is to come to %s", verdict)
 		}
 	}
+	checkersAgree(t, cases, want)
+}
+
+// checkersAgree compares the verdicts of the other checkers with those of package evidence.
+func checkersAgree(t *testing.T, cases []evidenceCase, want []string) {
+	t.Helper()
 	for name, judge := range map[string]func(t *testing.T, dir string, given []byte) []string{
 		"Python": func(t *testing.T, dir string, _ []byte) []string {
 			return script(t, dir, pythonWithCryptography(t), "verdicts_evidence.py")
@@ -193,11 +208,14 @@ func commandVerdicts(t *testing.T, cases []evidenceCase, want []string) {
 	status := map[string]int{"holds": 0, "self-consistent": 5, "fails": 4, "usage": 2}
 	judged := make(map[string]int)
 	for i, c := range cases {
-		class := fmt.Sprint(want[i], c.Key != "", c.Policy != "", c.AgentKey != "")
+		class := fmt.Sprint(want[i], c.Key != "", c.Policy != "", c.AgentKey != "", c.Approvers != nil)
 		if judged[class]++; strings.HasPrefix(c.Name, "/") || !testenv.Night() && judged[class] > 3 && i%8 > 0 {
 			continue
 		}
-		outcome, code, _ := strings.Cut(strings.TrimSuffix(want[i], " said"), " ")
+		evaluated, says := c.verdictBy(new(decide.Decider)), len(c.Says) > 0
+		evaluated, isUnsaid := strings.CutSuffix(evaluated, " not said")
+		says = says && !isUnsaid
+		outcome, code, _ := strings.Cut(strings.TrimSuffix(evaluated, " said"), " ")
 		file, policy := filepath.Join(dir, "file"), filepath.Join(dir, "policy")
 		must.OK(t, os.WriteFile(file, c.File, 0o600))
 		args := []string{"check", file, "--json"}
@@ -211,6 +229,9 @@ func commandVerdicts(t *testing.T, cases []evidenceCase, want []string) {
 		if c.AgentKey != "" {
 			args = append(args, "--agent-key", c.AgentKey)
 		}
+		for _, key := range c.Approvers {
+			args = append(args, "--approver-key", key)
+		}
 		out, err := attestd(t, args...)
 		exit := 0
 		if exited := (*exec.ExitError)(nil); errors.As(err, &exited) {
@@ -219,8 +240,8 @@ func commandVerdicts(t *testing.T, cases []evidenceCase, want []string) {
 			must.OK(t, err)
 		}
 		if exit != status[outcome] || outcome == "fails" && !bytes.Contains([]byte(out), []byte(`"code":"`+code+`"`)) ||
-			c.heard(out) == " not said" && code == "" {
-			t.Errorf("%s: exit status %d, want %s: %s", c.Name, exit, want[i], out)
+			says && code == "" && c.heard(out) == " not said" {
+			t.Errorf("%s: exit status %d, want %s: %s", c.Name, exit, evaluated, out)
 		}
 	}
 }

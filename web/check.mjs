@@ -1,6 +1,7 @@
 // check.mjs checks what an attestd has signed, without it. It needs Node 20 and nothing else.
 //
 //   node check.mjs FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]
+//     [--approver-key FINGERPRINT]…
 //     a file of GET /v1/evidence/{index}, or of a session: GET /v1/sessions/{agentId}/{sid}
 //   node check.mjs proof.json key.json
 //     a proof, and the answer of GET /v1/ca/public-key(s)
@@ -478,6 +479,7 @@ const RECORD = (value) => {
   return true;
 };
 const ENTRIES = [{ record: RECORD, tlogProof: isString }, 10_000];
+const APPROVALS = { requests: ENTRIES, records: ENTRIES };
 const ROTATION = { statement: isString, oldSignature: base64url(64), newSignature: base64url(64) };
 const JWK = { kty: isString, crv: isString, x: base64url(32), kid: isString, alg: isString, use: isString };
 const STATUS = {
@@ -492,7 +494,8 @@ const EVIDENCE = {
   format: oneOf("attestd-evidence/v1"), companyId: COMPANY, log: oneOf("actions", "control"), record: RECORD,
   hexProof: { proof: [{ sibling: hexadecimal(64), position: oneOf("left", "right") }, 60], root: hexadecimal(64), size: number },
   tlogProof: isString, keys: KEYS, witnesses: [isString, 16], logs: LOGS,
-  "delegation?": anything, "agentKey?": { records: ENTRIES }, "passport?": { jti: like(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/), records: ENTRIES }, "status?": STATUS, "authority?": { records: ENTRIES }, "policies?": { records: ENTRIES },
+  "delegation?": anything, "agentKey?": { records: ENTRIES }, "passport?": { jti: like(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/), records: ENTRIES }, "status?": STATUS, "authority?": { records: ENTRIES }, "policies?": { records: ENTRIES }, "passports?": { records: ENTRIES },
+  "approvals?": APPROVALS,
   notProven: [isString, 10_000],
 };
 
@@ -776,26 +779,51 @@ function readEndorsement(compact) {
 
 const signer = (log, { index }) => log.keys.findLast(({ fromIndex }) => fromIndex <= index);
 
+// control records about passports, with what their subjects begin with
+const PASSPORTS = new Map([["passport.issued", "passport"], ["passport.revoked", "passport"], ["agent.disabled", "agent"]]);
+
+// the names under which scopes and details may cover the tool that a record calls, and its arguments
+function calledAs(action, payload) {
+  const own = (of, name) => (of && typeof of === "object" && !Array.isArray(of) && Object.hasOwn(of, name) ? of[name] : undefined);
+  const string = (of, name) => (isString(own(of, name)) ? own(of, name) : "");
+  let tool = string(payload, "tool"), server = string(payload, "server"), given = own(payload, "input") ?? own(payload, "arguments");
+  if (own(payload, "input") === null) given = null;
+  const isCall = tool !== "", cut = tool.indexOf("__", 5);
+  if (isCall && server === "" && tool.startsWith("mcp__") && cut >= 0) [server, tool] = [tool.slice(5, cut), tool.slice(cut + 2)];
+  if (!isCall) {
+    const resource = own(payload, "resource");
+    const isDecision = ["authorization.denied", "authorization.allowed"].includes(action) && own(payload, "action") === "call";
+    if (!isDecision || own(resource, "type") !== "tool") return { names: [], args: undefined };
+    [tool, given] = [string(resource, "id"), own(payload, "arguments")];
+  } else if (server !== "") tool = `${server}/${tool}`;
+  const slash = tool.indexOf("/"), before = tool.slice(0, slash), after = tool.slice(slash + 1);
+  const more = slash < 0 ? [] : isCall ? [after, `mcp__${before}__${after}`] : [after];
+  return { names: [tool, ...more], args: given === undefined ? undefined : canonical(given) };
+}
+
 export class Evidence { // a file while it is checked
   checked = [];
   notes = new Map(); // of each log its one checkpoint
   cosigners = [];
   begun = false; // the file has policies
+  held = new Map(); // passports that decisions may name, by their IDs
   changes = []; // of these
   set = {}; // the last one that they made
   decisions = 0;
   decidedBy = ""; // of one decision
+  quorums = new Map(); // of the policies of the last set, by ID
+  approvals = new Approvals();
   reasons = new Map(); // why decisions were not made again, with how many
 
   // known has fingerprints of companies' keys: of them one counts without fingerprint and policy
-  constructor(source, { fingerprint, policy, agentKey, known = new Map() } = {}) {
-    Object.assign(this, { source, fingerprint, policy, agentKey, known, isKnown: false });
+  constructor(source, { fingerprint, policy, agentKey, approverKeys, known = new Map() } = {}) {
+    Object.assign(this, { source, fingerprint, policy, agentKey, approverKeys, known, isKnown: false });
   }
 
   * steps() {
     yield* [["MALFORMED", this.form], ["KEYS", this.keys], ["RECORD", this.record], ["HEX_PROOF", this.hexProof], ["WITNESSES", this.readWitnesses]];
     yield* [["LOG_PROOF", this.logProof], ["DELEGATION", this.delegation], ["STATEMENT", this.statement], ["AUTHORITY", this.authority]];
-    yield* [["PASSPORT", this.passport], ["STATUS", this.status], ["DECISION", this.decision], ["WITNESSES", this.allCosigned], ["NOT_PROVEN", this.notProven]];
+    yield* [["PASSPORT", this.passport], ["STATUS", this.status], ["DECISION", this.decision], ["APPROVAL", this.approval], ["WITNESSES", this.allCosigned], ["NOT_PROVEN", this.notProven]];
     yield* [["KEY", this.key], ["POLICY", this.byPolicy]];
   }
 
@@ -824,7 +852,7 @@ export class Evidence { // a file while it is checked
 
   opening() { // what the checks use of the form
     const { file } = this;
-    this.entries = [...file.agentKey?.records ?? [], ...file.passport?.records ?? [], ...file.authority?.records ?? [], ...file.policies?.records ?? []];
+    this.entries = [...file.agentKey?.records ?? [], ...file.passport?.records ?? [], ...file.authority?.records ?? [], ...file.policies?.records ?? [], ...file.passports?.records ?? [], ...file.approvals?.records ?? []];
     this.logs = Object.fromEntries(file.logs.map((log) => [log.log, log]));
     this.raw = file.keys.map(({ jwk: { x } }) => unbase64url(x));
   }
@@ -1054,13 +1082,52 @@ export class Evidence { // a file while it is checked
       must(number(revision) && revision > (this.changes.at(-1)?.revision ?? 0n), `the revision of control record ${index} is not above the one before`);
       const digest = action === "policy.deleted" ? "" : sha256(isString(text) ? text : "").toString("hex");
       must(isString(text) && isString(sum) && (digest === "" || digest === sum), `control record ${index} has not the SHA-256 of its text`);
-      this.changes.push({ revision, at: milliseconds(at), name, digest, set });
+      this.changes.push({ revision, at: milliseconds(at), name, digest, set, demanded: quorums(text) });
     }
+    this.passports();
+  }
+
+  passports() { // in the file, by which records may have been decided
+    const about = (subject, action) => PASSPORTS.get(action) === subject.split(":", 1)[0] && subject.includes(":");
+    for (const { action, payload, record } of this.said(this.file.passports?.records ?? [], about)) {
+      const { index } = record, at = milliseconds(record.timestamp), name = payload.subject.slice(payload.subject.indexOf(":") + 1);
+      if (action !== "passport.issued") {
+        for (const [jti, one] of this.held) if (name === (action === "passport.revoked" ? jti : one.agent)) one.revoked ??= at;
+        continue;
+      }
+      const own = (member) => (Object.hasOwn(payload, member) ? payload[member] : undefined);
+      const agent = own("agentId"), scopes = own("scopes"), ends = own("expiresAt"), details = own("authorizationDetails");
+      must(!this.held.has(name), `the passport of control record ${index} is issued twice`);
+      must(given(agent) && some(scopes) && scopes.length <= 10_000, `control record ${index} does not name the agent and the scopes of the passport`);
+      must(number(ends) && ends <= 253402300799n, `control record ${index} does not name the end of the passport`);
+      if (details !== undefined) checkDetails(details);
+      this.held.set(name, { agent, scopes, details, ends: Number(ends) * 1000, issued: at, revoked: undefined });
+    }
+  }
+
+  // whether a decision fits the passport that it names, where the file has that
+  byPassport({ index, timestamp, payload: { agentId, actionType, payload, decision: made } }) {
+    const held = this.held.get(made.passport), at = milliseconds(timestamp);
+    if (!held) return;
+    const { names, args } = calledAs(actionType, payload), says = `the decision of record ${index} names a passport that`;
+    const scoped = held.scopes.some((scope) => ["*", "tool:*", ...names.map((name) => `tool:${name}`)].includes(scope));
+    must(held.agent === agentId, `${says} is of another agent`);
+    must(held.issued - at <= 5000, `${says} was issued later`);
+    if (made.verdict === "deny") {
+      must(made.code !== "SCOPE_DENIED" || names.length === 0 || !scoped, `${says} has a scope for it`);
+      return;
+    }
+    must(at - (held.revoked ?? at) <= 5000, `${says} was revoked before`);
+    must(at - held.ends <= 5000, `${says} had expired`);
+    must(names.length === 0 || scoped, `${says} has no scope for it`);
+    const covered = held.details === undefined || names.some((name) => covers(held.details, name, args));
+    must(names.length === 0 || covered, `${says} has no authorization details that cover it`);
   }
 
   decision() {
     const { record, policies } = this.file;
     must(!policies || Object.hasOwn(record.payload, "decision"), "policies are there, and the record has no decision");
+    must(!this.file.passports || Object.hasOwn(record.payload, "decision") && Object.hasOwn(record.payload.decision, "passport"), "passports are there, and the record has no decision that names one");
     this.policies();
     this.decided(record);
     this.sayDecisions();
@@ -1071,6 +1138,7 @@ export class Evidence { // a file while it is checked
   decided({ index, timestamp, payload }) {
     if (!Object.hasOwn(payload, "decision")) return;
     this.decisions++;
+    this.byPassport({ index, timestamp, payload });
     const { revision, policies, verdict, by, errors, code = "" } = payload.decision, at = milliseconds(timestamp), { changes } = this;
     let ends = 0; // how many changes had been made
     for (let end = changes.length; ends < end;) {
@@ -1085,7 +1153,11 @@ export class Evidence { // a file while it is checked
     must(!newest || newest.at - at <= 5000, `the decision of record ${index} was made by policies that began later`);
     if (this.set.revision !== revision) {
       const sums = new Map();
-      for (const { name, digest } of changes.slice(0, ends)) sums.set(name, digest);
+      this.quorums.clear();
+      for (const { name, digest, demanded } of changes.slice(0, ends)) {
+        sums.set(name, digest);
+        this.quorums.set(name, digest === "" ? [] : demanded);
+      }
       const held = Object.fromEntries([...sums].filter(([, digest]) => digest !== ""));
       this.set = { revision, count: Object.keys(held).length, hash: sha256(canonical(held)).toString("hex") };
     }
@@ -1107,6 +1179,79 @@ export class Evidence { // a file while it is checked
     const { decisions: count } = this;
     if (count === 1 && this.decidedBy) this.checked.push(this.decidedBy);
     for (const [why, some] of [...this.reasons].sort()) this.checked.push(count === 1 ? `not decided again: ${why}` : `${some} of ${count} decisions not decided again: ${why}`);
+  }
+
+  // ---- Approvals, and who gave them ----
+
+  approval() {
+    const { file: { record, approvals }, approverKeys } = this, has = approvalOf(record) !== undefined;
+    must(has || !approvals, "approvals are there, and the record was not allowed with one");
+    must(has || !approverKeys, "you pinned a key of an approver, and nothing here was allowed with an approval");
+    this.readApprovals();
+    this.approved(record);
+    this.sayApprovals();
+  }
+
+  readApprovals() {
+    const { file: { approvals }, approvals: found, logs: { actions } } = this;
+    if (!approvals) return;
+    Object.assign(found, { held: true, origin: actions.origin });
+    let last = -1n;
+    for (const { record, tlogProof } of approvals.requests) {
+      must(!isPruned(record), "the payload of a record that asked was pruned");
+      this.signed(actions, record);
+      this.placed(actions, record, tlogProof);
+      must(record.index > last, `record ${record.index} does not belong there`);
+      last = record.index;
+      found.ask(record);
+    }
+    const about = (subject, action) => APPROVAL_ACTIONS.has(action) && subject.startsWith(APPROVAL_ACTIONS.get(action));
+    for (const { action, payload, record } of this.said(approvals.records, about)) found.add(action, payload, record);
+  }
+
+  // whether the approval by which a record was allowed is in the file, and of this very call
+  approved(record) {
+    const name = approvalOf(record), { approvals: found, approverKeys } = this, { index, timestamp } = record, at = milliseconds(timestamp);
+    if (name === undefined) return;
+    found.recorded++;
+    if (!found.held) {
+      must(!approverKeys, `you pinned a key of an approver, and the approval ${name} is not in the file`);
+      found.missing ||= name;
+      return;
+    }
+    const one = found.byID.get(name), used = one?.used.get(index);
+    must(one, `not complete: the approval ${name} is not in the file`);
+    must(used && used.hash === record.hash, `nothing here says that record ${index} used the approval ${name}`);
+    const { call: asked, record: request } = one.request, call = callOf(record);
+    must(["agent", "isCall", "tool", "arguments"].every((part) => asked[part] === call[part]), `record ${index} does not ask for what was approved`);
+    must(["", call.session, call.hooks].includes(asked.session), "it was asked for in another session");
+    must(request.index < index, "it was asked for later");
+    for (const { at: granted, object: { person, expiresAt }, fingerprint } of used.grants) {
+      must(granted - at <= 5000, `${person} approved it later`);
+      must(at - milliseconds(expiresAt) <= 5000, `the approval had ended, at ${expiresAt}`);
+      must(!approverKeys || approverKeys.includes(fingerprint), `${person} approved it with a key that you did not pin, ${fingerprint}`);
+    }
+    const quorum = this.quorum(record);
+    must(used.grants.length >= quorum, `${used.grants.length} approved it, and the policies demand ${quorum}`);
+    for (const grant of used.grants) {
+      found.name(grant, approverKeys !== undefined);
+      if (!this.file.record) continue;
+      const { object: { index: of, uses, expiresAt, reason } } = grant, why = reason === null ? "" : `; reason: ${shown(canonical(reason))}`;
+      this.checked.push(`approved on ${grant.origin} at ${grant.timestamp}, control record ${grant.index}: approval ${name} of record ${of}, for ${uses} use${uses === 1n ? "" : "s"} until ${expiresAt}${why}`);
+    }
+  }
+
+  // how many people the policies demand, where the file has them
+  quorum({ payload: { decision: { revision, by } } }) {
+    if (revision > 0n && !this.begun) return 1;
+    return Math.max(1, ...by.map((name) => {
+      const at = name.indexOf("#"), place = at < 0 ? "0" : name.slice(at + 1), demanded = this.quorums.get(at < 0 ? name : name.slice(0, at)) ?? [];
+      return (/^(0|[1-9][0-9]{0,9})$/.test(place) ? demanded[Number(place)] : undefined) ?? MAX_QUORUM + 1;
+    }));
+  }
+
+  sayApprovals() {
+    if (this.approvals.recorded > 0) this.checked.push(`approved: ${this.approvals.line()}`);
   }
 
   // ---- The agent's keys and statements ----
@@ -1246,6 +1391,209 @@ export class Evidence { // a file while it is checked
 
 const goesOn = ({ sid, kid, hash }) => `goes on from the session ${sid} of the key ${kid}, whose last statement has the hash ${hash}`;
 
+// What people approved, by the records in a file. The reference says what each is held against.
+const APPROVAL_ACTIONS = new Map([
+  ...["approval.granted", "approval.denied", "approval.used", "approval.withdrawn"].map((action) => [action, "approval:"]),
+  ...["passkey.enrolled", "passkey.revoked"].map((action) => [action, "passkey:"]), ...["person.created", "person.changed", "person.deleted"].map((action) => [action, "person:"]),
+]);
+const MAX_QUORUM = 100;
+const isApprovalID = like(/^apr_[A-Za-z0-9_-]{21}[AQgw]$/);
+const OBJECT = {
+  approvalId: isApprovalID, log: given, index: number, hash: hexadecimal(64), agentId: given, tool: given, person: isPolicyID, verdict: oneOf("approve", "deny"),
+  uses: (n) => number(n) && n >= 1n && n <= 1000n, expiresAt: timestamp, reason: (s) => s === null || isString(s),
+};
+
+// the approval by which a record was allowed; undefined for none
+const approvalOf = ({ payload: { decision } }) => (decision?.verdict === "allow" ? decision.approval : undefined);
+
+// what a record asks for
+function callOf({ payload: { agentId: agent, actionType, payload, statement } }) {
+  const isObject = payload !== null && typeof payload === "object" && !Array.isArray(payload);
+  const own = (name) => (isObject && Object.hasOwn(payload, name) ? payload[name] : undefined), text = (name) => (isString(own(name)) ? own(name) : "");
+  const hooks = text("sessionId"), session = (statement === undefined ? "" : readStatement(statement).claims.sid) || hooks;
+  let tool = text("tool"), server = text("server");
+  if (!tool) return { agent, session, hooks, isCall: false, tool: actionType, arguments: canonical(payload) };
+  const cut = tool.startsWith("mcp__") && !server ? tool.indexOf("__", 5) : -1;
+  if (cut >= 0) [server, tool] = [tool.slice(5, cut), tool.slice(cut + 2)];
+  const input = own("input") === undefined ? own("arguments") : own("input");
+  return { agent, session, hooks, isCall: true, tool: server ? `${server}/${tool}` : tool, arguments: input === undefined ? "{}" : canonical(input) };
+}
+
+// how many people must approve what each policy of a text in Cedar permits
+function quorums(cedar) {
+  const all = cedar.match(/\/\/[^\n]*|\/\*[^*]*\*+(?:[^/*][^*]*\*+)*\/|"(?:\\[^\n]|[^"\\\n])*"|[0-9A-Za-z_]+|[@();]/g) ?? [];
+  const tokens = all.filter((token) => !token.startsWith("//") && !token.startsWith("/*")), demanded = [];
+  let one = 1;
+  tokens.forEach((token, i) => {
+    if (token === ";") {
+      demanded.push(one);
+      one = 1;
+    } else if (token === "@" && tokens[i + 1] === "quorum") {
+      const found = /^"([1-9][0-9]?|100)"$/.exec(tokens[i + 3] ?? "");
+      one = found && tokens[i + 2] === "(" && tokens[i + 4] === ")" ? Number(found[1]) : MAX_QUORUM + 1;
+    }
+  });
+  return demanded;
+}
+
+class Approvals {
+  held = false; // the file has them
+  origin = "";
+  recorded = 0; // how many records were allowed with one
+  missing = ""; // ID of the first that the file does not have
+  requests = new Map();
+  passkeys = new Map();
+  people = new Map();
+  byID = new Map();
+  named = []; // by whose passkeys, in words
+
+  ask(record) { // a record that asked
+    const { index, payload: { actionType, payload, decision } } = record;
+    let name = decision?.verdict === "ask" ? decision.approval : undefined, ends;
+    if (actionType === "approval.requested") {
+      ({ approvalId: name, expiresAt: ends } = payload);
+      must(isString(ends) && timestamp(ends), "it does not say until when");
+    }
+    must(isApprovalID(name), `record ${index} asked for no approval`);
+    this.requests.set(index, { record, call: callOf(record), name, ends });
+  }
+
+  add(action, payload, record) { // a control record
+    const { index, timestamp: time } = record, kind = APPROVAL_ACTIONS.get(action), name = payload.subject.slice(kind.length);
+    const own = (member) => (Object.hasOwn(payload, member) ? payload[member] : undefined);
+    if (action === "passkey.enrolled") {
+      const cose = unbase64url(own("publicKey"));
+      must(cose.length <= 1024 && !this.passkeys.has(name), `control record ${index} enrols no passkey, or one twice`);
+      const key = passkey(cose);
+      must(own("credentialId") === name && isPolicyID(own("personId")) && own("algorithm") === key.algorithm, `control record ${index} does not name the passkey, its person and its algorithm`);
+      this.passkeys.set(name, { ...key, at: milliseconds(time), person: own("personId"), revoked: false });
+    } else if (action === "passkey.revoked") {
+      if (this.passkeys.has(name)) this.passkeys.get(name).revoked = true;
+    } else if (kind === "person:") {
+      const isDeleted = action === "person.deleted", roles = isDeleted ? [] : own("roles");
+      must(Array.isArray(roles) && roles.length <= 10_000 && roles.every(isString), `control record ${index} does not say which roles the person has`);
+      this.people.set(name, { isGone: isDeleted || (own("disabledAt") ?? null) !== null, isApprover: roles.includes("approver") });
+    } else if (action === "approval.withdrawn") {
+      if (this.byID.has(name)) this.byID.get(name).end = "it was withdrawn";
+    } else if (action === "approval.used") this.use(name, own, index);
+    else this.decide(name, action, own, record);
+  }
+
+  decide(name, action, own, { index, timestamp: time }) {
+    const at = milliseconds(time), object = own("object"), credential = own("credentialId");
+    hasForm(object, OBJECT, `the object of control record ${index}`);
+    const { approvalId, log, index: of, hash, agentId, tool, person, verdict, uses, expiresAt } = object;
+    const [data, client, signature] = ["authenticatorData", "clientDataJSON", "signature"].map((member) => unbase64url(own(member)));
+    must(isString(credential) && data.length <= 1024 && client.length <= 4096 && signature.length <= 512, "an assertion has not its form");
+    const key = this.passkeys.get(credential), asked = this.requests.get(of), known = this.people.get(person);
+    must(key, `not complete: nothing before control record ${index} enrolled the passkey that signed it`);
+    must(!key.revoked, `the passkey of control record ${index} was revoked before`);
+    must(key.person === person && own("by") === `person:${person}`, `control record ${index} is of another person than its passkey`);
+    must(key.at - at <= 5000, `the passkey of control record ${index} was enrolled later`);
+    must(approvalId === name && (verdict === "approve") === (action === "approval.granted"), `the object of control record ${index} is of another approval, or of another verdict`);
+    must(!known || known.isApprover && !known.isGone, `${person} was no approver at control record ${index}`);
+    const origin = checkAssertion(data, client, signature, key, sha256(`attestd approval v1\n${canonical(object)}`));
+    must(asked, `not complete: the record of which control record ${index} is is not in the file`);
+    must(log === this.origin && hash === asked.record.hash && approvalId === asked.name, `the object of control record ${index} is of another record`);
+    must(agentId === asked.call.agent && tool === asked.call.tool, `the object of control record ${index} names another agent or tool`);
+    must(milliseconds(asked.record.timestamp) - at <= 5000, `control record ${index} was made before the record that it is about`);
+    must([expiresAt, asked.ends].every((end) => end === undefined || at - milliseconds(end) <= 5000), `control record ${index} was made after the end of the approval`);
+    const one = this.byID.get(name) ?? { request: asked, grants: [], end: "", uses: 1000n, left: 1000n, used: new Map() };
+    this.byID.set(name, one);
+    must(one.request === asked, `control record ${index} approves another record than another person`);
+    must(one.end === "", `the approval ${name} had ended: ${one.end}`);
+    must(one.grants.every((grant) => grant.object.person !== person), `${person} decided twice`);
+    if (verdict === "deny") {
+      one.end = `${person} denied it`;
+      return;
+    }
+    one.grants.push({ index, timestamp: time, at, object, fingerprint: key.fingerprint, origin });
+    if (uses < one.uses) one.uses = uses;
+    if (one.used.size === 0) one.left = one.uses;
+  }
+
+  use(name, own, index) {
+    const used = own("index"), hash = own("hash"), left = own("remaining"), one = this.byID.get(name);
+    must(own("approvalId") === name && own("log") === this.origin && number(used) && hexadecimal(64)(hash), `control record ${index} does not name the approval, and the record that used it`);
+    must(one && one.grants.length > 0, `not complete: nothing before control record ${index} granted the approval`);
+    must(one.end === "", `the approval ${name} had ended: ${one.end}`);
+    must(number(left) && left < one.left, `the approval ${name} was used more often than was approved`);
+    must(!one.grants.some(({ object: { person } }) => this.people.get(person)?.isGone), `one who approved ${name} was disabled or deleted before its use`);
+    must(!one.used.has(used), `record ${used} used the approval ${name} twice`);
+    one.left = left;
+    one.used.set(used, { hash, grants: [...one.grants] });
+  }
+
+  name({ object: { person }, fingerprint }, isPinned) {
+    const said = isPinned ? `by ${person}'s passkey ${fingerprint}, which you named`
+      : `by a passkey that the company enrolled for ${person}, ${fingerprint}; that it is ${person}'s own is not confirmed`;
+    if (!this.named.includes(said) && this.named.length < 10) this.named.push(said);
+  }
+
+  line() {
+    if (!this.held) return `not in this file: nothing here shows who gave the approval ${this.missing}`;
+    return (this.recorded > 1 ? `${counted(BigInt(this.recorded))}, ` : "") + this.named.join("; ");
+  }
+}
+
+function passkey(cose) { // {fingerprint, algorithm, check: whether it has signed} of a COSE key
+  const hexed = cose.toString("hex"), jwk = (members) => createPublicKey({ key: members, format: "jwk" });
+  const point = /^a5010203262001215820([0-9a-f]{64})225820([0-9a-f]{64})$/.exec(hexed), okp = /^a4010103272006215820([0-9a-f]{64})$/.exec(hexed);
+  const modulus = /^a40103033901002059([0-9a-f]{4})((?:[0-9a-f]{2})+)2143010001$/.exec(hexed), bytes = (text) => Buffer.from(text, "hex");
+  let key, algorithm, check;
+  if (point) {
+    const [x, y] = point.slice(1).map(bytes);
+    must(bigEndian(x) < P256 && bigEndian(y) < P256, "not a point of P-256");
+    key = jwk({ kty: "EC", crv: "P-256", x: x.toString("base64url"), y: y.toString("base64url") });
+    algorithm = -7n;
+    check = (signature, message) => isDER(signature) && verify("sha256", message, { key, dsaEncoding: "der" }, signature);
+  } else if (okp) {
+    const raw = bytes(okp[1]), y = littleEndian(raw) % 2n ** 255n;
+    must(y < FIELD && !SMALL.includes(y), "a key for which everybody can sign, or in another spelling");
+    key = jwk({ kty: "OKP", crv: "Ed25519", x: raw.toString("base64url") });
+    algorithm = -8n;
+    check = (signature, message) => verifies(raw, signature, message);
+  } else {
+    const size = Number.parseInt(modulus?.[1] ?? "0", 16), n = bytes(modulus?.[2] ?? "");
+    must(size >= 256 && size <= 512 && n.length === size && n[0] >= 0x80 && (n.at(-1) & 1) === 1, "no key of a passkey");
+    key = jwk({ kty: "RSA", n: n.toString("base64url"), e: "AQAB" });
+    algorithm = -257n;
+    check = (signature, message) => signature.length === size && verify("sha256", message, key, signature);
+  }
+  return { fingerprint: `SHA256:${sha256(key.export({ format: "der", type: "spki" })).toString("base64url")}`, algorithm, check };
+}
+
+function isDER(signature) { // of two numbers of P-256, in the one spelling that they have
+  if (signature.length > 72 || signature[0] !== 0x30 || signature[1] !== signature.length - 2) return false;
+  let at = 2;
+  for (let i = 0; i < 2; i++) {
+    const length = signature[at + 1], from = at + 2;
+    if (signature[at] !== 2 || !(length > 0 && length <= 33) || from + length > signature.length || signature[from] >= 0x80) return false;
+    if (signature[from] === 0 && !(length > 1 && signature[from + 1] >= 0x80)) return false;
+    at = from + length;
+  }
+  return at === signature.length;
+}
+
+// Whether a passkey has signed a challenge on a page that is the relying party; returns the page.
+function checkAssertion(data, client, signature, key, challenge) {
+  bounded(client);
+  const said = read(decoded(client)), own = (name) => (Object.hasOwn(said, name) ? said[name] : undefined), origin = own("origin");
+  must(said !== null && typeof said === "object" && !Array.isArray(said) && nesting(said) <= 9, "clientDataJSON is no JSON object");
+  must(own("type") === "webauthn.get", "type is not webauthn.get");
+  must(own("challenge") === challenge.toString("base64url"), "the challenge is another one");
+  const page = isString(origin) && /^(?:https:\/\/([a-z0-9.-]{1,253})|http:\/\/(localhost))(?::[0-9]{1,5})?$/.exec(origin);
+  must(page, "origin is no page of a relying party");
+  must((!Object.hasOwn(said, "crossOrigin") || said.crossOrigin === false) && !Object.hasOwn(said, "topOrigin"), "another page had the passkey asked for in a frame");
+  must(data.length >= 37 && data.length <= 1024 && data.subarray(0, 32).equals(sha256(page[1] ?? page[2])), "rpIdHash is that of another relying party");
+  const flags = data[32];
+  must((flags & 5) === 5, "the person was not there, or not verified");
+  must((flags & 0x10) === 0 || (flags & 8) !== 0, "the flag BS is there without BE");
+  must((flags & 0x40) === 0 && (data.length > 37) === ((flags & 0x80) !== 0), "authenticatorData is that of an enrolment, or of another length than it says");
+  must(key.check(signature, Buffer.concat([data, sha256(client)])), "the signature is not that of the passkey");
+  return origin;
+}
+
 // ---- What a file does not prove, and policies ----
 
 const NOT_PROVEN = [
@@ -1259,10 +1607,13 @@ const NOT_PROVEN = [
 const NOT_ORDERED = "How records of the two logs follow each other but by their times.";
 const NOT_ONCE = "That no other record has the same statement: the agent signed it once, and a second record of it would look the same.";
 const NOT_OWN_KEY = "That the agent alone holds the key of its statement: whoever enrolled that key may hold it. Only a key that you know from the agent, and name to the checker, shows whose word this is.";
+const NOT_UNDERSTOOD = "That a person who approved something understood it, nor that the page showed it as it was: only that their passkey signed exactly what is here. Only a key that you know from the person, and name to the checker, shows whose passkey it is.";
+const NOT_USED_AGAIN = "That an approval was not used again for the same call: a use that is missing here may stand in the logs.";
 const NOT_PROVEN_OF = [ // and of files with one of these members, and none of those behind them
-  ["That no other record of the control log bears on this one: what is missing here may stand there.", ["authority", "passport", "agentKey", "policies"]],
+  ["That no other record of the control log bears on this one: what is missing here may stand there.", ["authority", "passport", "agentKey", "policies", "passports", "approvals"]],
   [NOT_ORDERED, ["agentKey"]], [NOT_ONCE, ["agentKey"]], [NOT_OWN_KEY, ["agentKey"]],
   ["How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.", ["authority"], ["agentKey"]],
+  [NOT_UNDERSTOOD, ["approvals"]], [NOT_USED_AGAIN, ["approvals"]],
   ["That the status of the passport is still the same: it is of the moment when it was checked.", ["status"]],
 ];
 
@@ -1315,7 +1666,7 @@ const SESSION_NOT_PROVEN = [
 const HEADER = {
   format: oneOf("attestd-session/v1"), companyId: COMPANY, agentId: isString, kid: isThumbprint, sid: SESSION,
   records: (n) => number(n) && n >= 1n && n <= 1_000_000n, checkpoint: isString, logs: LOGS, keys: KEYS, witnesses: [isString, 16],
-  agentKey: { records: ENTRIES }, "policies?": { records: ENTRIES }, notProven: [isString, 10_000],
+  agentKey: { records: ENTRIES }, "policies?": { records: ENTRIES }, "passports?": { records: ENTRIES }, "approvals?": APPROVALS, notProven: [isString, 10_000],
 };
 const LINE = { record: RECORD, proof: [isString, 60] };
 const LONGEST = 8 << 20; // of a line, in bytes
@@ -1338,10 +1689,10 @@ export class Session extends Evidence { // the file of a session while it is che
 
   * steps() {
     yield* [["MALFORMED", this.header], ["KEYS", this.keys], ["WITNESSES", this.readWitnesses], ["LOG_PROOF", this.checkpoint], ["STATEMENT", this.whose]];
-    yield* [["DECISION", this.policies], ["WITNESSES", this.allCosigned], ["NOT_PROVEN", this.notProven], ["KEY", this.key], ["POLICY", this.byPolicy]];
+    yield* [["DECISION", this.policies], ["APPROVAL", this.readApprovals], ["WITNESSES", this.allCosigned], ["NOT_PROVEN", this.notProven], ["KEY", this.key], ["POLICY", this.byPolicy]];
     for (let n = 0n; n < this.file.records; n++) {
       yield* [["MALFORMED", this.next], ["RECORD", this.record], ["LOG_PROOF", this.logProof], ["STATEMENT", this.statement]];
-      yield ["DECISION", this.lineDecision];
+      yield* [["DECISION", this.lineDecision], ["APPROVAL", this.lineApproval]];
     }
     yield ["MALFORMED", this.end];
   }
@@ -1376,7 +1727,7 @@ export class Session extends Evidence { // the file of a session while it is che
   }
 
   unproven() {
-    return SESSION_NOT_PROVEN;
+    return [...SESSION_NOT_PROVEN, ...this.file.approvals ? [NOT_UNDERSTOOD, NOT_USED_AGAIN] : []];
   }
 
   next() {
@@ -1413,11 +1764,16 @@ export class Session extends Evidence { // the file of a session while it is che
     this.decided(this.one.record);
   }
 
+  lineApproval() {
+    this.approved(this.one.record);
+  }
+
   end() {
     must(this.source.line(LONGEST).length === 0, "there are more lines than the header says");
     const { file: { sid, agentId, records }, places, continues, records: { older, exchanged, stolen } } = this, say = (line) => this.checked.push(line);
     say(`session ${sid} of the agent ${agentId}: ${records} records, ${this.calls.state(places.state())}`);
     this.sayDecisions();
+    this.sayApprovals();
     this.signedFor(this.last);
     if (older > 0 && BigInt(older) < records) say(`${older} of its statements do not say which service they were made for: those are of the older form`);
     if (exchanged > 0) say(`${exchanged} of its statements cover the ID of a delegation alone, not what the delegation said`);
@@ -1486,6 +1842,10 @@ function* rights({ file: { record: { payload: { agentId }, timestamp: at }, auth
   yield ["passport", `${canonical(passport.jti)}, ${scopes}, was ${status.status} at ${status.checkedAt}; nothing here says that this was done with it`];
 }
 
+function* approvedLine({ approvals }) {
+  if (approvals.recorded > 0) yield ["approved", approvals.line()];
+}
+
 class Tally { // what the summary of a session says of its records
   first = "";
   last = "";
@@ -1523,6 +1883,7 @@ export function* summary(checked) { // [name, text] of each line
     yield ["payload", "not shown: each record has its own, in its line of the file"];
     yield ["on behalf of", tally.delegated > 0 ? `${tally.delegated} of ${count} have a delegation, the first of them ${tally.delegate}` : "nobody else: no record has a delegation"];
     yield ["right", `not in this file: it has no control records about the agent ${agent} but those of its key`];
+    yield* approvedLine(checked);
     return;
   }
   const { record, log, keys } = file, { agentId, actionType, payload } = record.payload, isAction = log === "actions";
@@ -1535,6 +1896,7 @@ export function* summary(checked) { // [name, text] of each line
   if (!isAction) return;
   yield ["on behalf of", behalf(checked, record)];
   yield* rights(checked);
+  yield* approvedLine(checked);
 }
 
 // the verdict, as all checkers print it
@@ -1747,8 +2109,8 @@ function openedSource(source, trust) { // a file of one record, or of a session
   return isSession(start) ? new Session(source, trust) : new Evidence(source.rest(), trust);
 }
 
-const OPTIONS = new Map([["--key", ["fingerprint", "a fingerprint"]], ["--policy", ["policy", "a file"]], ["--agent-key", ["agentKey", "a thumbprint"]]]);
-const USAGE = "usage: check.mjs FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]\n       check.mjs PROOF KEYS";
+const OPTIONS = new Map([["--key", ["fingerprint", "a fingerprint"]], ["--policy", ["policy", "a file"]], ["--agent-key", ["agentKey", "a thumbprint"]], ["--approver-key", ["approverKeys", "a fingerprint"]]]);
+const USAGE = "usage: check.mjs FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT] [--approver-key FINGERPRINT]…\n       check.mjs PROOF KEYS";
 
 function typed(all) { // the files and the options, as --name VALUE or --name=VALUE
   const files = [], trust = {}, rest = all.values();
@@ -1760,10 +2122,10 @@ function typed(all) { // the files and the options, as --name VALUE or --name=VA
     const at = argument.indexOf("="), name = at < 0 ? argument : argument.slice(0, at);
     must(OPTIONS.has(name), `${name} is no option`);
     const [member, what] = OPTIONS.get(name);
-    must(!Object.hasOwn(trust, member), `${name} is given twice`);
+    must(!Object.hasOwn(trust, member) || member === "approverKeys", `${name} is given twice`);
     const value = at < 0 ? rest.next().value ?? "" : argument.slice(at + 1);
     must(value && !value.startsWith("--"), `${name} needs ${what}, as ${name} VALUE`);
-    trust[member] = value;
+    trust[member] = member === "approverKeys" ? [...trust[member] ?? [], value] : value;
   }
   must(trust.fingerprint === undefined || trust.policy === undefined, "--key and --policy exclude each other");
   must(files.length === 1 || files.length === 2 && Object.keys(trust).length === 0, `${files.length} files are named`);
@@ -1791,6 +2153,7 @@ export function main(all) { // returns the exit status
     if (trust.fingerprint === undefined && trust.policy === undefined) trust.known = knownKeys();
     const file = openSync(name);
     must(trust.fingerprint === undefined || isFingerprint(trust.fingerprint), "a fingerprint is SHA256: and 43 characters of base64url");
+    must((trust.approverKeys ?? []).every(isFingerprint), "a fingerprint is SHA256: and 43 characters of base64url");
     must(trust.agentKey === undefined || isThumbprint(trust.agentKey), "a thumbprint of an agent's key is 43 characters of base64url");
     if (trust.policy !== undefined) trust.policy = readPolicy(decoded(bytesOf(trust.policy)));
     const source = sourceOf(file);

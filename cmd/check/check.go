@@ -32,6 +32,7 @@ const MaxPolicyFile = 2 << 20
 // Command returns the command. d makes decisions again; nil where policies cannot be evaluated.
 func Command(d evidence.Decider) *cobra.Command {
 	var key, policy, newer, agentKey string
+	var approverKeys []string
 	var asJSON bool
 	var exported linesFlags
 	cmd := &cobra.Command{
@@ -55,6 +56,11 @@ session is complete, open, or which of its records are missing, how many the ser
 of those it recorded all the same, and from which session it goes on. A revocation may say since
 when the key was in other hands, and a delegation may have been given to another agent. None of this
 changes the exit status.
+
+A record that was allowed with an approval has what people signed with their passkeys. The holder of
+the company's key can enrol a passkey for anybody, so name those that you know from the people
+themselves (--approver-key, once for each): then the file fails unless all who approved signed with
+one of them.
 
 A record that policies decided is decided again, with the policies in the file. Another result fails.
 What is not decided again, because the file has no policies or a passport decided, is named.
@@ -85,12 +91,17 @@ first file, is named as not proven. The exit status is the same.`,
 			if err == nil && agentKey != "" && !jose.IsThumbprint(agentKey) {
 				err = cli.Usagef("--agent-key must be the thumbprint of a key: 43 characters of base64url (RFC 7638)")
 			}
+			for _, key := range approverKeys {
+				if err == nil {
+					err = cli.CheckFingerprint("--approver-key", key)
+				}
+			}
 			if err != nil {
 				return err
 			}
 			if exported.isSet {
-				if newer != "" || agentKey != "" {
-					return cli.Usagef("--newer and --agent-key are not for --lines")
+				if newer != "" || agentKey != "" || approverKeys != nil {
+					return cli.Usagef("--newer, --agent-key and --approver-key are not for --lines")
 				}
 				return exported.check(cmd.OutOrStdout(), args, trust, asJSON)
 			}
@@ -98,6 +109,9 @@ first file, is named as not proven. The exit status is the same.`,
 				return cli.Usagef("--company is for --lines")
 			}
 			trust.Decider = d
+			if approverKeys != nil {
+				trust.Approvers = evidence.NewApprovers(approverKeys...)
+			}
 			if trust.AgentKey = agentKey; newer != "" {
 				if trust.Newer, err = readNewer(newer); err != nil {
 					return err
@@ -112,8 +126,8 @@ first file, is named as not proven. The exit status is the same.`,
 			watched := &watchedReader{File: f}
 			src := evidence.Reader(watched)
 			if lines.IsArchive(src) {
-				if agentKey != "" {
-					return cli.Usagef("--agent-key is not for archives, and %s is one", args[0])
+				if agentKey != "" || approverKeys != nil {
+					return cli.Usagef("--agent-key and --approver-key are not for archives, and %s is one", args[0])
 				}
 				return checkArchive(cmd.OutOrStdout(), watched, src, trust, asJSON)
 			}
@@ -136,6 +150,8 @@ first file, is named as not proven. The exit status is the same.`,
 	TrustFlags(cmd, &key, &policy)
 	cmd.Flags().StringVar(&agentKey, "agent-key", "", "`thumbprint` of a key of the agent, which you know from the agent itself")
 	_ = cmd.Flags().SetAnnotation("agent-key", cli.TypedOnly, []string{"true"})
+	cmd.Flags().StringArrayVar(&approverKeys, "approver-key", nil, "`fingerprint` (SHA256:…) of a passkey, which you know from the person who approves; may be repeated")
+	_ = cmd.Flags().SetAnnotation("approver-key", cli.TypedOnly, []string{"true"})
 	cmd.Flags().StringVar(&newer, "newer", "",
 		"`file` with the response of GET /v1/log/{logId}/consistency, from the size of a checkpoint in FILE")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the verdict as one JSON object")
@@ -161,6 +177,9 @@ func checkFile(f *os.File, src *bufio.Reader, trust evidence.Trust) (v evidence.
 	if evidence.IsReport(src) { // of a session without statements
 		if trust.AgentKey != "" {
 			return v, cli.Usagef("--agent-key is for evidence of single records and of signed sessions, and %s is a report", f.Name())
+		}
+		if trust.Approvers != nil {
+			return v, cli.Usagef("--approver-key is for evidence of single records and of signed sessions, and %s is a report", f.Name())
 		}
 		return evidence.CheckReport(src, trust, func(*evidence.Report) {}, func(*evidence.Event) {}), nil
 	}

@@ -2,6 +2,7 @@ package decide_test
 
 import (
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -75,7 +76,7 @@ func TestDecide(t *testing.T) {
 		{"an erring forbid of another scope", []string{everything, `forbid (principal, action == Action::"token", resource) when { context.arguments.nothing > 1 };`},
 			decide.Decision{Verdict: "allow", By: []string{"p0"}}},
 		{"ask", []string{`@approvers("finance") @quorum("2") @within("10m") permit (principal, action, resource) when { context.approved };`},
-			decide.Decision{Verdict: "ask", By: []string{"p0"}, Ask: &decide.Ask{Approvers: "finance", Quorum: 2, Within: 10 * time.Minute}}},
+			decide.Decision{Verdict: "ask", By: []string{"p0"}, Ask: &decide.Ask{Approvers: []string{"finance"}, Quorum: 2, Within: 10 * time.Minute}}},
 		{"the larger quorum counts", []string{`permit (principal, action, resource) when { context.approved };`,
 			`@quorum("3") permit (principal, action, resource) when { context.approved };`},
 			decide.Decision{Verdict: "ask", By: []string{"p0", "p1"}, Ask: &decide.Ask{Quorum: 3}}},
@@ -86,7 +87,7 @@ func TestDecide(t *testing.T) {
 	} {
 		got := compile(t, c.policies...).Decide(transfer(`{"amount":150,"to":"eve"}`))
 		if got.Verdict != c.want.Verdict || !slices.Equal(got.By, c.want.By) || !slices.Equal(got.Errors, c.want.Errors) || got.Code != c.want.Code ||
-			(got.Ask == nil) != (c.want.Ask == nil) || got.Ask != nil && *got.Ask != *c.want.Ask {
+			!reflect.DeepEqual(got.Ask, c.want.Ask) {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
 	}

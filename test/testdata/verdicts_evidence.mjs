@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { opened, readPolicy } from "./check.mjs";
 
-console.log(JSON.stringify(JSON.parse(readFileSync("evidence.json", "utf8")).map(({ file, key, policy, agentKey, says }) => {
+console.log(JSON.stringify(JSON.parse(readFileSync("evidence.json", "utf8")).map(({ file, key, policy, agentKey, approvers, says }) => {
   const trust = key ? { fingerprint: key } : {};
   try {
     if (policy) trust.policy = readPolicy(policy);
@@ -10,6 +10,7 @@ console.log(JSON.stringify(JSON.parse(readFileSync("evidence.json", "utf8")).map
     return "usage";
   }
   if (agentKey) trust.agentKey = agentKey;
+  if (approvers) trust.approverKeys = approvers;
   const bytes = Buffer.from(file, "base64");
   let at = 0;
   const checked = opened((room) => {

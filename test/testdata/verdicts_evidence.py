@@ -12,6 +12,8 @@ def verdict(case):
             return "usage"
     if case["agentKey"]:
         trust["agent_key"] = case["agentKey"]
+    if case["approvers"]:
+        trust["approver_keys"] = case["approvers"]
     checked = opened_file(io.BytesIO(base64.b64decode(case["file"])), **trust)
     said, code, _ = checked.verdict()
     text = "\n".join(checked.checked)

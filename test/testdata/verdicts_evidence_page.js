@@ -17,7 +17,7 @@ async (cases) => {
     field.dispatchEvent(new Event('input', { bubbles: true }));
   };
   const verdicts = [];
-  for (const [i, { file, key, policy, agentKey, says }] of cases.entries()) {
+  for (const [i, { file, key, policy, agentKey, approvers, says }] of cases.entries()) {
     if (document.querySelector('[data-invalid]')) {
       enter('policy', '');
       await seen(() => !document.querySelector('[data-invalid]'));
@@ -25,6 +25,7 @@ async (cases) => {
     enter('fingerprint', key);
     enter('policy', policy);
     enter('agentKey', agentKey);
+    enter('approvers', (approvers ?? []).join('\n'));
     const data = new DataTransfer();
     data.items.add(new File([Uint8Array.from(atob(file), (c) => c.charCodeAt(0))], `case ${i}`));
     document.querySelector('.drop').dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));

@@ -608,7 +608,7 @@ interface Verification {
 }
 
 /** What a person trusts when a file is checked. */
-interface Trust { fingerprint?: string; policy?: Policy; agentKey?: string; error?: string }
+interface Trust { fingerprint?: string; policy?: Policy; agentKey?: string; approvers?: string[]; error?: string }
 
 /** Parts of an evidence file, as lib/evidence/file.js reads them. */
 interface EvidenceRecord {
@@ -659,7 +659,10 @@ interface EvidenceFile extends EvidenceLogs {
   status?: EvidenceStatus;
   authority?: { records: EvidenceEntry[] };
   policies?: { records: EvidenceEntry[] };
+  passports?: { records: EvidenceEntry[] };
+  approvals?: EvidenceApprovals;
 }
+interface EvidenceApprovals { requests: EvidenceEntry[]; records: EvidenceEntry[] }
 
 /**
  * The first line of a report, as lib/report.js reads it; roots are the hashes of a log's
@@ -673,6 +676,7 @@ interface ReportHeader extends EvidenceLogs {
   notProven: string[];
   logs: (FileLog & { start: string; end: string; roots: Bytes[] })[];
   policies?: { records: EvidenceEntry[] };
+  passports?: { records: EvidenceEntry[] };
 }
 
 /** The first line of the file of a session, as lib/evidence/session.js reads it. */
@@ -686,6 +690,8 @@ interface SessionHeader extends EvidenceLogs {
   witnesses: string[];
   agentKey: { records: EvidenceEntry[] };
   policies?: { records: EvidenceEntry[] };
+  passports?: { records: EvidenceEntry[] };
+  approvals?: EvidenceApprovals;
   notProven: string[];
 }
 interface EvidenceEntry { record: EvidenceRecord; tlogProof: string }

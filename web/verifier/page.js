@@ -16,18 +16,35 @@ import { Result } from './result.js';
 const LARGEST = 64 << 20;
 
 /**
- * What was entered as {fingerprint} or {policy}, with {agentKey}, or {error}.
+ * What was entered as {fingerprint} or {policy}, with {agentKey} and {approvers}, or {error}.
  * @param {string} typed
  * @param {string} policyText
  * @param {string} pin
+ * @param {string} approvers
  * @returns {Promise<Trust>}
  */
-async function trustOf(typed, policyText, pin) {
+async function trustOf(typed, policyText, pin, approvers) {
   const trust = await companyTrustOf(typed, policyText);
+  const keys = approvers.split(/\s+/).filter(Boolean).map(bare);
+  if (keys.length && !trust.error) {
+    if (!keys.every(isBare)) return { error: NO_FINGERPRINT };
+    trust.approvers = keys.map((key) => `SHA256:${key}`);
+  }
   if (trust.error || !pin.trim()) return trust;
   return isThumbprint(pin.trim()) ? { ...trust, agentKey: pin.trim() }
     : { error: 'The thumbprint of an agent’s key is 43 letters, digits, - and _.' };
 }
+
+const NO_FINGERPRINT = 'A fingerprint is SHA256: and 43 letters, digits, - and _.';
+
+/**
+ * A fingerprint without its prefix.
+ * @param {string} typed
+ */
+const bare = (typed) => typed.trim().replace(/^SHA256:/, '').replace(/=+$/, '');
+
+/** @param {string} fingerprint */
+const isBare = (fingerprint) => /^[A-Za-z0-9_-]{43}$/.test(fingerprint);
 
 /**
  * A fingerprint may lack its prefix.
@@ -36,10 +53,9 @@ async function trustOf(typed, policyText, pin) {
  * @returns {Promise<Trust>}
  */
 async function companyTrustOf(typed, policyText) {
-  const fingerprint = typed.trim().replace(/^SHA256:/, '').replace(/=+$/, '');
+  const fingerprint = bare(typed);
   if (fingerprint && policyText.trim()) return { error: 'Enter a fingerprint or a policy, not both.' };
-  if (fingerprint) return /^[A-Za-z0-9_-]{43}$/.test(fingerprint) ? { fingerprint: `SHA256:${fingerprint}` }
-    : { error: 'A fingerprint is SHA256: and 43 letters, digits, - and _.' };
+  if (fingerprint) return isBare(fingerprint) ? { fingerprint: `SHA256:${fingerprint}` } : { error: NO_FINGERPRINT };
   if (!policyText.trim()) return {};
   try {
     return { policy: await readPolicy(policyText.endsWith('\n') ? policyText : `${policyText}\n`) };
@@ -53,12 +69,16 @@ async function companyTrustOf(typed, policyText) {
  * @param {string} typed
  * @param {string} policyText
  * @param {string} pin
+ * @param {string} approvers
  */
-async function verify(file, typed, policyText, pin) {
-  const trust = await trustOf(typed, policyText, pin);
+async function verify(file, typed, policyText, pin, approvers) {
+  const trust = await trustOf(typed, policyText, pin, approvers);
   if (!file || trust.error) return { trust, found: null };
   const company = trust.fingerprint ?? (trust.policy ? policyText.trim() : '');
-  const trusted = [company, trust.agentKey ? `agent’s key ${trust.agentKey}` : ''].filter(Boolean).join('\n');
+  const trusted = [
+    company, trust.agentKey ? `agent’s key ${trust.agentKey}` : '',
+    ...(trust.approvers ?? []).map((key) => `approver’s passkey ${key}`),
+  ].filter(Boolean).join('\n');
   return { trust, trusted, digest: hex(await sha256(file.bytes)), found: await checkFile(file.bytes, trust) };
 }
 
@@ -72,7 +92,9 @@ function Page() {
   const [fingerprint, setFingerprint] = useState('');
   const [policy, setPolicy] = useState('');
   const [pin, setPin] = useState('');
-  const result = useResult(() => verify(file, fingerprint, policy, pin), [file, fingerprint, policy, pin]);
+  const [approvers, setApprovers] = useState('');
+  const entered = [file, fingerprint, policy, pin, approvers];
+  const result = useResult(() => verify(file, fingerprint, policy, pin, approvers), entered);
   return html`
     <main class="verifier">
       <div class="page-head">
@@ -100,6 +122,10 @@ function Page() {
             hint="Optional. Get it from the agent: the company can enrol a key for any agent.">
             ${(p) => html`<input ...${p} class="input" name="agentKey" autocomplete="off" spellcheck="false"
               value=${pin} onInput=${(e) => setPin(e.target.value)} />`}<//>
+          <${Field} label="Fingerprints of the passkeys of approvers"
+            hint="Optional, one a line. Get them from the people: the company can enrol a passkey for anybody.">
+            ${(p) => html`<textarea ...${p} class="input" name="approvers" spellcheck="false" value=${approvers}
+              onInput=${(e) => setApprovers(e.target.value)}></textarea>`}<//>
           ${result?.trust.error && html`<div data-invalid><${Notice} kind="bad">${result.trust.error}<//></div>`}
         </section>
       </div>

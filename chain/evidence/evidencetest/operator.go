@@ -140,7 +140,13 @@ func (o *Operator) entries(control []int64) (list []evidence.Entry) {
 // Session returns the file of a session with some actions, in their order, and the control records
 // of its key.
 func (o *Operator) Session(agentID, kid, sid string, control, actions []int64) []byte {
+	return o.session(agentID, kid, sid, control, actions, func(*evidence.File) {})
+}
+
+// session is Session with what fill puts into the header.
+func (o *Operator) session(agentID, kid, sid string, control, actions []int64, fill func(*evidence.File)) []byte {
 	f := o.file()
+	fill(f)
 	f.AgentKey = &evidence.AgentKey{Entries: o.entries(control)}
 	var text bytes.Buffer
 	w, err := evidence.NewSessionWriter(&text, &evidence.SessionFile{

@@ -166,6 +166,92 @@ AlreadyRotated = TypedDict("AlreadyRotated", {
     "error": Literal["Passport has already been revoked"],
 })
 
+Approval = TypedDict("Approval", {
+    "actionType": str,
+    "agentId": str,
+    "approvalId": ApprovalID,
+    "approvers": list[str],
+    "by": list[str],
+    "controlIndex": Union[int, None],
+    "createdAt": Timestamp,
+    "expiresAt": Timestamp,
+    "hash": SHA256,
+    "index": int,
+    "log": str,
+    "quorum": int,
+    "reason": Union[str, None],
+    "remaining": NotRequired[int],
+    "requestReason": Union[str, None],
+    "state": ApprovalState,
+    "tool": str,
+    "url": str,
+    "uses": NotRequired[int],
+})
+
+ApprovalChoice = TypedDict("ApprovalChoice", {
+    "reason": NotRequired[Union[str, None]],
+    "until": NotRequired[Union[Timestamp, None]],
+    "uses": NotRequired[Union[int, None]],
+    "verdict": Literal["approve", "deny"],
+})
+
+ApprovalConflict = TypedDict("ApprovalConflict", {
+    "code": Literal["APPROVAL_LIMIT", "APPROVAL_DECIDED", "APPROVAL_USED", "APPROVAL_EXPIRED", "APPROVAL_WITHDRAWN", "APPROVAL_COUNTED", "RELYING_PARTY"],
+    "error": str,
+})
+
+ApprovalDecision = TypedDict("ApprovalDecision", {
+    "credential": dict[str, Any],
+    "reason": NotRequired[Union[str, None]],
+    "until": NotRequired[Union[Timestamp, None]],
+    "uses": NotRequired[Union[int, None]],
+    "verdict": Literal["approve", "deny"],
+})
+
+ApprovalForbidden = TypedDict("ApprovalForbidden", {
+    "code": Literal["APPROVER_REQUIRED", "APPROVAL_OWN", "PERSON_REQUIRED", "COMPANY_SUSPENDED", "AGENT_DISABLED"],
+    "error": str,
+})
+
+ApprovalID: TypeAlias = str
+
+ApprovalList = TypedDict("ApprovalList", {
+    "approvals": list[Approval],
+    "next": NotRequired[str],
+})
+
+ApprovalObject = TypedDict("ApprovalObject", {
+    "agentId": str,
+    "approvalId": ApprovalID,
+    "expiresAt": Timestamp,
+    "hash": SHA256,
+    "index": int,
+    "log": str,
+    "person": str,
+    "reason": Union[str, None],
+    "tool": str,
+    "uses": int,
+    "verdict": Literal["approve", "deny"],
+})
+
+ApprovalOptions = TypedDict("ApprovalOptions", {
+    "challenge": str,
+    "object": ApprovalObject,
+    "publicKey": dict[str, Any],
+})
+
+ApprovalRequest = TypedDict("ApprovalRequest", {
+    "actionType": NotRequired[Union[str, None]],
+    "agentId": str,
+    "arguments": dict[str, Any],
+    "callId": NotRequired[Union[str, None]],
+    "expiresIn": NotRequired[Union[int, None]],
+    "reason": NotRequired[Union[str, None]],
+    "tool": str,
+})
+
+ApprovalState: TypeAlias = Literal["pending", "approved", "denied", "expired", "used", "withdrawn"]
+
 ArgumentTest = TypedDict("ArgumentTest", {
     "absent": NotRequired[Literal[True]],
     "equals": NotRequired[Scalar],
@@ -463,6 +549,7 @@ DecisionContext = TypedDict("DecisionContext", {
 })
 
 Decision = TypedDict("Decision", {
+    "approval": NotRequired[ApprovalID],
     "by": list[str],
     "code": NotRequired[str],
     "context": DecisionContext,
@@ -580,6 +667,11 @@ EvidenceAgentKey = TypedDict("EvidenceAgentKey", {
     "records": EvidenceRecords,
 })
 
+EvidenceApprovals = TypedDict("EvidenceApprovals", {
+    "records": EvidenceRecords,
+    "requests": EvidenceRecords,
+})
+
 EvidenceAuthority = TypedDict("EvidenceAuthority", {
     "records": EvidenceRecords,
 })
@@ -620,6 +712,7 @@ EvidencePolicies = TypedDict("EvidencePolicies", {
 
 Evidence = TypedDict("Evidence", {
     "agentKey": NotRequired[EvidenceAgentKey],
+    "approvals": NotRequired[EvidenceApprovals],
     "authority": NotRequired[EvidenceAuthority],
     "companyId": Segment,
     "delegation": NotRequired[DelegationInfo],
@@ -1914,6 +2007,10 @@ class Client:
     def get_agent_svid(self, agent_id: str, *, audience: Optional[str] = ..., alg: Optional[Literal["ES256", "RS256", "EdDSA"]] = ...) -> AgentSVID: ...
     @overload
     def get_agent_svid(self, agentId: str, *, audience: Optional[str] = ..., alg: Optional[Literal["ES256", "RS256", "EdDSA"]] = ...) -> AgentSVID: ...
+    @overload
+    def get_approval(self, approval_id: ApprovalID, *, wait: Optional[int] = ...) -> Approval: ...
+    @overload
+    def get_approval(self, approvalId: ApprovalID, *, wait: Optional[int] = ...) -> Approval: ...
     def get_authority(self, index: int, *, jti: Optional[str] = ...) -> Authority: ...
     def get_authzen_metadata(self) -> AuthZENMetadata: ...
     def get_chain(self, *, from_: Optional[int] = ..., limit: Optional[int] = ..., log: Optional[Literal["actions", "control"]] = ...) -> RecordList: ...
@@ -2028,6 +2125,7 @@ class Client:
     @overload
     def list_agent_keys(self, agentId: str) -> dict[str, Any]: ...
     def list_agents(self, *, q: Optional[str] = ..., status: Optional[Literal["active", "disabled"]] = ..., limit: Optional[int] = ..., cursor: Optional[str] = ...) -> AgentPage: ...
+    def list_approvals(self, *, state: Optional[ApprovalState] = ..., limit: Optional[int] = ..., cursor: Optional[str] = ...) -> ApprovalList: ...
     @overload
     def list_credentials(self, *, made_by: Optional[str] = ...) -> CredentialList: ...
     @overload
@@ -2061,6 +2159,10 @@ class Client:
     def register_agent(self, agent_id: Segment, *, if_none_match: Optional[Literal["*"]] = ..., metadata: Optional[Union[dict[str, Any], None]] = ...) -> AgentRegistered: ...
     @overload
     def register_agent(self, agentId: Segment, *, If_None_Match: Optional[Literal["*"]] = ..., metadata: Optional[Union[dict[str, Any], None]] = ...) -> AgentRegistered: ...
+    @overload
+    def request_approval(self, agent_id: str, tool: str, arguments: dict[str, Any], *, action_type: Optional[Union[str, None]] = ..., call_id: Optional[Union[str, None]] = ..., expires_in: Optional[Union[int, None]] = ..., reason: Optional[Union[str, None]] = ...) -> Approval: ...
+    @overload
+    def request_approval(self, agentId: str, tool: str, arguments: dict[str, Any], *, actionType: Optional[Union[str, None]] = ..., callId: Optional[Union[str, None]] = ..., expiresIn: Optional[Union[int, None]] = ..., reason: Optional[Union[str, None]] = ...) -> Approval: ...
     @overload
     def revoke_agent_key(self, agent_id: str, thumbprint: str, *, reason: Optional[Union[str, None]] = ..., since: Optional[Union[Timestamp, None]] = ...) -> AgentKeyObject: ...
     @overload
@@ -2109,6 +2211,10 @@ class Client:
     def test_webhook(self, webhookId: str) -> WebhookTested: ...
     def verify_chain(self, *, log: Optional[Literal["actions", "control"]] = ...) -> Verdict: ...
     def verify_passport(self, passport: str, *, arguments: Optional[Any] = ..., htm: Optional[Union[str, None]] = ..., htu: Optional[Union[str, None]] = ..., proof: Optional[Union[str, None]] = ..., tool: Optional[str] = ...) -> Union[PassportAccepted, PassportDenied]: ...
+    @overload
+    def withdraw_approval(self, approval_id: ApprovalID) -> KeyDeleted: ...
+    @overload
+    def withdraw_approval(self, approvalId: ApprovalID) -> KeyDeleted: ...
 
 class AsyncClient:
     client: Client
@@ -2231,6 +2337,10 @@ class AsyncClient:
     async def get_agent_svid(self, agent_id: str, *, audience: Optional[str] = ..., alg: Optional[Literal["ES256", "RS256", "EdDSA"]] = ...) -> AgentSVID: ...
     @overload
     async def get_agent_svid(self, agentId: str, *, audience: Optional[str] = ..., alg: Optional[Literal["ES256", "RS256", "EdDSA"]] = ...) -> AgentSVID: ...
+    @overload
+    async def get_approval(self, approval_id: ApprovalID, *, wait: Optional[int] = ...) -> Approval: ...
+    @overload
+    async def get_approval(self, approvalId: ApprovalID, *, wait: Optional[int] = ...) -> Approval: ...
     async def get_authority(self, index: int, *, jti: Optional[str] = ...) -> Authority: ...
     async def get_authzen_metadata(self) -> AuthZENMetadata: ...
     async def get_chain(self, *, from_: Optional[int] = ..., limit: Optional[int] = ..., log: Optional[Literal["actions", "control"]] = ...) -> RecordList: ...
@@ -2345,6 +2455,7 @@ class AsyncClient:
     @overload
     async def list_agent_keys(self, agentId: str) -> dict[str, Any]: ...
     async def list_agents(self, *, q: Optional[str] = ..., status: Optional[Literal["active", "disabled"]] = ..., limit: Optional[int] = ..., cursor: Optional[str] = ...) -> AgentPage: ...
+    async def list_approvals(self, *, state: Optional[ApprovalState] = ..., limit: Optional[int] = ..., cursor: Optional[str] = ...) -> ApprovalList: ...
     @overload
     async def list_credentials(self, *, made_by: Optional[str] = ...) -> CredentialList: ...
     @overload
@@ -2378,6 +2489,10 @@ class AsyncClient:
     async def register_agent(self, agent_id: Segment, *, if_none_match: Optional[Literal["*"]] = ..., metadata: Optional[Union[dict[str, Any], None]] = ...) -> AgentRegistered: ...
     @overload
     async def register_agent(self, agentId: Segment, *, If_None_Match: Optional[Literal["*"]] = ..., metadata: Optional[Union[dict[str, Any], None]] = ...) -> AgentRegistered: ...
+    @overload
+    async def request_approval(self, agent_id: str, tool: str, arguments: dict[str, Any], *, action_type: Optional[Union[str, None]] = ..., call_id: Optional[Union[str, None]] = ..., expires_in: Optional[Union[int, None]] = ..., reason: Optional[Union[str, None]] = ...) -> Approval: ...
+    @overload
+    async def request_approval(self, agentId: str, tool: str, arguments: dict[str, Any], *, actionType: Optional[Union[str, None]] = ..., callId: Optional[Union[str, None]] = ..., expiresIn: Optional[Union[int, None]] = ..., reason: Optional[Union[str, None]] = ...) -> Approval: ...
     @overload
     async def revoke_agent_key(self, agent_id: str, thumbprint: str, *, reason: Optional[Union[str, None]] = ..., since: Optional[Union[Timestamp, None]] = ...) -> AgentKeyObject: ...
     @overload
@@ -2426,6 +2541,10 @@ class AsyncClient:
     async def test_webhook(self, webhookId: str) -> WebhookTested: ...
     async def verify_chain(self, *, log: Optional[Literal["actions", "control"]] = ...) -> Verdict: ...
     async def verify_passport(self, passport: str, *, arguments: Optional[Any] = ..., htm: Optional[Union[str, None]] = ..., htu: Optional[Union[str, None]] = ..., proof: Optional[Union[str, None]] = ..., tool: Optional[str] = ...) -> Union[PassportAccepted, PassportDenied]: ...
+    @overload
+    async def withdraw_approval(self, approval_id: ApprovalID) -> KeyDeleted: ...
+    @overload
+    async def withdraw_approval(self, approvalId: ApprovalID) -> KeyDeleted: ...
 
 class Spool:
     folder: Path

@@ -2,6 +2,7 @@
 # cryptography, for Ed25519.
 #
 #   python3 check.py FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]
+#     [--approver-key FINGERPRINT]…
 #     a file of GET /v1/evidence/{index}, or of a session: GET /v1/sessions/{agentId}/{sid}
 #   python3 check.py proof.json key.json
 #     a proof, and the answer of GET /v1/ca/public-key(s)
@@ -420,6 +421,7 @@ def RECORD(value):
     return True
 
 ENTRIES = [{"record": RECORD, "tlogProof": text}, 10_000]
+APPROVALS = {"requests": ENTRIES, "records": ENTRIES}
 ROTATION = {"statement": text, "oldSignature": base64url(64), "newSignature": base64url(64)}
 JWK = {"kty": text, "crv": text, "x": base64url(32), "kid": text, "alg": text, "use": text}
 STATUS = {"jti": text, "companyId": text, "status": text, "checkedAt": timestamp, "caPublicKey": text, "signature": base64url(64), "revokedAt?": timestamp, "reason?": text}
@@ -429,7 +431,8 @@ EVIDENCE = {
     "format": lambda s: s == "attestd-evidence/v1", "companyId": company, "log": log_name, "record": RECORD,
     "hexProof": {"proof": [{"sibling": hexadecimal(64), "position": lambda s: s in ("left", "right")}, 60], "root": hexadecimal(64), "size": number},
     "tlogProof": text, "keys": KEYS, "witnesses": [text, 16], "logs": LOGS,
-    "delegation?": anything, "agentKey?": {"records": ENTRIES}, "passport?": {"jti": uuid, "records": ENTRIES}, "status?": STATUS, "authority?": {"records": ENTRIES}, "policies?": {"records": ENTRIES},
+    "delegation?": anything, "agentKey?": {"records": ENTRIES}, "passport?": {"jti": uuid, "records": ENTRIES}, "status?": STATUS, "authority?": {"records": ENTRIES}, "policies?": {"records": ENTRIES}, "passports?": {"records": ENTRIES},
+    "approvals?": APPROVALS,
     "notProven": [text, 10_000],
 }
 
@@ -727,25 +730,49 @@ def goes_on(continues):
 def moment(timestamp):  # in milliseconds
     return round(seconds(timestamp) * 1000) if timestamp > "0002" else -10**14
 
+# control records about passports, with what their subjects begin with
+PASSPORTS = {"passport.issued": "passport", "passport.revoked": "passport", "agent.disabled": "agent"}
+
+# the names under which scopes and details may cover the tool that a record calls, and its arguments
+def called_as(action, payload):
+    own = payload if type(payload) is dict else {}
+    string = lambda of, name: of[name] if type(of.get(name)) is str else ""
+    tool, server, given = string(own, "tool"), string(own, "server"), "input" if "input" in own else "arguments"
+    is_call = tool != ""
+    if is_call and not server and tool.startswith("mcp__") and "__" in tool[5:]:
+        server, _, tool = tool[5:].partition("__")
+    if not is_call:
+        resource = own.get("resource") if type(own.get("resource")) is dict else {}
+        if action not in ("authorization.denied", "authorization.allowed") or own.get("action") != "call" or resource.get("type") != "tool":
+            return [], None
+        tool, given = string(resource, "id"), "arguments"
+    tool = f"{server}/{tool}" if server and is_call else tool
+    before, slash, after = tool.partition("/")
+    names = [tool, *([after] if slash else []), *([f"mcp__{before}__{after}"] if slash and is_call else [])]
+    return names, canonical(own[given]) if given in own else None
+
 # ---- The checks of an evidence file ----
 
 class Evidence:  # a file while it is checked
     # known has fingerprints of companies' keys: of them one counts without fingerprint and policy
-    def __init__(self, source, fingerprint=None, policy=None, agent_key=None, known=None):
-        self.source, self.fingerprint, self.policy, self.agent_key = source, fingerprint, policy, agent_key
+    def __init__(self, source, fingerprint=None, policy=None, agent_key=None, known=None, approver_keys=None):
+        self.source, self.fingerprint, self.policy, self.agent_key, self.approver_keys = source, fingerprint, policy, agent_key, approver_keys
         self.known, self.is_known = known or {}, False
         self.checked, self.notes, self.cosigners, self.events = [], {}, [], []
         self.chain, self.allowed = [], []
         # of policies: whether the file has them, their changes, and the last set that these made
         self.begun, self.revisions, self.changes, self.set = False, [], [], (None, 0, "")
+        self.held = {}  # passports that decisions may name, by their IDs
         # how many decisions there are, by what one was made, and why none was made again
         self.decisions, self.decided_by, self.reasons = 0, "", {}
+        self.quorums = {}  # of the policies of the last set, by ID
+        self.approvals = Approvals()
         self.not_actor = None  # of a record whose delegation was given to another one
 
     def steps(self):
         yield from (("MALFORMED", self.form), ("KEYS", self.keys), ("RECORD", self.record), ("HEX_PROOF", self.hex_proof), ("WITNESSES", self.read_witnesses))
         yield from (("LOG_PROOF", self.log_proof), ("DELEGATION", self.delegation), ("STATEMENT", self.statement), ("AUTHORITY", self.authority))
-        yield from (("PASSPORT", self.passport), ("STATUS", self.status), ("DECISION", self.decision), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven))
+        yield from (("PASSPORT", self.passport), ("STATUS", self.status), ("DECISION", self.decision), ("APPROVAL", self.approval), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven))
         yield from (("KEY", self.key), ("POLICY", self.by_policy))
 
     def verdict(self):  # (verdict, code, reason)
@@ -772,7 +799,7 @@ class Evidence:  # a file while it is checked
 
     def opening(self):  # what the checks use of the form
         f = self.file
-        self.entries = [entry for member in ("agentKey", "passport", "authority", "policies") for entry in f.get(member, {}).get("records", [])]
+        self.entries = [entry for member in ("agentKey", "passport", "authority", "policies", "passports", "approvals") for entry in f.get(member, {}).get("records", [])]
         self.logs, self.raw = {log["log"]: log for log in f["logs"]}, [unbase64url(k["jwk"]["x"]) for k in f["keys"]]
 
     def needed(self):  # the logs without which the file could not be checked
@@ -986,10 +1013,48 @@ class Evidence:  # a file while it is checked
             digest = None if action == "policy.deleted" else hashlib.sha256(source.encode()).hexdigest()
             must(text(source) and text(payload.get("sha256", "")) and digest in (None, payload.get("sha256")), f"control record {index} has not the SHA-256 of its text")
             self.revisions.append(revision)
-            self.changes.append((moment(record["timestamp"]), name, digest, sets))
+            self.changes.append((moment(record["timestamp"]), name, digest, sets, quorums(source)))
+        self.passports()
+
+    # the passports in the file by which records may have been decided
+    def passports(self):
+        given = self.file.get("passports", {}).get("records", [])
+        for action, payload, record in self.told(given, lambda subject, action, _: PASSPORTS.get(action) == subject.partition(":")[0]):
+            at, index, (_, _, name) = moment(record["timestamp"]), record["index"], payload["subject"].partition(":")
+            if action != "passport.issued":
+                for one in [one for jti, one in self.held.items() if name == (jti if action == "passport.revoked" else one["agent"])]:
+                    one.setdefault("revoked", at)
+                continue
+            agent, scopes, ends, details = (payload.get(member) for member in ("agentId", "scopes", "expiresAt", "authorizationDetails"))
+            must(name not in self.held, f"the passport of control record {index} is issued twice")
+            must(text(agent) and agent and type(scopes) is list and scopes and len(scopes) <= 10_000 and all(map(text, scopes)), f"control record {index} does not name the agent and the scopes of the passport")
+            must(number(ends) and ends <= 253402300799, f"control record {index} does not name the end of the passport")
+            if "authorizationDetails" in payload:
+                check_details(details)
+            self.held[name] = {"agent": agent, "scopes": scopes, "ends": ends * 1000, "issued": at, "details": details}
+
+    # whether a decision fits the passport that it names, where the file has that
+    def by_passport(self, record, made):
+        held, payload, at = self.held.get(made.get("passport")), record["payload"], moment(record["timestamp"])
+        if held is None:
+            return
+        names, arguments = called_as(payload["actionType"], payload["payload"])
+        scoped = not {"*", "tool:*", *("tool:" + name for name in names)}.isdisjoint(held["scopes"])
+        says = f"the decision of record {record['index']} names a passport that "
+        must(held["agent"] == payload["agentId"], says + "is of another agent")
+        must(held["issued"] - at <= 5000, says + "was issued later")
+        if made["verdict"] == "deny":
+            return must(made.get("code") != "SCOPE_DENIED" or not names or not scoped, says + "has a scope for it")
+        must(at - held.get("revoked", at) <= 5000, says + "was revoked before")
+        must(at - held["ends"] <= 5000, says + "had expired")
+        must(not names or scoped, says + "has no scope for it")
+        covered = held["details"] is None or any(covers(held["details"], name, arguments) for name in names)
+        must(not names or covered, says + "has no authorization details that cover it")
 
     def decision(self):
-        must("policies" not in self.file or "decision" in self.file["record"]["payload"], "policies are there, and the record has no decision")
+        made = self.file["record"]["payload"].get("decision")
+        must("policies" not in self.file or made is not None, "policies are there, and the record has no decision")
+        must("passports" not in self.file or "passport" in (made or {}), "passports are there, and the record has no decision that names one")
         self.policies()
         self.decided(self.file["record"])
         self.say_decisions()
@@ -1001,6 +1066,7 @@ class Evidence:  # a file while it is checked
         if made is None:
             return
         self.decisions += 1
+        self.by_passport(record, made)
         revision, at, index, code = made["revision"], moment(record["timestamp"]), record["index"], made.get("code", "")
         ends = bisect.bisect_right(self.revisions, revision)
         must(ends == len(self.changes) or at - self.changes[ends][0] <= 5000, f"the decision of record {index} was made by policies that had ended")
@@ -1010,7 +1076,8 @@ class Evidence:  # a file while it is checked
         begins, sets = (self.changes[ends - 1][0], self.changes[ends - 1][3]) if ends else (at, made["policies"])
         must(begins - at <= 5000, f"the decision of record {index} was made by policies that began later")
         if self.set[0] != revision:
-            sums = {name: digest for _, name, digest, _ in self.changes[:ends]}
+            sums = {name: digest for _, name, digest, _, _ in self.changes[:ends]}
+            self.quorums = {name: demanded for _, name, _, _, demanded in self.changes[:ends] if sums[name]}
             sums = {name: digest for name, digest in sums.items() if digest}
             self.set = revision, len(sums), hashlib.sha256(canonical(sums).encode()).hexdigest()
         must(self.set[2] == made["policies"] == sets, f"the control records here do not make the set of policies by which record {index} was decided")
@@ -1030,6 +1097,85 @@ class Evidence:  # a file while it is checked
             self.checked.append(self.decided_by)
         for why in sorted(self.reasons):
             self.checked.append(f"not decided again: {why}" if count == 1 else f"{self.reasons[why]} of {count} decisions not decided again: {why}")
+
+    # ---- Approvals, and who gave them ----
+
+    def approval(self):
+        record = self.file["record"]
+        has = approval_of(record) is not None
+        must(has or "approvals" not in self.file, "approvals are there, and the record was not allowed with one")
+        must(has or self.approver_keys is None, "you pinned a key of an approver, and nothing here was allowed with an approval")
+        self.read_approvals()
+        self.approved(record)
+        self.say_approvals()
+
+    def read_approvals(self):
+        if "approvals" not in self.file:
+            return
+        found, last, log = self.approvals, -1, self.logs["actions"]
+        found.held, found.origin = True, log["origin"]
+        for entry in self.file["approvals"]["requests"]:
+            record = entry["record"]
+            try:
+                self.signed(log, record)
+            except Pruned as refused:
+                raise ValueError(str(refused))
+            self.placed(log, record, entry["tlogProof"])
+            must(record["index"] > last, f"record {record['index']} does not belong there")
+            last = record["index"]
+            found.ask(record)
+        about = lambda subject, action, _: action in APPROVAL_ACTIONS and subject.startswith(APPROVAL_ACTIONS[action])
+        for action, payload, record in self.told(self.file["approvals"]["records"], about):
+            found.add(action, payload, record)
+
+    # whether the approval by which a record was allowed is in the file, and of this very call
+    def approved(self, record):
+        name, found = approval_of(record), self.approvals
+        if name is None:
+            return
+        found.recorded += 1
+        if not found.held:
+            must(self.approver_keys is None, f"you pinned a key of an approver, and the approval {name} is not in the file")
+            found.missing = found.missing or name
+            return
+        must(name in found.by_id, f"not complete: the approval {name} is not in the file")
+        one = found.by_id[name]
+        used_hash, grants = one["used"].get(record["index"], ("", []))
+        must(used_hash == record["hash"], f"nothing here says that record {record['index']} used the approval {name}")
+        asked, call, at = one["request"]["call"], call_of(record), moment(record["timestamp"])
+        must(asked[:4] == call[:4], f"record {record['index']} does not ask for what was approved")
+        must(asked[4] in ("", *call[4:]), "it was asked for in another session")
+        must(one["request"]["record"]["index"] < record["index"], "it was asked for later")
+        for grant in grants:
+            must(grant["at"] - at <= 5000, f"{grant['person']} approved it later")
+            must(at - moment(grant["object"]["expiresAt"]) <= 5000, f"the approval had ended, at {grant['object']['expiresAt']}")
+            must(self.approver_keys is None or grant["fingerprint"] in self.approver_keys, f"{grant['person']} approved it with a key that you did not pin, {grant['fingerprint']}")
+        quorum = self.quorum(record)
+        must(len(grants) >= quorum, f"{len(grants)} approved it, and the policies demand {quorum}")
+        for grant in grants:
+            found.name(grant, self.approver_keys is not None)
+            if "record" in self.file:
+                o = grant["object"]
+                why = "" if o["reason"] is None else f"; reason: {shown(canonical(o['reason']))}"
+                self.checked.append(f"approved on {grant['origin']} at {grant['timestamp']}, control record {grant['index']}: approval {name} of record {o['index']}, "
+                                    f"for {o['uses']} use{'s' * (o['uses'] != 1)} until {o['expiresAt']}{why}")
+
+    # how many people the policies demand, where the file has them
+    def quorum(self, record):
+        made, most = record["payload"]["decision"], 1
+        if made["revision"] > 0 and not self.begun:
+            return most
+        for name in made["by"]:
+            policy, mark, place = name.partition("#")
+            demanded = self.quorums.get(policy, [])
+            valid = not mark or re.fullmatch("0|[1-9][0-9]{0,9}", place)
+            place = int(place) if mark and valid else 0
+            most = max(most, demanded[place] if valid and place < len(demanded) else MAX_QUORUM + 1)
+        return most
+
+    def say_approvals(self):
+        if self.approvals.recorded:
+            self.checked.append(f"approved: {self.approvals.line()}")
 
     # ---- The agent's keys and statements ----
 
@@ -1166,6 +1312,214 @@ class Evidence:  # a file while it is checked
             self.not_actor = actor
             self.checked.append(f"record {record['index']} is of the agent {agent}, and its delegation was given to {actor}")
 
+# What people approved, by the records in a file. The reference says what each is held against.
+APPROVAL_ACTIONS = {
+    **dict.fromkeys(("approval.granted", "approval.denied", "approval.used", "approval.withdrawn"), "approval:"),
+    **dict.fromkeys(("passkey.enrolled", "passkey.revoked"), "passkey:"), **dict.fromkeys(("person.created", "person.changed", "person.deleted"), "person:"),
+}
+MAX_QUORUM = 100
+
+def approval_id(s):
+    return text(s) and re.fullmatch("apr_[A-Za-z0-9_-]{21}[AQgw]", s)
+
+def person_id(s):
+    return text(s) and re.fullmatch("[A-Za-z0-9._-]{1,64}", s)
+
+OBJECT = {
+    "approvalId": approval_id, "log": filled, "index": number, "hash": hexadecimal(64), "agentId": filled, "tool": filled, "person": person_id,
+    "verdict": lambda s: text(s) and s in ("approve", "deny"), "uses": lambda n: number(n) and 1 <= n <= 1000, "expiresAt": timestamp, "reason": lambda s: s is None or text(s),
+}
+
+def approval_of(record):  # by which a record was allowed; None for none
+    made = record["payload"].get("decision", {})
+    return made.get("approval") if made.get("verdict") == "allow" else None
+
+def call_of(record):  # (agent, whether it is a call, tool, arguments, session, that of its payload)
+    payload = record["payload"]["payload"]
+    member = lambda name: payload[name] if type(payload) is dict and text(payload.get(name)) else ""
+    tool, server, of_hooks = member("tool"), member("server"), member("sessionId")
+    stated = record["payload"].get("statement")
+    session = (read_statement(stated).claims.get("sid") if stated is not None else "") or of_hooks
+    if not tool:
+        return record["payload"]["agentId"], False, record["payload"]["actionType"], canonical(payload), session, of_hooks
+    if tool.startswith("mcp__") and not server and "__" in tool[5:]:
+        server, _, tool = tool[5:].partition("__")
+    arguments = [canonical(payload[name]) for name in ("input", "arguments") if name in payload] + ["{}"]
+    return record["payload"]["agentId"], True, f"{server}/{tool}" if server else tool, arguments[0], session, of_hooks
+
+# how many people must approve what each policy of a text in Cedar permits
+def quorums(cedar):
+    tokens = re.findall(r'//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/|"(?:\\[^\n]|[^"\\\n])*"|[0-9A-Za-z_]+|[@();]', cedar)
+    tokens, demanded, one = [token for token in tokens if token[:2] not in ("//", "/*")], [], 1
+    for i, token in enumerate(tokens):
+        if token == ";":
+            demanded.append(one)
+            one = 1
+        elif token == "@" and tokens[i + 1:i + 2] == ["quorum"]:
+            opens, value, closes = (tokens[i + 2:i + 5] + ["", "", ""])[:3]
+            found = re.fullmatch('"([1-9][0-9]?|100)"', value)
+            one = int(found[1]) if found and (opens, closes) == ("(", ")") else MAX_QUORUM + 1
+    return demanded
+
+class Approvals:
+    held, origin, recorded, missing = False, "", 0, ""
+
+    def __init__(self):
+        self.requests, self.passkeys, self.people, self.by_id, self.named = {}, {}, {}, {}, []
+
+    def ask(self, record):  # a record that asked
+        made, payload, ends = record["payload"].get("decision", {}), record["payload"]["payload"], None
+        if record["payload"]["actionType"] == "approval.requested":
+            name, ends = payload.get("approvalId"), payload["expiresAt"]
+            must(text(ends) and timestamp(ends), "it does not say until when")
+        else:
+            name = made.get("approval") if made.get("verdict") == "ask" else None
+        must(approval_id(name), f"record {record['index']} asked for no approval")
+        self.requests[record["index"]] = {"record": record, "call": call_of(record), "name": name, "ends": ends}
+
+    def add(self, action, payload, record):  # a control record
+        kind, _, name = payload["subject"].partition(":")
+        index, timestamp = record["index"], record["timestamp"]
+        if action == "passkey.enrolled":
+            cose = unbase64url(payload["publicKey"])
+            must(len(cose) <= 1024 and name not in self.passkeys, f"control record {index} enrols no passkey, or one twice")
+            fingerprint, algorithm, check = passkey(cose)
+            must(payload["credentialId"] == name and person_id(payload["personId"]) and type(payload["algorithm"]) is int and payload["algorithm"] == algorithm, f"control record {index} does not name the passkey, its person and its algorithm")
+            self.passkeys[name] = {"at": moment(timestamp), "person": payload["personId"], "fingerprint": fingerprint, "check": check, "revoked": False}
+        elif action == "passkey.revoked":
+            self.passkeys.get(name, {})["revoked"] = True
+        elif kind == "person":
+            is_gone, roles = action == "person.deleted" or payload.get("disabledAt") is not None, []
+            if action != "person.deleted":
+                roles = payload["roles"]
+                must(type(roles) is list and len(roles) <= 10_000 and all(map(text, roles)), f"control record {index} does not say which roles the person has")
+            self.people[name] = is_gone, "approver" in roles
+        elif action == "approval.withdrawn":
+            self.by_id.get(name, {})["end"] = "it was withdrawn"
+        elif action == "approval.used":
+            self.use(name, payload, index)
+        else:
+            self.decide(name, action, payload, record)
+
+    def decide(self, name, action, payload, record):
+        index, at, o = record["index"], moment(record["timestamp"]), payload["object"]
+        has_form(o, OBJECT, f"the object of control record {index}")
+        strings(payload["credentialId"])
+        data, client, signature = (unbase64url(payload[member]) for member in ("authenticatorData", "clientDataJSON", "signature"))
+        must(len(data) <= 1024 and len(client) <= 4096 and len(signature) <= 512, "an assertion is too long")
+        must(payload["credentialId"] in self.passkeys, f"not complete: nothing before control record {index} enrolled the passkey that signed it")
+        key = self.passkeys[payload["credentialId"]]
+        must(not key["revoked"], f"the passkey of control record {index} was revoked before")
+        must(key["person"] == o["person"] and payload["by"] == "person:" + o["person"], f"control record {index} is of another person than its passkey")
+        must(key["at"] - at <= 5000, f"the passkey of control record {index} was enrolled later")
+        must(o["approvalId"] == name and (o["verdict"] == "approve") == (action == "approval.granted"), f"the object of control record {index} is of another approval, or of another verdict")
+        is_gone, is_approver = self.people.get(o["person"], (False, True))
+        must(is_approver and not is_gone, f"{o['person']} was no approver at control record {index}")
+        challenge = hashlib.sha256(("attestd approval v1\n" + canonical(o)).encode()).digest()
+        origin = check_assertion(data, client, signature, key["check"], challenge)
+        asked = self.requests.get(o["index"])
+        must(asked, f"not complete: the record of which control record {index} is is not in the file")
+        must(o["log"] == self.origin and o["hash"] == asked["record"]["hash"] and o["approvalId"] == asked["name"], f"the object of control record {index} is of another record")
+        must((o["agentId"], o["tool"]) == (asked["call"][0], asked["call"][2]), f"the object of control record {index} names another agent or tool")
+        must(moment(asked["record"]["timestamp"]) - at <= 5000, f"control record {index} was made before the record that it is about")
+        must(all(at - moment(end) <= 5000 for end in (o["expiresAt"], asked["ends"]) if end), f"control record {index} was made after the end of the approval")
+        one = self.by_id.setdefault(name, {"request": asked, "grants": [], "end": "", "uses": 1000, "left": 1000, "used": {}})
+        must(one["request"] is asked, f"control record {index} approves another record than another person")
+        must(not one["end"], f"the approval {name} had ended: {one['end']}")
+        must(all(grant["person"] != o["person"] for grant in one["grants"]), f"{o['person']} decided twice")
+        if o["verdict"] == "deny":
+            one["end"] = f"{o['person']} denied it"
+            return
+        one["grants"].append({"index": index, "timestamp": record["timestamp"], "at": at, "person": o["person"], "object": o, "fingerprint": key["fingerprint"], "origin": origin})
+        one["uses"] = min(one["uses"], o["uses"])
+        one["left"] = one["left"] if one["used"] else one["uses"]
+
+    def use(self, name, payload, index):
+        used, left, one = payload["index"], payload["remaining"], self.by_id.get(name, {"grants": []})
+        must(payload["approvalId"] == name and payload["log"] == self.origin and number(used) and hexadecimal(64)(payload["hash"]), f"control record {index} does not name the approval, and the record that used it")
+        must(one["grants"], f"not complete: nothing before control record {index} granted the approval")
+        must(not one["end"], f"the approval {name} had ended: {one['end']}")
+        must(number(left) and left < one["left"], f"the approval {name} was used more often than was approved")
+        must(not any(self.people.get(grant["person"], (False, True))[0] for grant in one["grants"]), f"one who approved {name} was disabled or deleted before its use")
+        must(used not in one["used"], f"record {used} used the approval {name} twice")
+        one["left"] = left
+        one["used"][used] = payload["hash"], list(one["grants"])
+
+    def name(self, grant, is_pinned):
+        person, fingerprint = grant["person"], grant["fingerprint"]
+        said = f"by {person}'s passkey {fingerprint}, which you named"
+        if not is_pinned:
+            said = f"by a passkey that the company enrolled for {person}, {fingerprint}; that it is {person}'s own is not confirmed"
+        if said not in self.named and len(self.named) < 10:
+            self.named.append(said)
+
+    def line(self):
+        if not self.held:
+            return f"not in this file: nothing here shows who gave the approval {self.missing}"
+        return (f"{counted(self.recorded)}, " if self.recorded > 1 else "") + "; ".join(self.named)
+
+def passkey(cose):  # (fingerprint, algorithm, function that checks a signature) of a COSE key
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
+    hexed = cose.hex()
+    point = re.fullmatch("a5010203262001215820([0-9a-f]{64})225820([0-9a-f]{64})", hexed)
+    okp = re.fullmatch("a4010103272006215820([0-9a-f]{64})", hexed)
+    modulus = re.fullmatch("a40103033901002059([0-9a-f]{4})((?:[0-9a-f]{2})+)2143010001", hexed)
+    if point:
+        algorithm, (x, y) = -7, (int(one, 16) for one in point.groups())
+        must(max(x, y) < P256, "not a point of P-256")
+        key = ec.EllipticCurvePublicNumbers(x, y, ec.SECP256R1()).public_key()
+        def check(signature, message):
+            must_be_der(signature)
+            key.verify(signature, message, ec.ECDSA(hashes.SHA256()))
+    elif okp:
+        algorithm, raw = -8, bytes.fromhex(okp[1])
+        y = int.from_bytes(raw, "little") % 2**255
+        must(y < FIELD and y not in SMALL, "a key for which everybody can sign, or in another spelling")
+        key = Ed25519PublicKey.from_public_bytes(raw)
+        def check(signature, message):
+            verify(raw, signature, message)
+    else:
+        must(modulus, "no key of a passkey")
+        size, n, algorithm = int(modulus[1], 16), int(modulus[2], 16), -257
+        must(256 <= size <= 512 and len(modulus[2]) == 2 * size and n >> (8 * size - 1) and n & 1, "not an RSA key of 2048 to 4096 bits")
+        key = rsa.RSAPublicNumbers(65537, n).public_key()
+        def check(signature, message):
+            must(len(signature) == size, "a signature of another length")
+            key.verify(signature, message, padding.PKCS1v15(), hashes.SHA256())
+    digest = hashlib.sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).digest()
+    return "SHA256:" + base64.urlsafe_b64encode(digest).decode().rstrip("="), algorithm, check
+
+def must_be_der(signature):  # of two numbers of P-256, in the one spelling that they have
+    rest, parts = signature[2:], []
+    must(len(signature) <= 72 and signature[:2] == bytes([0x30, len(rest)]), "a signature is not in DER")
+    for _ in range(2):
+        must(len(rest) > 2 and rest[0] == 2 and 0 < rest[1] <= min(33, len(rest) - 2), "a signature is not in DER")
+        number, rest = rest[2:2 + rest[1]], rest[2 + rest[1]:]
+        must(number[0] < 0x80 and (number[0] or len(number) > 1 and number[1] >= 0x80), "a number of a signature is negative, zero or not in its one spelling")
+        parts.append(number)
+    must(not rest, "a signature has more behind it")
+
+# Whether a passkey has signed a challenge on a page that is the relying party; returns the page.
+def check_assertion(data, client, signature, check, challenge):
+    bounded(client)
+    said = read(client.decode())
+    whole(said)
+    must(type(said) is dict and nesting(said) <= 9, "clientDataJSON is no JSON object")
+    must(said.get("type") == "webauthn.get", "type is not webauthn.get")
+    must(said.get("challenge") == base64.urlsafe_b64encode(challenge).decode().rstrip("="), "the challenge is another one")
+    origin = said.get("origin")
+    page = text(origin) and re.fullmatch("https://([a-z0-9.-]{1,253})(?::[0-9]{1,5})?|http://(localhost)(?::[0-9]{1,5})?", origin)
+    must(page, "origin is no page of a relying party")
+    must(("crossOrigin" not in said or said["crossOrigin"] is False) and "topOrigin" not in said, "another page had the passkey asked for in a frame")
+    must(37 <= len(data) <= 1024 and data[:32] == hashlib.sha256((page[1] or page[2]).encode()).digest(), "rpIdHash is that of another relying party")
+    flags = data[32]
+    must(flags & 1 and flags & 4, "the person was not there, or not verified")
+    must(not flags & 0x10 or flags & 8, "the flag BS is there without BE")
+    must(not flags & 0x40 and (len(data) > 37) == bool(flags & 0x80), "authenticatorData is that of an enrolment, or of another length than it says")
+    check(signature, data + hashlib.sha256(client).digest())
+    return origin
+
 # ---- What a file does not prove, and policies ----
 
 NOT_PROVEN = [
@@ -1179,10 +1533,13 @@ NOT_PROVEN = [
 NOT_ORDERED = "How records of the two logs follow each other but by their times."
 NOT_ONCE = "That no other record has the same statement: the agent signed it once, and a second record of it would look the same."
 NOT_OWN_KEY = "That the agent alone holds the key of its statement: whoever enrolled that key may hold it. Only a key that you know from the agent, and name to the checker, shows whose word this is."
+NOT_UNDERSTOOD = "That a person who approved something understood it, nor that the page showed it as it was: only that their passkey signed exactly what is here. Only a key that you know from the person, and name to the checker, shows whose passkey it is."
+NOT_USED_AGAIN = "That an approval was not used again for the same call: a use that is missing here may stand in the logs."
 NOT_PROVEN_OF = [  # and of files with one of these members, and none of those behind them
-    ("That no other record of the control log bears on this one: what is missing here may stand there.", {"authority", "passport", "agentKey", "policies"}, set()),
+    ("That no other record of the control log bears on this one: what is missing here may stand there.", {"authority", "passport", "agentKey", "policies", "passports", "approvals"}, set()),
     (NOT_ORDERED, {"agentKey"}, set()), (NOT_ONCE, {"agentKey"}, set()), (NOT_OWN_KEY, {"agentKey"}, set()),
     ("How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.", {"authority"}, {"agentKey"}),
+    (NOT_UNDERSTOOD, {"approvals"}, set()), (NOT_USED_AGAIN, {"approvals"}, set()),
     ("That the status of the passport is still the same: it is of the moment when it was checked.", {"status"}, set()),
 ]
 
@@ -1230,7 +1587,7 @@ SESSION_NOT_PROVEN = [
 HEADER = {
     "format": lambda s: s == "attestd-session/v1", "companyId": company, "agentId": text, "kid": is_thumbprint,
     "sid": SESSION, "records": lambda n: number(n) and 1 <= n <= 1_000_000, "checkpoint": text,
-    "logs": LOGS, "keys": KEYS, "witnesses": [text, 16], "agentKey": {"records": ENTRIES}, "policies?": {"records": ENTRIES}, "notProven": [text, 10_000],
+    "logs": LOGS, "keys": KEYS, "witnesses": [text, 16], "agentKey": {"records": ENTRIES}, "policies?": {"records": ENTRIES}, "passports?": {"records": ENTRIES}, "approvals?": APPROVALS, "notProven": [text, 10_000],
 }
 LINE = {"record": RECORD, "proof": [text, 60]}
 LONGEST = 8 << 20  # of a line, in bytes
@@ -1254,10 +1611,10 @@ class SessionFile(Evidence):
 
     def steps(self):
         yield from (("MALFORMED", self.header), ("KEYS", self.keys), ("WITNESSES", self.read_witnesses), ("LOG_PROOF", self.checkpoint))
-        yield from (("STATEMENT", self.whose), ("DECISION", self.policies), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven), ("KEY", self.key), ("POLICY", self.by_policy))
+        yield from (("STATEMENT", self.whose), ("DECISION", self.policies), ("APPROVAL", self.read_approvals), ("WITNESSES", self.all_cosigned), ("NOT_PROVEN", self.not_proven), ("KEY", self.key), ("POLICY", self.by_policy))
         for _ in range(self.file["records"]):
             yield from (("MALFORMED", self.next), ("RECORD", self.record), ("LOG_PROOF", self.log_proof), ("STATEMENT", self.statement))
-            yield "DECISION", self.line_decision
+            yield from (("DECISION", self.line_decision), ("APPROVAL", self.line_approval))
         yield "MALFORMED", self.end
 
     def line(self, form, name):
@@ -1285,7 +1642,7 @@ class SessionFile(Evidence):
         self.whose_word("every record of this session")
 
     def unproven(self):
-        return SESSION_NOT_PROVEN
+        return SESSION_NOT_PROVEN + [NOT_UNDERSTOOD, NOT_USED_AGAIN] * ("approvals" in self.file)
 
     def next(self):
         self.one = self.line(LINE, "line")
@@ -1314,11 +1671,15 @@ class SessionFile(Evidence):
     def line_decision(self):
         self.decided(self.one["record"])
 
+    def line_approval(self):
+        self.approved(self.one["record"])
+
     def end(self):
         must(self.source.read(1) == b"", "there are more lines than the header says")
         f, places, say = self.file, self.places, self.checked.append
         say(f"session {f['sid']} of the agent {f['agentId']}: {f['records']} records, {self.calls.state(places.state())}")
         self.say_decisions()
+        self.say_approvals()
         self.signed_for(self.claims)
         if 0 < self.older < f["records"]:
             say(f"{self.older} of its statements do not say which service they were made for: those are of the older form")
@@ -1390,6 +1751,10 @@ def rights(checked):  # whether the action was allowed is for the reader to judg
         scopes = f"issued with the scopes {shown(canonical(issued[-1].get('scopes')))}" if issued else "which nothing here says was ever issued"
         yield "passport", f"{canonical(f['passport']['jti'])}, {scopes}, was {f['status']['status']} at {f['status']['checkedAt']}; nothing here says that this was done with it"
 
+def approved_line(checked):
+    if checked.approvals.recorded:
+        yield "approved", checked.approvals.line()
+
 class Tally:  # what the summary of a session says of its records
     first, last, others, delegated, delegate = "", "", 0, 0, ""
 
@@ -1424,6 +1789,7 @@ def summary(checked):  # (name, text) of each line
         yield "payload", "not shown: each record has its own, in its line of the file"
         yield "on behalf of", f"{tally.delegated} of {count} have a delegation, the first of them {tally.delegate}" if tally.delegated else "nobody else: no record has a delegation"
         yield "right", f"not in this file: it has no control records about the agent {agent} but those of its key"
+        yield from approved_line(checked)
         return
     record, log = f["record"], checked.logs[f["log"]]
     at = len(f["keys"]) - len(log["keys"]) + checked.signer(log, record)
@@ -1437,6 +1803,7 @@ def summary(checked):  # (name, text) of each line
     if is_action:
         yield "on behalf of", behalf(checked, record)
         yield from rights(checked)
+        yield from approved_line(checked)
 
 def in_words(verdict, code, reason):  # the verdict, as all checkers print it
     return f"fails: {code}: {reason}" if code else "holds" if verdict == "holds" else f"holds, {reason}"
@@ -1623,8 +1990,8 @@ class Rest(io.RawIOBase):  # a file after its start, which was read, with that s
         room[:len(part)] = part
         return len(part)
 
-OPTIONS = {"--key": "a fingerprint", "--policy": "a file", "--agent-key": "a thumbprint"}
-USAGE = "usage: check.py FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT]\n       check.py PROOF KEYS"
+OPTIONS = {"--key": "a fingerprint", "--policy": "a file", "--agent-key": "a thumbprint", "--approver-key": "a fingerprint"}
+USAGE = "usage: check.py FILE [--key FINGERPRINT | --policy FILE] [--agent-key THUMBPRINT] [--approver-key FINGERPRINT]…\n       check.py PROOF KEYS"
 
 def typed(arguments):  # the files and the options, as --name VALUE or --name=VALUE
     files, given, rest = [], {}, iter(arguments)
@@ -1634,10 +2001,10 @@ def typed(arguments):  # the files and the options, as --name VALUE or --name=VA
             continue
         name, is_set, value = argument.partition("=")
         must(name in OPTIONS, f"{name} is no option")
-        must(name not in given, f"{name} is given twice")
+        must(name not in given or name == "--approver-key", f"{name} is given twice")
         value = value if is_set else next(rest, "")
         must(value and not value.startswith("--"), f"{name} needs {OPTIONS[name]}, as {name} VALUE")
-        given[name] = value
+        given[name] = given.get(name, []) + [value] if name == "--approver-key" else value
     must(not {"--key", "--policy"} <= given.keys(), "--key and --policy exclude each other")
     must(len(files) == 1 or len(files) == 2 and not given, f"{len(files)} files are named")
     return files, given
@@ -1677,6 +2044,9 @@ def main(arguments):
         if "--agent-key" in given:
             must(is_thumbprint(given["--agent-key"]), "a thumbprint of an agent's key is 43 characters of base64url")
             evidence.agent_key = given["--agent-key"]
+        if "--approver-key" in given:
+            must(all(map(is_fingerprint, given["--approver-key"])), "a fingerprint is SHA256: and 43 characters of base64url")
+            evidence.approver_keys = given["--approver-key"]
     except NotUsable as refused:
         return refuse(refused, 1)
     except Exception as refused:

@@ -61,6 +61,9 @@ export const boolean = (node, source, name) =>
 /** @type {Form<true>} */
 export const onlyTrue = (node, source, name) => node.type === 'true' || refuse(name, 'true');
 
+/** @type {Form<false>} */
+export const onlyFalse = (node, source, name) => (node.type === 'false' ? false : refuse(name, 'false'));
+
 export const hash = stringThat(isHash, 'a SHA-256 in 64 lower-case hex digits');
 
 /** UTC with milliseconds, as 2006-01-02T15:04:05.000Z, and a time that exists. */

@@ -7,16 +7,18 @@ import { must } from '../note.js';
 import { goesOn, madeFor, readStatement } from '../statement.js';
 import { Check, PrunedError, sameList } from './checkpoints.js';
 import { AgentKeys, isOfAgentKey } from './agent_keys.js';
+import { Approvals, approvalOf, grantWords, isOfApprovals } from './approvals.js';
 import { bearsOn, checkStatus, notActor, ofPassport } from './control.js';
 import { readFile } from './file.js';
 import { checkKeys, neededLogs } from './keys.js';
 import { notProven } from './not_proven.js';
+import { Passports, isOfPassports } from './passports.js';
 import { Policies, isOfPolicies } from './policies.js';
 
 /**
  * @typedef {'form' | 'keys' | 'record' | 'hexProof' | 'witnesses' | 'logProof' | 'delegation' |
- *   'statement' | 'authority' | 'passport' | 'status' | 'decision' | 'cosigned' | 'notProven' |
- *   'trustedKey' | 'trustedPolicy'} Step
+ *   'statement' | 'authority' | 'passport' | 'status' | 'decision' | 'approval' | 'cosigned' |
+ *   'notProven' | 'trustedKey' | 'trustedPolicy'} Step
  */
 /** @type {[string, Step][]} */
 const STEPS = [
@@ -32,6 +34,7 @@ const STEPS = [
   ['PASSPORT', 'passport'],
   ['STATUS', 'status'],
   ['DECISION', 'decision'],
+  ['APPROVAL', 'approval'],
   ['WITNESSES', 'cosigned'],
   ['NOT_PROVEN', 'notProven'],
   ['KEY', 'trustedKey'],
@@ -60,6 +63,11 @@ export class EvidenceCheck extends Check {
 
   #policies = new Policies();
 
+  #passports = new Passports();
+
+  /** @type {Approvals} */
+  approvals;
+
   /**
    * @param {Bytes} bytes
    * @param {Trust} trust
@@ -67,6 +75,7 @@ export class EvidenceCheck extends Check {
   constructor(bytes, trust) {
     super(trust);
     this.bytes = bytes;
+    this.approvals = new Approvals(trust.approvers);
   }
 
   form() {
@@ -186,15 +195,17 @@ export class EvidenceCheck extends Check {
   }
 
   async decision() {
-    const { subject, file: { policies } } = this;
+    const { subject, file: { policies, passports } } = this;
     must(!policies || subject.decision, 'policies are there, and the record has no decision');
+    must(!passports || subject.decision?.passport, 'passports are there, and the record has no decision that names one');
     await this.readPolicies();
     await this.holdDecision();
     this.sayDecisions();
   }
 
-  /** Holds the decision of the record against the policies in the file. */
+  /** Holds the decision of the record against the passports and the policies in the file. */
   async holdDecision() {
+    this.#passports.hold(this.subject);
     await this.#policies.hold(this.subject);
   }
 
@@ -202,12 +213,52 @@ export class EvidenceCheck extends Check {
     this.#policies.sentences().forEach((sentence) => this.say(sentence));
   }
 
-  /** The changes of policies in the file. */
+  /** The changes of policies, and the passports, in the file. */
   async readPolicies() {
-    const { policies } = this.file;
-    if (!policies) return;
-    this.#policies.begun = true;
-    for (const event of await this.events(policies.records, isOfPolicies)) await this.#policies.add(event);
+    const { policies, passports } = this.file;
+    if (policies) {
+      this.#policies.begun = true;
+      for (const event of await this.events(policies.records, isOfPolicies)) await this.#policies.add(event);
+    }
+    if (passports)
+      for (const event of await this.events(passports.records, isOfPassports)) this.#passports.add(event, event.source);
+  }
+
+  async approval() {
+    const has = approvalOf(this.subject) !== undefined;
+    must(has || !this.file.approvals, 'approvals are there, and the record was not allowed with one');
+    must(has || !this.approvals.pins, 'you pinned a key of an approver, and nothing here was allowed with an approval');
+    await this.readApprovals();
+    this.holdApproval().forEach((grant) => this.say(grantWords(grant)));
+    this.sayApprovals();
+  }
+
+  /** Holds the approval by which the record was allowed; returns who gave it. */
+  holdApproval() {
+    return this.approvals.hold(this.subject, this.#policies.demanded(this.subject.decision));
+  }
+
+  sayApprovals() {
+    const line = this.approvals.line();
+    if (line) this.say(`Approved: ${line}.`);
+  }
+
+  /** What the file says of approvals. */
+  async readApprovals() {
+    const { file, approvals } = this;
+    if (!file.approvals) return;
+    const actions = this.log('actions');
+    Object.assign(approvals, { held: true, origin: actions.origin });
+    let last = -1;
+    for (const { record, tlogProof } of file.approvals.requests) {
+      must(!record.pruned, 'the payload of a record that asked was pruned');
+      const read = await this.signed(record, actions);
+      await this.placed(read, actions, tlogProof);
+      must(read.index > last, `record ${read.index} does not stand in order`);
+      last = read.index;
+      approvals.ask(read);
+    }
+    for (const event of await this.events(file.approvals.records, isOfApprovals)) await approvals.add(event);
   }
 
   notProven() {

@@ -21,24 +21,30 @@ const OF_STATEMENT = [
   'That the agent alone holds the key of its statement: whoever enrolled that key may hold it. Only a key that you ' +
     'know from the agent, and name to the checker, shows whose word this is.',
 ];
+const OF_APPROVALS = [
+  'That a person who approved something understood it, nor that the page showed it as it was: only that their ' +
+    'passkey signed exactly what is here. Only a key that you know from the person, and name to the checker, shows ' +
+    'whose passkey it is.',
+  'That an approval was not used again for the same call: a use that is missing here may stand in the logs.',
+];
 const OF_STATUS = 'That the status of the passport is still the same: it is of the moment when it was checked.';
 
 /**
  * The list that a file must carry.
  * @param {{agentKey?: unknown, authority?: unknown, passport?: unknown, status?: unknown,
- *   policies?: unknown}} file
+ *   policies?: unknown, passports?: unknown, approvals?: unknown}} file
  */
-export function notProven({ agentKey, authority, passport, status, policies }) {
+export function notProven({ agentKey, authority, passport, status, policies, passports, approvals }) {
   return [
     ...ALWAYS,
-    ...(agentKey || authority || passport || policies ? [OF_ENTRIES] : []),
+    ...(agentKey || authority || passport || policies || passports || approvals ? [OF_ENTRIES] : []),
     ...(agentKey ? [OF_ORDER, ...OF_STATEMENT] : authority ? [OF_AUTHORITY] : []),
+    ...(approvals ? OF_APPROVALS : []),
     ...(status ? [OF_STATUS] : []),
   ];
 }
 
-/** The list that a file of a session must carry. */
-export const SESSION_NOT_PROVEN = [
+const OF_SESSION = [
   'That the agent did nothing else: this file shows one session of one key, not what came before it, after it or ' +
     'beside it.',
   'That nothing followed in a session that is open: only its end, which the agent signs, shows that.',
@@ -49,3 +55,9 @@ export const SESSION_NOT_PROVEN = [
   OF_ORDER,
   ...OF_STATEMENT,
 ];
+
+/**
+ * The list that a file of a session must carry.
+ * @param {{approvals?: unknown}} header
+ */
+export const sessionNotProven = ({ approvals }) => [...OF_SESSION, ...(approvals ? OF_APPROVALS : [])];

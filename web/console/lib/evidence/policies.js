@@ -2,6 +2,7 @@
 // The policies in a file, and whether they are those by which its records were decided. What each
 // check is, package evidence says. The rules themselves, which are written in Cedar, are not
 // evaluated here.
+import { quorums } from '../approval.js';
 import { having, integer, string, stringThat } from '../form.js';
 import { must } from '../note.js';
 import { sha256hex } from '../sha256.js';
@@ -27,12 +28,18 @@ export const isOfPolicies = ({ subject, action }) => subject === 'policies' && (
 export class Policies {
   begun = false; // the first changes are what the policies before them were made of
 
-  /** @type {{revision: number, at: number, name: string, digest: string, set: string}[]} */
+  /**
+   * @type {{revision: number, at: number, name: string, digest: string, set: string,
+   *   demanded: number[]}[]}
+   */
   changes = [];
 
   why = ''; // why decisions cannot be held against them
 
   set = { revision: -1, count: 0, hash: '' }; // the last one that they made
+
+  /** @type {Map<string, number[]>} */
+  #demanded = new Map(); // by the last set
 
   decisions = 0;
 
@@ -48,7 +55,7 @@ export class Policies {
       `the revision of control record ${index} is not above that of the change before it`);
     const digest = action === DELETED ? '' : await sha256hex(cedar);
     must(digest === '' || digest === sha256, `control record ${index} has not the SHA-256 of its text`);
-    this.changes.push({ revision, at: Date.parse(timestamp), name: policyId, digest, set });
+    this.changes.push({ revision, at: Date.parse(timestamp), name: policyId, digest, set, demanded: quorums(cedar) });
   }
 
   /**
@@ -123,7 +130,17 @@ export class Policies {
     // IDs and digests have no character that JSON escapes
     const text = `{${held.map(([name, digest]) => `"${name}":"${digest}"`).join(',')}}`;
     this.set = { revision, count: held.length, hash: await sha256hex(text) };
+    const demanded = new Map(this.changes.slice(0, ends).map((change) => [change.name, change.demanded]));
+    this.#demanded = new Map(held.map(([name]) => [name, demanded.get(name) ?? []]));
   }
+
+  /**
+   * How many people the policies of a decision demand that was held against them, by their IDs;
+   * undefined where the file does not have them.
+   * @param {Decision | undefined} decision
+   */
+  demanded = (decision) =>
+    !decision || this.why || this.set.revision !== decision.revision ? undefined : this.#demanded;
 
   /** @param {string} why */
   #notAgain(why) {

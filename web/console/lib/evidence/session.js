@@ -12,9 +12,9 @@ import { goesOn, isThumbprint, madeFor, readStatement, session, statementHash } 
 import { AgentKeys, isOfAgentKey } from './agent_keys.js';
 import { bounded } from './bounds.js';
 import { EvidenceCheck, check } from './check.js';
-import { agentKey, companyId, keys, log, notProven, policies, record, witnesses } from './file.js';
+import { agentKey, approvals, companyId, keys, log, notProven, passports, policies, record, witnesses } from './file.js';
 import { checkKeys } from './keys.js';
-import { SESSION_NOT_PROVEN } from './not_proven.js';
+import { sessionNotProven } from './not_proven.js';
 import { PrunedError, sameList } from './checkpoints.js';
 import { Tally } from './summary.js';
 
@@ -32,7 +32,7 @@ const records = (node, source, name) => {
 const headerForm = exactly({
   format: oneOf(FORMAT), companyId, agentId: string, kid: stringThat(isThumbprint, 'a thumbprint'), sid: session,
   records, checkpoint: string, logs: list(exactly(log), 2), keys, witnesses, agentKey, notProven,
-}, { policies });
+}, { passports, policies, approvals });
 const sibling = stringThat((s) => unbase64(s).length === 32, 'a hash in base64');
 const lineForm = exactly({ record, proof: list(sibling, 60) });
 
@@ -135,7 +135,7 @@ export class SessionCheck extends EvidenceCheck {
   }
 
   notProven() {
-    must(sameList(this.header.notProven, SESSION_NOT_PROVEN), 'notProven is not the list for a session');
+    must(sameList(this.header.notProven, sessionNotProven(this.header)), 'notProven is not the list for a session');
   }
 
   next() {
@@ -183,6 +183,7 @@ export class SessionCheck extends EvidenceCheck {
     const { header: { sid, agentId, records: count }, older, exchanged, sinceStolen } = this;
     this.say(`Session ${sid} of the agent ${agentId}: ${count} records, ${this.state()}.`);
     this.sayDecisions();
+    this.sayApprovals();
     if (this.claims) this.say(madeFor(this.claims));
     if (older > 0 && older < count)
       this.say(`${older} of its statements do not say which service they were made for: those are of the older form.`);
@@ -220,6 +221,7 @@ const HEADER = [
   ['LOG_PROOF', (check) => check.openedCheckpoint()],
   ['STATEMENT', (check) => check.signer()],
   ['DECISION', (check) => check.readPolicies()],
+  ['APPROVAL', (check) => check.readApprovals()],
   ['WITNESSES', (check) => check.cosigned()],
   ['NOT_PROVEN', (check) => check.notProven()],
   ['KEY', (check) => check.trustedKey()],
@@ -232,6 +234,7 @@ const LINE = [
   ['LOG_PROOF', (check) => check.place()],
   ['STATEMENT', (check) => check.said()],
   ['DECISION', (check) => check.holdDecision()],
+  ['APPROVAL', (check) => check.holdApproval()],
 ];
 
 /** @param {SessionCheck} check */

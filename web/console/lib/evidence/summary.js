@@ -95,6 +95,16 @@ function rights({ file: { authority, passport, status }, subject, allowed, ofPas
     `${status.checkedAt}; nothing here says that this was done with it`]];
 }
 
+/**
+ * Who approved what was allowed with an approval, if anything was.
+ * @param {Pick<EvidenceCheck, 'approvals'>} found
+ * @returns {SummaryLine[]}
+ */
+function approved({ approvals }) {
+  const line = approvals.line();
+  return line ? [['approved', line]] : [];
+}
+
 /** What the summary of a session says of its records. */
 export class Tally {
   first = '';
@@ -157,6 +167,7 @@ export function summary(found, key) {
         ? `${tally.delegated} of ${count} have a delegation, the first of them ${tally.delegate}`
         : 'nobody else: no record has a delegation'],
       ['right', `not in this file: it has no control records about the agent ${agent} but those of its key`],
+      ...approved(found),
     ];
   }
   const { agentId, actionType, index, timestamp, inner, signer } = subject;
@@ -173,7 +184,7 @@ export function summary(found, key) {
     ['what', `${quoted(actionType)}, record ${index} of the log ${file.log}, ${timestamp} by the service's clock`],
     ['payload', shown(canonical(inner))],
   );
-  if (isAction) lines.push(['on behalf of', behalf(found.notActor, subject)], ...rights(found));
+  if (isAction) lines.push(['on behalf of', behalf(found.notActor, subject)], ...rights(found), ...approved(found));
   return lines;
 }
 
