@@ -246,6 +246,8 @@ func TestAccountIsRefused(t *testing.T) {
 		p.says(c.claims)
 		refused(what, c.code, b.signsInAt(t, p))
 	}
+	twice := b.leaves(t, p)
+	b.asks(t, "GET /v1/people/oidc/callback?"+twice.Encode()+"&state="+twice.Get("state"), "").status(400)
 	// another parameter sends nobody elsewhere
 	p.says(nil)
 	open := b.leaves(t, p)

@@ -64,6 +64,12 @@ func (s *OIDC) Callback(ctx context.Context, by store.Caller, r callbackRequest)
 	if s.OIDC == nil {
 		return redirection{}, errNoOIDC
 	}
+	query := r.URL.Query()
+	for _, name := range []string{"state", "code", "iss", "error"} {
+		if len(query[name]) > 1 { // RFC 6749 §3.1
+			return redirection{}, httpapi.Fail(http.StatusBadRequest, "Invalid query parameter: "+name+" is given more than once")
+		}
+	}
 	base := s.API.OwnBase(r.Request)
 	in, err := s.OIDC.Finish(ctx, base, httpapi.AccountOf(r.Request), service.OIDCAnswer{State: r.State, Code: r.Code, Issuer: r.Issuer, Error: r.Error}, by.At)
 	if err != nil {
