@@ -267,6 +267,9 @@ func (f serveFlags) serve(cmd *cobra.Command) (err error) {
 	for _, exposed := range cfg.Exposed(listener.Addr()) {
 		cfg.Log.Warn(exposed)
 	}
+	if err := service.CheckRelyingParty(ctx, cfg.Store, cfg.BaseURL); err != nil {
+		cfg.Log.Warn("nobody can sign in with a passkey: " + err.Error())
+	}
 	logs.flush()
 	if reload.file != "" {
 		cfg.Log.Info("settings read", "file", reload.file)

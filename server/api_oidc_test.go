@@ -14,6 +14,8 @@ import (
 	"attestd/crypto/passkey"
 	"attestd/crypto/passkey/passkeytest"
 	"attestd/internal/must"
+	"attestd/internal/testenv"
+	"attestd/server"
 )
 
 // The first sign-in with an account makes the person whom the rule names, and each one signs that
@@ -384,4 +386,49 @@ func TestProviderIsAway(t *testing.T) {
 	b.asks(t, "GET /v1/people/sign-in", "").gets(200, `{"passkey":true,"oidc":false}`)
 	b.asks(t, "GET /v1/people/oidc", "").gets(404, `{"error":"…","code":"OIDC_OFF"}`)
 	b.asks(t, "GET /v1/people/oidc/callback?state=x&code=y", "").gets(404, `{"error":"…","code":"OIDC_OFF"}`)
+}
+
+// A sign-in with an account that has begun at one server ends at another one of the database, once,
+// and what ends at one has ended at all.
+func TestAccountCountsOnAllServers(t *testing.T) {
+	testenv.Needs(t, testenv.NotQuick)
+	testenv.Concurrent(t)
+	t.Parallel()
+	p := newAccounts(t)
+	of := p.of(t, acmeRules)
+	first, second := startTwo(t, func(c *server.Config) { of(c); c.BaseURL = "https://attestd.example" })
+	acme := first.company(t, "acme")
+	at := func(s *service, b *browser) *browser {
+		there := s.browser(t, passkey.ES256)
+		there.origin, there.rpID = "https://attestd.example", "attestd.example"
+		if b != nil {
+			there.Authenticator, there.cookie, there.account, there.handle = b.Authenticator, b.cookie, b.account, b.handle
+		}
+		return there
+	}
+	here := at(first, nil)
+	answer := here.leaves(t, p)
+	code := p.codes[answer.Get("code")]
+	there := at(second, here)
+	there.returns(t, answer).status(303)
+	here.cookie = there.cookie
+	for _, b := range []*browser{here, there} {
+		b.asks(t, "GET /v1/people/me", "").status(200).contains(`"personId":"alice"`)
+	}
+	p.set(func(p *accounts) { p.codes[answer.Get("code")] = code })
+	at(first, here).returns(t, answer).gets(401, `{"error":"…","code":"OIDC_STATE"}`)
+	// the challenge of one server counts at the other, once
+	made := here.creates(t, here.asks(t, "POST /v1/people/me/passkeys/options", ""))
+	there.handle = here.handle
+	there.asks(t, "POST /v1/people/me/passkeys", body(t, "credential", made)).status(201)
+	signed := body(t, "credential", here.signs(t, here.asks(t, "POST /v1/people/sign-in/options", "")))
+	fresh := at(second, here)
+	fresh.asks(t, "POST /v1/people/sign-in", signed).status(200)
+	at(first, here).asks(t, "POST /v1/people/sign-in", signed).gets(401, `{"error":"…","code":"PASSKEY_CHALLENGE"}`)
+	acme.do(t, "POST /v1/people", `{"personId":"root","name":"Root","roles":["admin"]}`).status(201)
+	at(second, nil).accepts(t, acme.do(t, "POST /v1/people/root/invitations", "").status(201).str("url")).status(201)
+	acme.do(t, "PATCH /v1/people/alice", `{"disabled":true}`).status(200)
+	for _, b := range []*browser{here, there, fresh} {
+		b.asks(t, "GET /v1/people/me", "").status(401)
+	}
 }

@@ -162,7 +162,7 @@ func (c caller) personOf(t testing.TB, id, role string) (credentialID, session s
 	by.Person, by.Credential, by.Reauthenticated = id, "person:"+id, by.At
 	name := keys.HashSecret("passkey of " + id + " of " + c.id)
 	e := store.PasskeyEnrolment{
-		Passkey: store.Passkey{CredentialID: base64.RawURLEncoding.EncodeToString(name[:16]), Algorithm: passkey.ES256}, RPID: "127.0.0.1", Session: &store.NewSession{SignedIn: store.ByPasskey},
+		Passkey: store.Passkey{CredentialID: base64.RawURLEncoding.EncodeToString(name[:16]), Algorithm: passkey.ES256}, RPID: "localhost", Session: &store.NewSession{SignedIn: store.ByPasskey},
 		Challenge: keys.HashSecret(c.id + id), Ends: by.At.Add(time.Minute),
 	}
 	k, err := c.store.People.Enrol(t.Context(), by, e)

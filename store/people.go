@@ -248,6 +248,22 @@ func (s People) loadEnabled(r *db.Conn, company *Company, personID string) (Pers
 	return p, err
 }
 
+// Lives returns an error unless a person is there and enabled who was at a time: ErrNotFound,
+// ErrDisabled. Whoever was made later under the same ID is somebody else.
+func (s People) Lives(ctx context.Context, by Caller, personID string, since time.Time) error {
+	err := s.db.Read(ctx, func(r *db.Conn) error {
+		p, err := s.loadEnabled(r, by.Company, personID)
+		if err == nil && p.CreatedAt > chain.FormatTime(since.Add(time.Second)) {
+			err = db.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("person %q: %w", personID, err)
+	}
+	return nil
+}
+
 // Change changes a person: the members that change sets. It ends the sessions of one who is
 // disabled, and returns them. ErrNotFound, ErrSubjectTaken; ErrLastAdmin where nobody would be left
 // who is an admin, enabled and has a passkey.
