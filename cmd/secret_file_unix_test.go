@@ -51,7 +51,7 @@ func TestSecretsOfTheServiceManagerAreAccepted(t *testing.T) {
 		if _, err := readMasterKey(secret("master.key", seal.NewMaster().Bytes())); (err == nil) != c.accepted {
 			t.Errorf("%s: master key: %v", c.name, err)
 		}
-		if _, err := readToken(secret("token", []byte("a-token-of-26-characters-x"))); (err == nil) != c.accepted {
+		if _, err := readToken("registration-token-file", secret("token", []byte("a-token-of-26-characters-x")), minToken); (err == nil) != c.accepted {
 			t.Errorf("%s: registration token: %v", c.name, err)
 		}
 	}

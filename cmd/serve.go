@@ -53,6 +53,7 @@ type serveFlags struct {
 	export                                                                                  exportFlags
 	verify                                                                                  verifyFlags
 	retention                                                                               retentionFlags
+	oidc                                                                                    oidcFlags
 }
 
 func serveCommand(version, schema string) *cobra.Command {
@@ -117,7 +118,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.webhooksAllowPrivate, "webhooks-allow-private", false,
 		"allow webhooks to private and loopback addresses, and over http")
 	flags.BoolVar(&f.federationAllowPrivate, "federation-allow-private", false,
-		"fetch key sets of other issuers and of OAuth clients from private and loopback addresses too, and over http")
+		"reach other issuers, the identity provider, and key sets of OAuth clients at private and loopback addresses too, and over http")
 	flags.BoolVar(&f.dpopNonce, "dpop-nonce", false, "demand a nonce of this service in each DPoP proof: with a token, for one, and of a key that is enrolled")
 	flags.StringVar(&f.cosignFor, "cosign-for", "", "cosign the logs listed in this policy `file`")
 	flags.StringVar(&f.witnessName, "witness-name", "",
@@ -131,6 +132,7 @@ func (f *serveFlags) add(cmd *cobra.Command) {
 	f.export.add(cmd)
 	f.verify.add(cmd)
 	f.retention.add(cmd)
+	f.oidc.add(cmd)
 	markReloadable(flags)
 }
 
@@ -264,6 +266,9 @@ func (f serveFlags) serve(cmd *cobra.Command) (err error) {
 	}
 	for _, exposed := range cfg.Exposed(listener.Addr()) {
 		cfg.Log.Warn(exposed)
+	}
+	if err := service.CheckRelyingParty(ctx, cfg.Store, cfg.BaseURL); err != nil {
+		cfg.Log.Warn("nobody can sign in with a passkey: " + err.Error())
 	}
 	logs.flush()
 	if reload.file != "" {

@@ -81,6 +81,9 @@ func (f serveFlags) config(flags *pflag.FlagSet) (cfg server.Config, err error) 
 	if cfg.Export, err = f.export.config(); err != nil {
 		return cfg, err
 	}
+	if cfg.OIDC, err = f.oidc.config(f.federationAllowPrivate); err != nil {
+		return cfg, err
+	}
 	cfg.AccessLog, err = f.logs.config()
 	return cfg, err
 }

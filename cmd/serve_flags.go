@@ -218,31 +218,30 @@ func parseRegistration(mode, tokenFile string) (r api.Registration, err error) {
 	if needs := r.Mode == api.RegistrationToken; needs != (tokenFile != "") {
 		return r, cli.Usagef("--registration token and --registration-token-file require each other")
 	} else if needs {
-		r.Token, err = readToken(tokenFile)
+		r.Token, err = readToken("registration-token-file", tokenFile, minToken)
 	}
 	return r, err
 }
 
-// readToken reads a token from a file that only its owner may read. Errors do not contain the
-// token.
-func readToken(path string) (string, error) {
+// readToken reads a secret of so many characters at least from the file of a flag, which only its
+// owner may read. Errors do not contain the secret.
+func readToken(flag, path string, least int) (string, error) {
 	f, info, err := cli.OpenRights(path, false)
 	if err != nil {
-		return "", cli.Usagef("--registration-token-file: %v", err)
+		return "", cli.Usagef("--%s: %v", flag, err)
 	}
 	defer f.Close()
 	if cli.IsExposed(path, info) {
-		return "", cli.Usagef("--registration-token-file: others may read %s; chmod 600 %s", path, printable.ShellWord(path))
+		return "", cli.Usagef("--%s: others may read %s; chmod 600 %s", flag, path, printable.ShellWord(path))
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
 	if err != nil {
-		return "", cli.Usagef("--registration-token-file: %v", err)
+		return "", cli.Usagef("--%s: %v", flag, err)
 	}
 	token := bytes.TrimSpace(text)
 	hidden := func(c rune) bool { return c <= ' ' || c >= 0x7f }
-	if len(token) < minToken || len(text) > maxToken || bytes.ContainsFunc(token, hidden) {
-		return "", cli.Usagef("--registration-token-file: %s must hold %d to %d visible ASCII characters on one line", path,
-			minToken, maxToken)
+	if len(token) < least || len(text) > maxToken || bytes.ContainsFunc(token, hidden) {
+		return "", cli.Usagef("--%s: %s must hold %d to %d visible ASCII characters on one line", flag, path, least, maxToken)
 	}
 	return string(token), nil
 }

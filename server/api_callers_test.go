@@ -93,6 +93,9 @@ POST   /v1/people/enrol/options                        anonymous
 POST   /v1/people/enrol                                anonymous
 POST   /v1/people/sign-in/options                      anonymous
 POST   /v1/people/sign-in                              anonymous
+GET    /v1/people/sign-in                              anonymous
+GET    /v1/people/oidc                                 anonymous
+GET    /v1/people/oidc/callback                        anonymous
 GET    /v1/people/me                                   person
 POST   /v1/people/me/passkeys/options                  person
 POST   /v1/people/me/passkeys                          person

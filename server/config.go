@@ -19,6 +19,7 @@ import (
 	"attestd/server/local"
 	"attestd/server/stream"
 	"attestd/server/trace"
+	"attestd/service"
 	"attestd/store"
 	"attestd/store/admin/backups"
 	"attestd/store/ledger"
@@ -67,8 +68,9 @@ type Config struct {
 
 	// whether webhooks may be of private networks and this machine, and by http
 	WebhooksAllowPrivate bool
-	// the same of the key sets of other issuers
+	// the same of the key sets of other issuers, and of the identity provider
 	FederationAllowPrivate bool
+	OIDC                   *service.OIDCConfig // identity provider of people; nil for none
 
 	TLS *TLS // nil serves plain HTTP
 

@@ -25,7 +25,8 @@ type browser struct {
 	*passkeytest.Authenticator
 	origin, rpID string // what it tells the authenticator and the service
 	handle       string // user handle of the passkey
-	cookie       string // value of Cookie, "" for none
+	cookie       string // of the session, as in Cookie; "" for none
+	account      string // the same, while it is away at the identity provider
 }
 
 // browser opens the console of a service, as nobody yet.
@@ -43,6 +44,9 @@ func (s *service) browser(t testing.TB, algorithm int) *browser {
 func (b *browser) asks(t testing.TB, call, body string, more ...string) *reply {
 	t.Helper()
 	headers := map[string]string{"Host": strings.TrimPrefix(b.origin, "http://"), "X-Attestd-Console": "1", "Cookie": b.cookie}
+	if b.account != "" {
+		headers["Cookie"] = strings.TrimPrefix(b.cookie+"; "+b.account, "; ")
+	}
 	if !strings.HasPrefix(call, "GET ") {
 		headers["Origin"] = b.origin
 	}
@@ -58,9 +62,13 @@ func (b *browser) asks(t testing.TB, call, body string, more ...string) *reply {
 	}
 	r := b.do(t, call, body, list...)
 	for _, c := range (&http.Response{Header: r.header}).Cookies() {
-		b.cookie = c.Name + "=" + c.Value
+		of := &b.cookie
+		if c.Name == "__Host-attestd-account" {
+			of = &b.account
+		}
+		*of = c.Name + "=" + c.Value
 		if c.MaxAge < 0 {
-			b.cookie = ""
+			*of = ""
 		}
 	}
 	return r
@@ -154,7 +162,7 @@ func (c caller) personOf(t testing.TB, id, role string) (credentialID, session s
 	by.Person, by.Credential, by.Reauthenticated = id, "person:"+id, by.At
 	name := keys.HashSecret("passkey of " + id + " of " + c.id)
 	e := store.PasskeyEnrolment{
-		Passkey: store.Passkey{CredentialID: base64.RawURLEncoding.EncodeToString(name[:16]), Algorithm: passkey.ES256}, RPID: "127.0.0.1", Session: &store.NewSession{SignedIn: store.ByPasskey},
+		Passkey: store.Passkey{CredentialID: base64.RawURLEncoding.EncodeToString(name[:16]), Algorithm: passkey.ES256}, RPID: "localhost", Session: &store.NewSession{SignedIn: store.ByPasskey},
 		Challenge: keys.HashSecret(c.id + id), Ends: by.At.Add(time.Minute),
 	}
 	k, err := c.store.People.Enrol(t.Context(), by, e)

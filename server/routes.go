@@ -75,6 +75,7 @@ type resources struct {
 	hooks        api.Hooks
 	issuers      api.Issuers
 	logs         api.Logs
+	oidc         api.OIDC
 	telemetry    api.Telemetry
 	passports    api.Passports
 	people       api.People
@@ -135,6 +136,9 @@ func routes(r *resources) []httpapi.Route {
 		post("/v1/people/enrol", public, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(201, r.people.Enrol)),
 		post("/v1/people/sign-in/options", public, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(200, r.people.SignInOptions)),
 		post("/v1/people/sign-in", public, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(200, r.people.SignIn)),
+		get("/v1/people/sign-in", public, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.oidc.Ways)),
+		get("/v1/people/oidc", public, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(303, r.oidc.Begin)),
+		get("/v1/people/oidc/callback", public, limit.Sensitive, httpapi.Lenient, httpapi.Endpoint(303, r.oidc.Callback)),
 		get("/v1/people/me", person, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.people.Me)),
 		post("/v1/people/me/passkeys/options", person, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(200, r.people.AddOptions)),
 		post("/v1/people/me/passkeys", person, limit.Sensitive, httpapi.Strict, httpapi.Endpoint(201, r.people.Add)),

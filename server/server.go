@@ -17,6 +17,7 @@ import (
 
 	"attestd/chain"
 	"attestd/internal/keysets"
+	"attestd/internal/outbound"
 	"attestd/server/api"
 	"attestd/server/httpapi"
 	"attestd/server/jobs"
@@ -140,6 +141,7 @@ func New(cfg Config) *Server {
 		logs:        api.Logs{Store: db, Checkpoints: checkpoints},
 		telemetry:   api.Telemetry{Attestations: attestations},
 		passports:   api.Passports{Passports: passports},
+		oidc:        api.OIDC{API: s.api, OIDC: s.oidc(cfg)},
 		people:      api.People{API: s.api, Store: db, Hub: s.hub, People: people},
 		searches:    api.Searches{Store: db, Pool: search, Long: semaphore.NewWeighted(1), Appends: s.deliverer.Pace},
 		status:      s.status,
@@ -151,6 +153,14 @@ func New(cfg Config) *Server {
 		cfg.Local.Changed, cfg.Local.State, cfg.Local.Exported = s.companyChanged, s.status.state, s.exporter.Acknowledged
 	}
 	return s
+}
+
+// oidc returns the sign-in by an identity provider, or nil.
+func (s *Server) oidc(cfg Config) *service.OIDC {
+	if cfg.OIDC == nil {
+		return nil
+	}
+	return service.NewOIDC(*cfg.OIDC, cfg.Store, s.keySets, outbound.Options{AllowPrivate: cfg.FederationAllowPrivate, Roots: cfg.Roots, UserAgent: "attestd/" + cfg.Version})
 }
 
 // newBackground returns the jobs of a server, which run in the background.

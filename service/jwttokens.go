@@ -83,6 +83,8 @@ type requester struct {
 	FederationSince string `json:"federation_since,omitempty"`
 	// fingerprint of an API key
 	APIKey string `json:"api_key,omitempty"`
+	// ID of a person in session, who lives on when the session has ended
+	Person string `json:"person,omitempty"`
 }
 
 // requestedBy returns the requester that a caller is.
@@ -92,6 +94,8 @@ func requestedBy(by store.Caller) (a requester) {
 		a.Federation, a.FederationSince = by.Federation, by.FederatedSince
 	case by.Key != "":
 		a.AgentKey = by.Key
+	case by.Person != "":
+		a.Person = by.Person
 	case by.Agent == "" && by.Client == "":
 		a.APIKey = by.Credential
 	}
@@ -101,7 +105,7 @@ func requestedBy(by store.Caller) (a requester) {
 // append appends the members to those of an object.
 func (a requester) append(claims []byte) []byte {
 	for _, m := range [][2]string{
-		{"agent_key", a.AgentKey}, {"federation", a.Federation}, {"federation_since", a.FederationSince}, {"api_key", a.APIKey},
+		{"agent_key", a.AgentKey}, {"federation", a.Federation}, {"federation_since", a.FederationSince}, {"api_key", a.APIKey}, {"person", a.Person},
 	} {
 		if m[1] != "" {
 			claims = jcs.AppendString(append(append(append(claims, `,"`...), m[0]...), `":`...), m[1])

@@ -195,7 +195,8 @@ func isInactive(err error) bool {
 }
 
 // holds requires that the credential is there with which a token was asked for: the OAuth client,
-// the agent's key, the federation or the API key. And no agent that it names is disabled.
+// the agent's key, the federation, the API key or the person. And no agent that it names is
+// disabled.
 func (t *Tokens) holds(ctx context.Context, by store.Caller, c accessClaims, chain []string) error {
 	if strings.HasPrefix(c.ClientID, assertion.ClientPrefix) {
 		if err := t.Store.Credentials.CheckClient(ctx, c.ClientID, by.At); err != nil {
@@ -214,6 +215,11 @@ func (t *Tokens) holds(ctx context.Context, by store.Caller, c accessClaims, cha
 	}
 	if c.APIKey != "" {
 		if err := t.Store.Credentials.CheckKey(ctx, by, c.APIKey); err != nil {
+			return err
+		}
+	}
+	if c.Person != "" {
+		if err := t.Store.People.Lives(ctx, by, c.Person, time.Unix(c.IssuedAt, 0)); err != nil {
 			return err
 		}
 	}

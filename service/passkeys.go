@@ -60,6 +60,20 @@ func (s *People) party(ctx context.Context, base string) (p relyingParty, err er
 	return p, err
 }
 
+// CheckRelyingParty returns a *store.RelyingPartyError where the passkeys of a database do not work
+// at the public address of a service, "" for localhost.
+func CheckRelyingParty(ctx context.Context, s *store.Store, baseURL string) error {
+	wants := "localhost"
+	if u, err := url.Parse(baseURL); err == nil && u.Hostname() != "" {
+		wants = u.Hostname()
+	}
+	has, err := s.People.RelyingParty(ctx)
+	if err == nil && has != "" && has != wants {
+		err = &store.RelyingPartyError{Has: has, Wants: wants}
+	}
+	return err
+}
+
 // user is a person as package webauthn knows one.
 type user struct {
 	handle      []byte

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/mail"
@@ -12,6 +13,7 @@ import (
 
 	"attestd/chain"
 	"attestd/chain/decision"
+	"attestd/crypto/strictjson"
 	"attestd/store"
 )
 
@@ -29,8 +31,10 @@ const (
 	maxPeople = 1000
 	// groups of a person
 	maxPersonGroups = 64
-	maxPersonName   = 256
-	maxEmail        = 254
+	// accounts of a person
+	maxSubjects   = 16
+	maxPersonName = 256
+	maxEmail      = 254
 
 	// InvitationLifetime is how long an invitation counts where nothing else is said.
 	InvitationLifetime = time.Hour
@@ -40,14 +44,16 @@ const (
 
 // Person is a person as the API shows it.
 type Person struct {
-	PersonID   string    `json:"personId"`
-	Name       string    `json:"name"`
-	Email      *string   `json:"email"`
-	Roles      []string  `json:"roles"`
-	Groups     []string  `json:"groups"`
-	CreatedAt  string    `json:"createdAt"`
-	DisabledAt string    `json:"disabledAt,omitempty"`
-	Passkeys   []Passkey `json:"passkeys,omitempty"` // of one person alone
+	PersonID string   `json:"personId"`
+	Name     string   `json:"name"`
+	Email    *string  `json:"email"`
+	Roles    []string `json:"roles"`
+	Groups   []string `json:"groups"`
+	// accounts at an identity provider
+	Subjects   []store.Subject `json:"subjects"`
+	CreatedAt  string          `json:"createdAt"`
+	DisabledAt string          `json:"disabledAt,omitempty"`
+	Passkeys   []Passkey       `json:"passkeys,omitzero"` // of one person alone
 }
 
 // Passkey is a passkey as the API shows it.
@@ -67,6 +73,7 @@ type NewPerson struct {
 	ID, Name      *string
 	Email         *string
 	Roles, Groups []string
+	Subjects      []store.Subject
 	Disabled      *bool
 }
 
@@ -74,6 +81,11 @@ type NewPerson struct {
 // the fragment, which no browser sends.
 func InvitationPage(console, secret string) string {
 	return strings.TrimRight(console, "/") + "/#/join/" + secret
+}
+
+// SignedInPage is the address of the page of a console that takes up a session that has begun.
+func SignedInPage(console string) string {
+	return strings.TrimRight(console, "/") + "/#/join/signed-in"
 }
 
 // isName reports whether a text can name a person or a group. Its form is that of the ID of a
@@ -100,6 +112,14 @@ func (n NewPerson) check() error {
 	case n.Groups != nil && (len(n.Groups) > maxPersonGroups || !distinct(n.Groups) || slices.ContainsFunc(n.Groups, func(g string) bool { return !isName(g) })):
 		return wrong("groups", fmt.Sprintf("must be at most %d different names, each as a personId", maxPersonGroups))
 	}
+	if len(n.Subjects) > maxSubjects || len(slices.Compact(slices.SortedFunc(slices.Values(n.Subjects), store.Subject.Compare))) != len(n.Subjects) {
+		return wrong("subjects", fmt.Sprintf("must be at most %d different accounts", maxSubjects))
+	}
+	for _, s := range n.Subjects {
+		if !isVisible(s.Issuer) || len(s.Issuer) > maxFederationURI || !isVisible(s.Sub) || len(s.Sub) > maxSubjectSub {
+			return wrong("subjects", fmt.Sprintf("must be objects of issuer, 1 to %d visible ASCII characters, and sub, 1 to %d", maxFederationURI, maxSubjectSub))
+		}
+	}
 	if n.Email != nil && *n.Email != "" {
 		read, err := mail.ParseAddress(*n.Email)
 		if err != nil || read.Address != *n.Email || len(*n.Email) > maxEmail {
@@ -107,6 +127,36 @@ func (n NewPerson) check() error {
 		}
 	}
 	return nil
+}
+
+// ParseSubjects reads a list of accounts, nil where it is absent.
+func ParseSubjects(text json.RawMessage) ([]store.Subject, error) {
+	if len(text) == 0 || string(text) == "null" {
+		return nil, nil
+	}
+	list := []store.Subject{}
+	wrong := false
+	err := strictjson.EachElement(text, 2, func(value []byte) {
+		var one store.Subject
+		members := 0
+		err := strictjson.EachMember(value, 1, func(name, value []byte) {
+			members++
+			switch string(name) {
+			case "issuer":
+				one.Issuer, _ = strictjson.AsString(value)
+			case "sub":
+				one.Sub, _ = strictjson.AsString(value)
+			}
+		})
+		wrong = wrong || err != nil || members != 2 || one.Issuer == "" || one.Sub == "" || len(list) > maxSubjects
+		if !wrong {
+			list = append(list, one)
+		}
+	})
+	if err != nil || wrong {
+		return nil, &Error{Kind: Invalid, Message: fmt.Sprintf("Invalid field: subjects must be an array of at most %d objects of issuer and sub", maxSubjects), Pointer: "/subjects"}
+	}
+	return list, nil
 }
 
 func isNoRole(role string) bool {
@@ -134,6 +184,9 @@ func (n NewPerson) put(p *store.Person, at time.Time) {
 	if n.Groups != nil {
 		p.Groups = n.Groups
 	}
+	if n.Subjects != nil {
+		p.Subjects = n.Subjects
+	}
 	switch {
 	case n.Disabled == nil:
 	case !*n.Disabled:
@@ -159,6 +212,8 @@ func personError(id string, err error) error {
 	switch {
 	case errors.Is(err, store.ErrExists):
 		return &Error{Kind: Conflict, Code: "PERSON_EXISTS", Message: "Person already exists: " + id}
+	case errors.Is(err, store.ErrSubjectTaken):
+		return &Error{Kind: Conflict, Code: "SUBJECT_TAKEN", Message: "Conflict: another person of the company has one of these accounts"}
 	case errors.Is(err, store.ErrTooMany):
 		return TooMany("people", maxPeople)
 	case errors.Is(err, store.ErrNotFound):
@@ -173,7 +228,7 @@ func personError(id string, err error) error {
 func ShowPerson(p store.Person) Person { return shownPerson(p) }
 
 func shownPerson(p store.Person) Person {
-	return Person{PersonID: p.ID, Name: p.Name, Email: p.Email, Roles: p.Roles, Groups: p.Groups, CreatedAt: p.CreatedAt, DisabledAt: p.DisabledAt}
+	return Person{PersonID: p.ID, Name: p.Name, Email: p.Email, Roles: p.Roles, Groups: p.Groups, Subjects: p.Subjects, CreatedAt: p.CreatedAt, DisabledAt: p.DisabledAt}
 }
 
 // Get returns a person with the passkeys.
@@ -252,12 +307,13 @@ func (s *People) RevokePasskey(ctx context.Context, by store.Caller, id, credent
 
 // PersonSession is where a person is signed in, as the API shows it.
 type PersonSession struct {
-	SessionID         string `json:"sessionId"`
-	SignedIn          string `json:"signedIn"`
-	Passkey           string `json:"passkey"`
+	SessionID string `json:"sessionId"`
+	SignedIn  string `json:"signedIn"`
+	// absent where no passkey has signed in it, and when it has signed last
+	Passkey           string `json:"passkey,omitempty"`
 	CreatedAt         string `json:"createdAt"`
 	LastUsedAt        string `json:"lastUsedAt"`
-	ReauthenticatedAt string `json:"reauthenticatedAt"`
+	ReauthenticatedAt string `json:"reauthenticatedAt,omitempty"`
 	ExpiresAt         string `json:"expiresAt"`
 	Present           bool   `json:"present"` // it is the caller's own
 }
@@ -267,8 +323,11 @@ func (s *People) Sessions(ctx context.Context, by store.Caller) ([]PersonSession
 	found, err := s.Store.People.Sessions(ctx, by, by.Person)
 	list := make([]PersonSession, len(found))
 	for i, one := range found {
-		list[i] = PersonSession{one.ID, one.SignedIn, one.Passkey, chain.FormatTime(one.CreatedAt), chain.FormatTime(one.LastUsedAt),
-			chain.FormatTime(one.Reauthenticated), chain.FormatTime(one.Expiry), one.ID == by.Session}
+		list[i] = PersonSession{SessionID: one.ID, SignedIn: one.SignedIn, Passkey: one.Passkey, CreatedAt: chain.FormatTime(one.CreatedAt),
+			LastUsedAt: chain.FormatTime(one.LastUsedAt), ExpiresAt: chain.FormatTime(one.Expiry), Present: one.ID == by.Session}
+		if !one.Reauthenticated.IsZero() {
+			list[i].ReauthenticatedAt = chain.FormatTime(one.Reauthenticated)
+		}
 	}
 	return list, err
 }

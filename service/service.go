@@ -19,14 +19,15 @@ import (
 type Kind int
 
 const (
-	Invalid   Kind = iota // the request is not what it must be
-	Untrusted             // what it presents as a proof is none
-	Forbidden             // the caller may not do this
-	NotFound              // what it is about is not the company's
-	Conflict              // what it is about is in another state
-	Exists                // what must be new is there already
-	TooLarge              // the answer would be too large for its form
-	Gone                  // it needs a payload that was pruned
+	Invalid     Kind = iota // the request is not what it must be
+	Untrusted               // what it presents as a proof is none
+	Forbidden               // the caller may not do this
+	NotFound                // what it is about is not the company's
+	Conflict                // what it is about is in another state
+	Exists                  // what must be new is there already
+	TooLarge                // the answer would be too large for its form
+	Gone                    // it needs a payload that was pruned
+	Unavailable             // what it needs from elsewhere cannot be had now
 )
 
 // Error is the refusal of a request: a sentence for people, and for programs what they can tell

@@ -37,10 +37,11 @@ type Caller struct {
 
 	// ID of the person who calls, or ""; Credential is then person: and the ID
 	Person string
-	// of the person's session: its ID, how it began, the passkey that has signed last, and when.
-	// All are zero of a person who has not signed in yet
-	Session, SignedIn, Passkey string
-	Reauthenticated            time.Time
+	// of the person's session: its ID, how it began and when, the passkey that has signed last, and
+	// when. All are zero of a person who has not signed in yet, and the last two are where no
+	// passkey has signed in the session
+	Session, SignedIn, Passkey  string
+	SignedInAt, Reauthenticated time.Time
 }
 
 // ReauthenticationLifetime is how long a passkey's assertion counts for changes of rights.

@@ -32,13 +32,18 @@ const (
 
 // Challenge returns a new challenge for a purpose, which names whose it is.
 func (s People) Challenge(ctx context.Context, purpose string, now time.Time) ([]byte, error) {
+	return s.signedText(ctx, purpose, now.Add(ChallengeLifetime))
+}
+
+// signedText returns a new challenge that counts until a time.
+func (s People) signedText(ctx context.Context, purpose string, ends time.Time) ([]byte, error) {
 	key, err := s.challengeKey(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("challenge: %w", err)
 	}
 	c := make([]byte, challengeRandom, challengeSize)
 	_, _ = rand.Read(c) // never returns an error
-	c = binary.BigEndian.AppendUint64(c, uint64(now.Add(ChallengeLifetime).UnixMilli()))
+	c = binary.BigEndian.AppendUint64(c, uint64(ends.UnixMilli()))
 	return append(c, challengeMAC(key, purpose, c)...), nil
 }
 

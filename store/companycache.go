@@ -122,6 +122,24 @@ func (s companyCache) load(ctx context.Context, from *db.Source, where string, a
 	return c, err
 }
 
+// Only returns the company of a database that has no other one but the installation; ErrNotFound
+// elsewhere.
+func (s companyCache) Only(ctx context.Context) (*Company, error) {
+	var found []int64
+	for number, err := range s.Numbers(ctx, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if found = append(found, number); len(found) > 1 {
+			break
+		}
+	}
+	if len(found) != 1 {
+		return nil, fmt.Errorf("the only company: %w", db.ErrNotFound)
+	}
+	return s.OfChain(ctx, found[0])
+}
+
 // Numbers yields the numbers of all companies after one, in their order, but the installation. They
 // are the IDs of their action chains.
 func (s companyCache) Numbers(ctx context.Context, after int64) iter.Seq2[int64, error] {

@@ -17,6 +17,7 @@ var (
 	ErrBadEnrolment  = errors.New("the enrolment is another agent's, was spent or has ended")
 	ErrBadInvitation = errors.New("the invitation is unknown, was used or has ended")
 	ErrLastAdmin     = errors.New("nobody would be left who is an admin, enabled and has a passkey")
+	ErrSubjectTaken  = errors.New("another person of the company signs in with this account")
 	// a person changes rights, and no passkey has signed for a while
 	ErrReauthenticate = errors.New("a passkey must sign again")
 	// the company lets only people change rights

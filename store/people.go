@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/crypto/jcs"
 	"attestd/crypto/keys"
 	"attestd/store/db"
 	"attestd/store/projection"
@@ -31,12 +34,24 @@ type Person struct {
 	Email      *string
 	Roles      []string // ascending, as Groups
 	Groups     []string
+	Subjects   []Subject // ascending: accounts with which the person signs in
 	CreatedAt  string
 	DisabledAt string // "" while the person is not
 
 	company                 int64
 	roles, groups, subjects string // JSON arrays in the form of RFC 8785
 	madeBy                  string
+}
+
+// Subject is an account at an identity provider (OpenID Connect Core 1.0 §5.7).
+type Subject struct {
+	Issuer string `json:"issuer"`
+	Sub    string `json:"sub"`
+}
+
+// Compare orders accounts.
+func (s Subject) Compare(other Subject) int {
+	return cmp.Or(cmp.Compare(s.Issuer, other.Issuer), cmp.Compare(s.Sub, other.Sub))
 }
 
 // The roles of people.
@@ -82,6 +97,10 @@ func (p *Person) read() (err error) {
 	if p.Roles, err = stringsIn(p.roles); err == nil {
 		p.Groups, err = stringsIn(p.groups)
 	}
+	if err == nil {
+		p.Subjects = []Subject{}
+		err = json.Unmarshal([]byte(p.subjects), &p.Subjects)
+	}
 	return err
 }
 
@@ -89,6 +108,22 @@ func (p *Person) read() (err error) {
 func (p *Person) write() {
 	p.Roles, p.Groups = ascending(p.Roles), ascending(p.Groups)
 	p.roles, p.groups = canonicalStrings(p.Roles), canonicalStrings(p.Groups)
+	p.Subjects = append([]Subject{}, p.Subjects...)
+	slices.SortFunc(p.Subjects, Subject.Compare)
+	p.subjects = canonicalSubjects(p.Subjects)
+}
+
+// canonicalSubjects writes accounts in the form of RFC 8785.
+func canonicalSubjects(list []Subject) string {
+	text := []byte("[")
+	for i, s := range list {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = jcs.AppendString(append(text, `{"issuer":`...), s.Issuer)
+		text = append(jcs.AppendString(append(text, `,"sub":`...), s.Sub), '}')
+	}
+	return string(append(text, ']'))
 }
 
 // ascending is a sorted copy, which is never nil.
@@ -98,7 +133,43 @@ func ascending(list []string) []string {
 	return list
 }
 
-// Create creates a person. ErrExists, or ErrTooMany where the company has most people.
+// holders returns the IDs of the company's people by their accounts. There is no index of accounts:
+// a company has a bounded number of people.
+func (s People) holders(r *db.Conn, company int64) (map[Subject]string, error) {
+	held := map[Subject]string{}
+	err := r.Each(func(rows *sql.Rows) error {
+		var p Person
+		if err := rows.Scan(&p.ID, &p.subjects); err != nil {
+			return err
+		}
+		if err := json.Unmarshal([]byte(p.subjects), &p.Subjects); err != nil {
+			return err
+		}
+		for _, one := range p.Subjects {
+			held[one] = p.ID
+		}
+		return nil
+	}, `SELECT person_id, subjects FROM person WHERE company = ? AND subjects <> '[]'`, company)
+	return held, err
+}
+
+// checkSubjects requires that nobody else of the company has an account of the person:
+// ErrSubjectTaken.
+func (s People) checkSubjects(r *db.Conn, p *Person) error {
+	if len(p.Subjects) == 0 {
+		return nil
+	}
+	held, err := s.holders(r, p.company)
+	for _, one := range p.Subjects {
+		if other, is := held[one]; err == nil && is && other != p.ID {
+			err = ErrSubjectTaken
+		}
+	}
+	return err
+}
+
+// Create creates a person. ErrExists, ErrSubjectTaken, or ErrTooMany where the company has most
+// people.
 func (s People) Create(ctx context.Context, by Caller, p Person, most int) (Person, error) {
 	err := s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		created, err := s.insert(w, by, &p, most)
@@ -111,8 +182,11 @@ func (s People) Create(ctx context.Context, by Caller, p Person, most int) (Pers
 }
 
 func (s People) insert(w *db.Conn, by Caller, p *Person, most int) (created controlEvent, err error) {
-	p.company, p.CreatedAt, p.madeBy, p.subjects = by.Company.Chain, chain.FormatTime(by.At), by.Credential, "[]"
+	p.company, p.CreatedAt, p.madeBy = by.Company.Chain, chain.FormatTime(by.At), by.Credential
 	p.write()
+	if err := s.checkSubjects(w, p); err != nil {
+		return created, err
+	}
 	if err := checkCount(w, most, `SELECT count(*) FROM person WHERE company = ?`, p.company); err != nil {
 		return created, err
 	}
@@ -174,9 +248,25 @@ func (s People) loadEnabled(r *db.Conn, company *Company, personID string) (Pers
 	return p, err
 }
 
+// Lives returns an error unless a person is there and enabled who was at a time: ErrNotFound,
+// ErrDisabled. Whoever was made later under the same ID is somebody else.
+func (s People) Lives(ctx context.Context, by Caller, personID string, since time.Time) error {
+	err := s.db.Read(ctx, func(r *db.Conn) error {
+		p, err := s.loadEnabled(r, by.Company, personID)
+		if err == nil && p.CreatedAt > chain.FormatTime(since.Add(time.Second)) {
+			err = db.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("person %q: %w", personID, err)
+	}
+	return nil
+}
+
 // Change changes a person: the members that change sets. It ends the sessions of one who is
-// disabled, which it returns, and the approvals that are not used up. ErrNotFound; ErrLastAdmin
-// where nobody would be left who is an admin, enabled and has a passkey.
+// disabled, which it returns, and the approvals that are not used up. ErrNotFound, ErrSubjectTaken;
+// ErrLastAdmin where nobody would be left who is an admin, enabled and has a passkey.
 func (s People) Change(ctx context.Context, by Caller, personID string, change func(*Person)) (p Person, ended []string, err error) {
 	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		if p, err = s.load(w, by.Company, personID); err != nil {
@@ -187,28 +277,38 @@ func (s People) Change(ctx context.Context, by Caller, personID string, change f
 		if p.write(); people.row(&p) == before {
 			return nil, nil
 		}
-		had, err := s.hasAdmin(w, by.Company)
-		if err != nil {
-			return nil, err
-		}
-		_, err = w.Exec(`UPDATE person SET name = ?, email = ?, roles = ?, groups = ?, disabled_at = ? WHERE company = ? AND person_id = ?`,
-			p.Name, p.Email, p.roles, p.groups, sql.NullString{String: p.DisabledAt, Valid: p.DisabledAt != ""}, by.Company.Chain, personID)
-		if err == nil {
-			err = s.leavesAdmin(w, by.Company, had)
-		}
-		events := []controlEvent{}
-		if err == nil && p.DisabledAt != "" {
-			if events, err = s.withdrawApprovals(w, by, personID); err == nil {
-				ended, err = s.endSessions(w, by.Company, personID)
-			}
-		}
-		events = append(events, signedOut(personID, ended)...)
-		return append(events, people.created(PersonChanged, &p, nil)), err
+		events, gone, err := s.change(w, by, &p)
+		ended = gone
+		return events, err
 	})
 	if err != nil {
 		return Person{}, nil, fmt.Errorf("change person %q: %w", personID, err)
 	}
 	return p, ended, nil
+}
+
+// change writes what may change of a person, and ends the sessions, and the approvals that are not
+// used up, of one who is disabled. The last event is that of the change.
+func (s People) change(w *db.Conn, by Caller, p *Person) (events []controlEvent, ended []string, err error) {
+	if err := s.checkSubjects(w, p); err != nil {
+		return nil, nil, err
+	}
+	had, err := s.hasAdmin(w, by.Company)
+	if err != nil {
+		return nil, nil, err
+	}
+	_, err = w.Exec(`UPDATE person SET name = ?, email = ?, roles = ?, groups = ?, subjects = ?, disabled_at = ? WHERE company = ? AND person_id = ?`,
+		p.Name, p.Email, p.roles, p.groups, p.subjects, sql.NullString{String: p.DisabledAt, Valid: p.DisabledAt != ""}, by.Company.Chain, p.ID)
+	if err == nil {
+		err = s.leavesAdmin(w, by.Company, had)
+	}
+	if err == nil && p.DisabledAt != "" {
+		if events, err = s.withdrawApprovals(w, by, p.ID); err == nil {
+			ended, err = s.endSessions(w, by.Company, p.ID)
+		}
+	}
+	events = append(events, signedOut(p.ID, ended)...)
+	return append(events, people.created(PersonChanged, p, nil)), ended, err
 }
 
 // Delete deletes a person, revokes the passkeys, and ends the approvals that are not used up and
@@ -550,12 +650,20 @@ type PasskeyEnrolment struct {
 	Ends       time.Time   // of that
 	Session    *NewSession // which begins with the enrolment; nil for none
 
-	isNew bool // the person is made in the same transaction
+	isNew   bool // the person is made in the same transaction
+	isFirst bool // no passkey has signed in the session, so it must be the person's first one
 }
 
 // Enrol adds a passkey of the caller, who is a person. ErrBadInvitation, ErrUsed of the challenge,
 // ErrExists where some company has the passkey, ErrTooMany, and a *RelyingPartyError.
+//
+// Who has signed in with an account at the identity provider enrols the first passkey as long
+// after that as an assertion would count. A person who had one before needs an invitation, since it
+// may have been revoked so that the account alone counts for little.
 func (s People) Enrol(ctx context.Context, by Caller, e PasskeyEnrolment) (k Passkey, err error) {
+	if by.SignedIn == ByOIDC && by.Passkey == "" {
+		by.Reauthenticated, e.isFirst = by.SignedInAt, true
+	}
 	err = s.db.controlled(ctx, by, func(w *db.Conn) (events []controlEvent, err error) {
 		k, events, err = s.enrol(w, by, e)
 		return events, err
@@ -581,7 +689,11 @@ func (s People) enrol(w *db.Conn, by Caller, e PasskeyEnrolment) (k Passkey, eve
 			return k, nil, err
 		}
 	} else if !e.isNew {
-		if _, err := s.loadEnabled(w, by.Company, by.Person); err != nil {
+		p, err := s.loadEnabled(w, by.Company, by.Person)
+		if err == nil && e.isFirst {
+			err = s.checkFirst(w, &p)
+		}
+		if err != nil {
 			return k, nil, err
 		}
 	}
@@ -604,6 +716,17 @@ func (s People) enrol(w *db.Conn, by Caller, e PasskeyEnrolment) (k Passkey, eve
 		events = append(events, began...)
 	}
 	return k, events, err
+}
+
+// checkFirst requires that a person never had a passkey: ErrReauthenticate. Those of somebody
+// before who had the same ID are not counted.
+func (s People) checkFirst(r *db.Conn, p *Person) error {
+	var has bool
+	err := r.One([]any{&has}, `SELECT EXISTS (SELECT 1 FROM passkey WHERE company = ? AND person_id = ? AND created_at >= ?)`, p.company, p.ID, p.CreatedAt)
+	if err == nil && has {
+		err = ErrReauthenticate
+	}
+	return err
 }
 
 // spend spends an invitation on a passkey, and returns its fingerprint.

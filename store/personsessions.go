@@ -26,22 +26,27 @@ const (
 	maxSessions = 32
 )
 
-// ByPasskey is how a person has signed in.
-const ByPasskey = "passkey"
+// How a person has signed in.
+const (
+	ByPasskey = "passkey"
+	ByOIDC    = "oidc" // by an account at the identity provider of this service
+)
 
 // NewSession is a session that begins.
 type NewSession struct {
-	Secret   string // made by begin; only its hash is stored
-	SignedIn string // ByPasskey
+	Secret   string   // made by begin; only its hash is stored
+	SignedIn string   // ByPasskey or ByOIDC
+	Account  *Subject // of ByOIDC
 	// the passkey can be synced, which it could not at its enrolment
 	BackupEligible bool
 }
 
 // PersonSession is where a person is signed in.
 type PersonSession struct {
-	ID                                             string
-	SignedIn, Passkey                              string
-	CreatedAt, LastUsedAt, Reauthenticated, Expiry time.Time
+	ID                            string
+	SignedIn, Passkey             string // Passkey is "" where none has signed
+	CreatedAt, LastUsedAt, Expiry time.Time
+	Reauthenticated               time.Time // zero where no passkey has signed
 }
 
 // personSessionRow is the row of a session.
@@ -85,10 +90,20 @@ func (r *personSessionRow) live(now time.Time) bool {
 }
 
 func (r *personSessionRow) shown() PersonSession {
-	return PersonSession{r.id, r.signedIn, r.passkey, time.UnixMilli(r.created), time.UnixMilli(r.used), time.UnixMilli(r.reauthed), time.UnixMilli(r.expires)}
+	return PersonSession{ID: r.id, SignedIn: r.signedIn, Passkey: r.passkey, CreatedAt: time.UnixMilli(r.created), LastUsedAt: time.UnixMilli(r.used),
+		Expiry: time.UnixMilli(r.expires), Reauthenticated: r.reauthenticated()}
 }
 
-// begin writes a session of the caller, who has signed in with a passkey.
+// reauthenticated is when a passkey has signed last; zero where none has.
+func (r *personSessionRow) reauthenticated() time.Time {
+	if r.reauthed == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(r.reauthed)
+}
+
+// begin writes a session of the caller, who has signed in with a passkey, or with none of it where
+// k is zero.
 func (s People) begin(w *db.Conn, by Caller, k Passkey, n *NewSession) (events []controlEvent, err error) {
 	key, err := s.keys.needTokenKey(w)
 	if err != nil {
@@ -98,13 +113,19 @@ func (s People) begin(w *db.Conn, by Caller, k Passkey, n *NewSession) (events [
 	hash := keys.HashSecret(n.Secret)
 	at := by.At.UnixMilli()
 	r := personSessionRow{hash[:], by.Company.Chain, keys.Fingerprint(hash), by.Person, n.SignedIn, k.CredentialID, at, at, at, by.At.Add(SessionLifetime).UnixMilli(), nil, sql.NullInt64{}}
+	if n.SignedIn != ByPasskey {
+		r.reauthed = 0
+	}
 	// the oldest ones go, so that a person has a bounded number
 	ended, err := s.endWhere(w, `hash IN (SELECT hash FROM person_session WHERE company = ? AND person_id = ? ORDER BY created_at DESC LIMIT 1000 OFFSET ?)`, r.company, r.person, maxSessions-1)
 	if err == nil {
 		_, err = w.Exec(`INSERT INTO person_session (`+personSessionColumns+`) VALUES (`+placeholders(1, 11)+`)`,
 			r.hash, r.company, r.id, r.person, r.signedIn, r.passkey, r.created, r.used, r.reauthed, r.expires, r.sum(key))
 	}
-	details := map[string]any{"personId": by.Person, "session": r.id, "signedIn": n.SignedIn, "passkey": k.CredentialID}
+	details := map[string]any{"personId": by.Person, "session": r.id, "signedIn": n.SignedIn, "passkey": textOrNil(k.CredentialID)}
+	if n.Account != nil {
+		details["account"] = *n.Account
+	}
 	if n.BackupEligible {
 		details["backupEligible"] = true
 	}
@@ -112,8 +133,12 @@ func (s People) begin(w *db.Conn, by Caller, k Passkey, n *NewSession) (events [
 }
 
 // SignIn begins a session of a person whose passkey has signed a challenge, which counts once:
-// ErrUsed. The passkey and the person are looked up again.
+// ErrUsed. The passkey and the person are looked up again. Nobody signs in to a company that is
+// suspended: ErrSuspended.
 func (s People) SignIn(ctx context.Context, by Caller, k Passkey, challenge UsedProof, n NewSession) (secret string, err error) {
+	if err := s.companies.Active(ctx, by); err != nil {
+		return "", fmt.Errorf("sign in person %q: %w", by.Person, err)
+	}
 	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		if err := s.assert(w, by, k, challenge); err != nil {
 			return nil, err
@@ -238,7 +263,8 @@ func (s People) Session(ctx context.Context, hash [32]byte, now time.Time, touch
 	if err != nil {
 		return Caller{}, fmt.Errorf("session: %w", err)
 	}
-	by.Session, by.SignedIn, by.Passkey, by.Reauthenticated = r.id, r.signedIn, r.passkey, time.UnixMilli(r.reauthed)
+	by.Session, by.SignedIn, by.Passkey, by.Reauthenticated = r.id, r.signedIn, r.passkey, r.reauthenticated()
+	by.SignedInAt = time.UnixMilli(r.created)
 	by.Expires, by.HolderExpires, by.At = time.UnixMilli(r.expires), time.UnixMilli(r.expires), now
 	if touch && now.UnixMilli() >= r.used+sessionTouch.Milliseconds() && !s.db.IsReadOnly() {
 		r.used = now.UnixMilli()

@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +38,8 @@ type browser struct {
 	other engine // nil where it is Chromium, which most tests use
 	mu    sync.Mutex
 	evil  []string // policy violations, exceptions, requests to other hosts
+	// host of the identity provider, to which the console may lead
+	provider atomic.Pointer[string]
 }
 
 // engine is a browser other than Chromium.
@@ -162,6 +165,9 @@ func (b *browser) listen(ev any, shown *url.URL) {
 	case *network.EventRequestWillBeSent:
 		u, err := url.Parse(ev.Request.URL)
 		own := err == nil && u.Scheme == shown.Scheme && u.Host == shown.Host && (u.Scheme != "file" || u.Path == shown.Path)
+		if to := b.provider.Load(); to != nil && err == nil && u.Host == *to {
+			own = true
+		}
 		if !own && (err != nil || u.Scheme != "data" && u.Scheme != "blob") {
 			b.note("request to another host or file: %s", ev.Request.URL)
 		}

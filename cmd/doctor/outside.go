@@ -2,8 +2,11 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"attestd/service"
+	"attestd/store"
 	"attestd/store/admin/backups"
 	"attestd/store/sqlite"
 )
@@ -11,11 +14,17 @@ import (
 // mostBackups bounds how many backups are looked at until one is found that is done.
 const mostBackups = 256
 
-func (x *examination) settings(context.Context) *finding {
+func (x *examination) settings(ctx context.Context) *finding {
 	if x.ConfigErr != nil {
 		return failed("serve would refuse these flags and variables: "+x.ConfigErr.Error(), "correct it; see docs/configure.md")
 	}
-	return ok("serve accepts these flags and variables")
+	f := ok("serve accepts these flags and variables")
+	var other *store.RelyingPartyError
+	// without --base-url it is not known whether a server has one
+	if x.store != nil && x.Config.BaseURL != "" && errors.As(service.CheckRelyingParty(ctx, x.store, x.Config.BaseURL), &other) {
+		f.add(Warn, other.Error(), "set --base-url to an address of that host, or move the name with the service")
+	}
+	return f
 }
 
 // overdue is the number of intervals without a backup from which on one is overdue, as /readyz has

@@ -9,14 +9,21 @@ import (
 
 // Person is a person of the company, who signs in to the console with passkeys.
 type Person struct {
-	ID         string    `json:"personId"`
-	Name       string    `json:"name"`
-	Email      string    `json:"email"` // "" for none
-	Roles      []string  `json:"roles"` // of admin, approver and reader
-	Groups     []string  `json:"groups"`
-	CreatedAt  string    `json:"createdAt"`
-	DisabledAt string    `json:"disabledAt"` // "" while the person is not
-	Passkeys   []Passkey `json:"passkeys"`   // of Person alone
+	ID         string          `json:"personId"`
+	Name       string          `json:"name"`
+	Email      string          `json:"email"` // "" for none
+	Roles      []string        `json:"roles"` // of admin, approver and reader
+	Groups     []string        `json:"groups"`
+	Subjects   []PersonSubject `json:"subjects"`
+	CreatedAt  string          `json:"createdAt"`
+	DisabledAt string          `json:"disabledAt"` // "" while the person is not
+	Passkeys   []Passkey       `json:"passkeys"`   // of Person alone
+}
+
+// PersonSubject is an account at an identity provider, with which a person signs in.
+type PersonSubject struct {
+	Issuer string `json:"issuer"`
+	Sub    string `json:"sub"`
 }
 
 // Passkey is a passkey of a person.
@@ -33,11 +40,12 @@ type Passkey struct {
 
 // NewPerson is the request to add a person.
 type NewPerson struct {
-	ID     string   `json:"personId"`
-	Name   string   `json:"name"`
-	Email  string   `json:"email,omitempty"`
-	Roles  []string `json:"roles"`
-	Groups []string `json:"groups,omitempty"`
+	ID       string          `json:"personId"`
+	Name     string          `json:"name"`
+	Email    string          `json:"email,omitempty"`
+	Roles    []string        `json:"roles"`
+	Groups   []string        `json:"groups,omitempty"`
+	Subjects []PersonSubject `json:"subjects,omitempty"`
 }
 
 // People lists the people of the company.
@@ -61,11 +69,12 @@ func (c *Client) Person(ctx context.Context, id string) (p Person, err error) {
 
 // PersonChange is what is changed of a person; nil leaves a member as it is.
 type PersonChange struct {
-	Name     *string  `json:"name,omitempty"`
-	Email    *string  `json:"email,omitempty"` // "" removes it
-	Roles    []string `json:"roles,omitempty"`
-	Groups   []string `json:"groups,omitzero"` // empty for none
-	Disabled *bool    `json:"disabled,omitempty"`
+	Name     *string         `json:"name,omitempty"`
+	Email    *string         `json:"email,omitempty"` // "" removes it
+	Roles    []string        `json:"roles,omitempty"`
+	Groups   []string        `json:"groups,omitzero"`   // empty for none
+	Subjects []PersonSubject `json:"subjects,omitzero"` // the same
+	Disabled *bool           `json:"disabled,omitempty"`
 }
 
 // ChangePerson changes the members that the change names. Disabling ends the person's sessions.

@@ -21,12 +21,13 @@ type People struct {
 }
 
 type createPersonRequest struct {
-	_        struct{} `missing:"Missing or invalid field: personId and name are required"`
-	PersonID string   `json:"personId" must:"string"`
-	Name     string   `json:"name" must:"name"`
-	Email    *string  `json:"email" must:"given"`
-	Roles    []string `json:"roles" must:"names"`
-	Groups   []string `json:"groups" must:"texts"`
+	_        struct{}        `missing:"Missing or invalid field: personId and name are required"`
+	PersonID string          `json:"personId" must:"string"`
+	Name     string          `json:"name" must:"name"`
+	Email    *string         `json:"email" must:"given"`
+	Roles    []string        `json:"roles" must:"names"`
+	Groups   []string        `json:"groups" must:"texts"`
+	Subjects json.RawMessage `json:"subjects" must:"checked"`
 }
 
 // Create and the endpoints below are additions to the specification.
@@ -34,7 +35,11 @@ func (s *People) Create(ctx context.Context, by store.Caller, r createPersonRequ
 	if r.Roles == nil {
 		r.Roles = []string{store.PersonReader}
 	}
-	return s.People.Create(ctx, by, service.NewPerson{ID: &r.PersonID, Name: &r.Name, Email: r.Email, Roles: r.Roles, Groups: r.Groups})
+	subjects, err := service.ParseSubjects(r.Subjects)
+	if err != nil {
+		return service.Person{}, err
+	}
+	return s.People.Create(ctx, by, service.NewPerson{ID: &r.PersonID, Name: &r.Name, Email: r.Email, Roles: r.Roles, Groups: r.Groups, Subjects: subjects})
 }
 
 func (s *People) List(ctx context.Context, by store.Caller, _ httpapi.None) (httpapi.List[service.Person], error) {
@@ -51,17 +56,22 @@ func (s *People) Get(ctx context.Context, by store.Caller, r personRequest) (ser
 }
 
 type changePersonRequest struct {
-	PersonID string   `path:"personId"`
-	Name     *string  `json:"name" must:"given"`
-	Email    *string  `json:"email" must:"text"`
-	Roles    []string `json:"roles" must:"names"`
-	Groups   []string `json:"groups" must:"texts"`
-	Disabled *bool    `json:"disabled" must:"choice"`
+	PersonID string          `path:"personId"`
+	Name     *string         `json:"name" must:"given"`
+	Email    *string         `json:"email" must:"text"`
+	Roles    []string        `json:"roles" must:"names"`
+	Groups   []string        `json:"groups" must:"texts"`
+	Subjects json.RawMessage `json:"subjects" must:"checked"`
+	Disabled *bool           `json:"disabled" must:"choice"`
 }
 
 // Change changes the members that the request names.
 func (s *People) Change(ctx context.Context, by store.Caller, r changePersonRequest) (service.Person, error) {
-	p, ended, err := s.People.Change(ctx, by, r.PersonID, service.NewPerson{Name: r.Name, Email: r.Email, Roles: r.Roles, Groups: r.Groups, Disabled: r.Disabled})
+	subjects, err := service.ParseSubjects(r.Subjects)
+	if err != nil {
+		return service.Person{}, err
+	}
+	p, ended, err := s.People.Change(ctx, by, r.PersonID, service.NewPerson{Name: r.Name, Email: r.Email, Roles: r.Roles, Groups: r.Groups, Subjects: subjects, Disabled: r.Disabled})
 	s.end(ended)
 	return p, err
 }

@@ -102,6 +102,8 @@ var statuses = map[service.Kind]int{
 	service.Exists:    http.StatusPreconditionFailed,
 	service.TooLarge:  http.StatusUnprocessableEntity,
 	service.Gone:      http.StatusGone,
+
+	service.Unavailable: http.StatusServiceUnavailable,
 }
 
 // Classify is the only place that assigns a status to an error. An unknown error is a 500 without

@@ -12,9 +12,28 @@ import (
 // Path=/, and no Domain (RFC 6265bis §4.1.3.2).
 const sessionCookie = "__Host-attestd-session"
 
+// accountCookie has the secret of a browser that is away at the identity provider.
+const accountCookie = "__Host-attestd-account"
+
+// AccountCookie is the value of Set-Cookie for a browser that goes to the identity provider; "" for
+// one that came back. SameSite is Lax, since the way back begins on a page of the provider.
+func AccountCookie(secret string) string { return cookie(accountCookie, secret, store.AccountLifetime) }
+
+// AccountOf returns the secret of a browser that comes from the identity provider; "" where it has
+// none, or several.
+func AccountOf(r *http.Request) string {
+	cookies := r.CookiesNamed(accountCookie)
+	if len(cookies) != 1 {
+		return ""
+	}
+	return cookies[0].Value
+}
+
 // SessionCookie is the value of Set-Cookie for a session that begins; "" for one that ends.
-func SessionCookie(secret string) string {
-	c := &http.Cookie{Name: sessionCookie, Value: secret, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: int(store.SessionLifetime / time.Second)}
+func SessionCookie(secret string) string { return cookie(sessionCookie, secret, store.SessionLifetime) }
+
+func cookie(name, secret string, lifetime time.Duration) string {
+	c := &http.Cookie{Name: name, Value: secret, Path: "/", Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: int(lifetime / time.Second)}
 	if secret == "" {
 		c.MaxAge = -1
 	}

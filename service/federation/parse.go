@@ -2,6 +2,7 @@ package federation
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,26 +22,15 @@ const maxDepth = 8
 
 // Parse reads a list of rules. The error is an *Error.
 func Parse(text []byte) (*Rules, error) {
-	if len(text) > maxText {
-		return nil, &Error{"", fmt.Sprintf("must have at most %d bytes", maxText)}
-	}
 	r := &Rules{}
 	var all []string
-	var failed error
-	err := strictjson.EachElement(text, maxDepth, func(value []byte) {
-		if failed != nil || len(r.rules) >= maxRules {
-			failed = orElse(failed, &Error{"", fmt.Sprintf("must have at most %d rules", maxRules)})
-			return
-		}
-		one, text, err := parseRule(value, "/"+strconv.Itoa(len(r.rules)))
-		failed = err
+	err := eachRule(text, func(value []byte, at string) error {
+		one, text, err := parseRule(value, at)
 		r.rules, all = append(r.rules, one), append(all, text)
+		return err
 	})
-	switch {
-	case err != nil || len(all) == 0 && failed == nil:
-		return nil, &Error{"", fmt.Sprintf("must be an array of 1 to %d rules", maxRules)}
-	case failed != nil:
-		return nil, failed
+	if err != nil {
+		return nil, err
 	}
 	canonical, err := jcs.Append(nil, []byte("["+strings.Join(all, ",")+"]"), maxDepth)
 	if err != nil {
@@ -50,31 +40,58 @@ func Parse(text []byte) (*Rules, error) {
 	return r, nil
 }
 
-func orElse(err, other error) error {
-	if err != nil {
-		return err
+// eachRule calls read with each rule of a list, and where it is, up to the first error. The error
+// is an *Error.
+func eachRule(text []byte, read func(value []byte, at string) error) error {
+	if len(text) > maxText {
+		return &Error{"", fmt.Sprintf("must have at most %d bytes", maxText)}
 	}
-	return other
+	n := 0
+	var failed error
+	err := strictjson.EachElement(text, maxDepth, func(value []byte) {
+		switch {
+		case failed != nil:
+		case n >= maxRules:
+			failed = &Error{"", fmt.Sprintf("must have at most %d rules", maxRules)}
+		default:
+			failed = read(value, "/"+strconv.Itoa(n))
+			n++
+		}
+	})
+	switch {
+	case failed != nil:
+		return failed
+	case err != nil || n == 0:
+		return &Error{"", fmt.Sprintf("must be an array of 1 to %d rules", maxRules)}
+	}
+	return nil
+}
+
+// membersOf reads a rule, of which a member that is null is absent.
+func membersOf(value []byte, at string, known ...string) (map[string][]byte, error) {
+	members := make(map[string][]byte, len(known))
+	unknown := ""
+	if strictjson.EachMember(value, maxDepth, func(name, value []byte) {
+		switch {
+		case !slices.Contains(known, string(name)):
+			unknown = string(name)
+		case string(value) != "null":
+			members[string(name)] = value
+		}
+	}) != nil {
+		return nil, &Error{at, "must be an object"}
+	}
+	if unknown != "" {
+		return nil, &Error{at, "has a member that no rule has: " + strconv.Quote(unknown)}
+	}
+	return members, nil
 }
 
 // parseRule reads one rule, and writes it with all its members.
 func parseRule(value []byte, at string) (r rule, text string, err error) {
-	members := make(map[string][]byte, 5)
-	unknown := ""
-	if strictjson.EachMember(value, maxDepth, func(name, value []byte) {
-		switch string(name) {
-		case "match", "agentId", "scope", "ttl", "register", "person":
-			if string(value) != "null" {
-				members[string(name)] = value
-			}
-		default:
-			unknown = string(name)
-		}
-	}) != nil {
-		return r, "", &Error{at, "must be an object"}
-	}
-	if unknown != "" {
-		return r, "", &Error{at, "has a member that no rule has: " + strconv.Quote(unknown)}
+	members, err := membersOf(value, at, "match", "agentId", "scope", "ttl", "register", "person")
+	if err != nil {
+		return r, "", err
 	}
 	if r.person, err = isTrue(members["person"], at+"/person"); err != nil {
 		return r, "", err
@@ -87,7 +104,7 @@ func parseRule(value []byte, at string) (r rule, text string, err error) {
 	if !is {
 		return r, "", &Error{at + "/agentId", "must be a string"}
 	}
-	if r.agent, err = newTemplate(agent, matched); err != nil {
+	if r.agent, err = newTemplate(agent, anAgent, matched); err != nil {
 		return r, "", &Error{at + "/agentId", err.Error()}
 	}
 	if scope, is := strictjson.AsString(members["scope"]); members["scope"] != nil && (!is || scope != scopeAgent) {
@@ -126,6 +143,33 @@ func (r *rule) parseMatch(value []byte, at string) (matched map[string]bool, tex
 	matched = map[string]bool{}
 	identified := false
 	var all []string
+	r.match, err = parseConditions(value, at, func(claim string, value []byte) {
+		text, is := strictjson.AsString(value)
+		if r.person {
+			identified = identified || claim == "client_id" && is && !strings.Contains(text, "*")
+		} else {
+			identified = identified || identifies(claim, value)
+		}
+		matched[claim] = true
+		if is {
+			value = jcs.AppendString(nil, text)
+		}
+		all = append(all, string(jcs.AppendString(nil, claim))+":"+string(value))
+	})
+	switch {
+	case err != nil:
+		return nil, "", err
+	case !identified && r.person:
+		return nil, "", &Error{at, "must match client_id without a *: the client that presents the assertion of a person"}
+	case !identified:
+		return nil, "", &Error{at, "must match a claim that only the workload has: sub, repository, repository_id, project_path, project_id or " +
+			"/kubernetes.io/serviceaccount/uid; with a * only behind the whole name of the owner, as in repo:octo-org@65/*@*:ref:refs/heads/main, with GitHub's number of the owner"}
+	}
+	return matched, strings.Join(all, ","), nil
+}
+
+// parseConditions reads the claims that a rule must match, and calls each with one.
+func parseConditions(value []byte, at string, each func(claim string, value []byte)) (match []condition, err error) {
 	var failed error
 	bad := strictjson.EachMember(value, maxDepth, func(name, value []byte) {
 		if failed != nil {
@@ -137,31 +181,16 @@ func (r *rule) parseMatch(value []byte, at string) (matched map[string]bool, tex
 			failed = &Error{at + "/" + escape(claim), err.Error()}
 			return
 		}
-		r.match = append(r.match, c)
-		if r.person {
-			text, is := strictjson.AsString(value)
-			identified = identified || claim == "client_id" && is && !strings.Contains(text, "*")
-		} else {
-			identified = identified || identifies(claim, value)
-		}
-		matched[claim] = true
-		if text, is := strictjson.AsString(value); is {
-			value = jcs.AppendString(nil, text)
-		}
-		all = append(all, string(jcs.AppendString(nil, claim))+":"+string(value))
+		match = append(match, c)
+		each(claim, value)
 	})
 	switch {
-	case bad != nil || len(all) == 0 && failed == nil || len(all) > maxClaims:
-		return nil, "", &Error{at, fmt.Sprintf("must be an object of 1 to %d claims", maxClaims)}
+	case bad != nil || len(match) == 0 && failed == nil || len(match) > maxClaims:
+		return nil, &Error{at, fmt.Sprintf("must be an object of 1 to %d claims", maxClaims)}
 	case failed != nil:
-		return nil, "", failed
-	case !identified && r.person:
-		return nil, "", &Error{at, "must match client_id without a *: the client that presents the assertion of a person"}
-	case !identified:
-		return nil, "", &Error{at, "must match a claim that only the workload has: sub, repository, repository_id, project_path, project_id or " +
-			"/kubernetes.io/serviceaccount/uid; with a * only behind the whole name of the owner, as in repo:octo-org@65/*@*:ref:refs/heads/main, with GitHub's number of the owner"}
+		return nil, failed
 	}
-	return matched, strings.Join(all, ","), nil
+	return match, nil
 }
 
 // escape writes a name as a part of a JSON Pointer; a long one is cut.

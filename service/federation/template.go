@@ -10,15 +10,23 @@ import (
 	"attestd/crypto/strictjson"
 )
 
-// template is an agent's ID with claims in it: text, claim, text, claim, …, text.
+// template is an agent's or a person's ID with claims in it: text, claim, text, claim, …, text.
 type template struct {
+	of     string   // anAgent or aPerson
 	texts  []string // one more than claims
 	claims []string
 }
 
+// Whose ID a template is.
+const (
+	anAgent = "agent"
+	aPerson = "person"
+)
+
 // newTemplate reads a template whose claims are among those that the rule matches. The error
 // completes a sentence.
-func newTemplate(text string, matched map[string]bool) (t template, err error) {
+func newTemplate(text, of string, matched map[string]bool) (t template, err error) {
+	t.of = of
 	if text == "" || len(text) > maxTemplate {
 		return t, fmt.Errorf("must have 1 to %d bytes", maxTemplate)
 	}
@@ -28,7 +36,7 @@ func newTemplate(text string, matched map[string]bool) (t template, err error) {
 			return t, errors.New("has a } without a {")
 		}
 		if found && before == "" && len(t.claims) > 0 {
-			return t, errors.New("must have text between two claims, so that two workloads never have one ID")
+			return t, errors.New("must have text between two claims, so that two claims never give one ID")
 		}
 		t.texts = append(t.texts, before)
 		if !found {
@@ -60,21 +68,21 @@ func (t template) fill(claims idtoken.Claims) (string, error) {
 		more := i+1 < len(t.claims)
 		switch {
 		case !is || !ok:
-			return "", unfit(claim)
+			return "", t.unfit(claim)
 		case strings.Contains(text, "__") || strings.Contains(text, "_/") || strings.Contains(text, "/_"):
-			return "", unfit(claim)
+			return "", t.unfit(claim)
 		}
 		text = strings.ReplaceAll(text, "/", "__")
 		if more && strings.Contains(text, behind[:1]) {
-			return "", unfit(claim)
+			return "", t.unfit(claim)
 		}
 		id += text + behind
 	}
 	if cred.CheckSegment(id) != nil {
 		if len(t.claims) == 0 {
-			return "", &Refusal{"the rule has no agent's ID"}
+			return "", &Refusal{"the rule has no " + t.of + "'s ID"}
 		}
-		return "", unfit(strings.Join(t.claims, ", "))
+		return "", t.unfit(strings.Join(t.claims, ", "))
 	}
 	return id, nil
 }
@@ -87,6 +95,6 @@ func asText(value []byte) (string, bool) {
 	return text, is && text != ""
 }
 
-func unfit(claim string) error {
-	return &Refusal{"the claim " + claim + " cannot be a part of an agent's ID: match another claim, or name the agent in the rule"}
+func (t template) unfit(claim string) error {
+	return &Refusal{"the claim " + claim + " cannot be a part of " + map[string]string{anAgent: "an agent", aPerson: "a person"}[t.of] + "'s ID: match another claim, or name the " + t.of + " in the rule"}
 }

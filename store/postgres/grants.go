@@ -47,7 +47,7 @@ func grants() []struct{ table, privileges string } {
 		{"cedar_set", "SELECT, INSERT, UPDATE (revision, sha256)"},
 		{"agent_groups", "SELECT, INSERT, UPDATE (names)"},
 		{"decision_policy", "SELECT, INSERT, UPDATE (decisions)"},
-		{"person", "SELECT, INSERT, UPDATE (name, email, roles, groups, disabled_at), DELETE"},
+		{"person", "SELECT, INSERT, UPDATE (name, email, roles, groups, subjects, disabled_at), DELETE"},
 		{"passkey", "SELECT, INSERT, UPDATE (revoked_at)"},
 		{"invitation", "SELECT, INSERT, UPDATE (passkey)"},
 		{"person_session", "SELECT, INSERT, UPDATE (passkey, last_used_at, reauthenticated_at, mac), DELETE"},

@@ -1028,6 +1028,7 @@ Me = TypedDict("Me", {
     "personId": str,
     "roles": list[Literal["admin", "approver", "reader"]],
     "session": PersonSession,
+    "subjects": list[PersonSubject],
 })
 
 Metadata: TypeAlias = dict[str, Any]
@@ -1112,6 +1113,17 @@ OAuthClientCreated = TypedDict("OAuthClientCreated", {
 
 OAuthClientList = TypedDict("OAuthClientList", {
     "clients": list[OAuthClient],
+})
+
+OidcError = TypedDict("OidcError", {
+    "code": Literal["OIDC_OFF", "OIDC_STATE", "OIDC_REFUSED", "OIDC_NO_RULE", "OIDC_NO_PERSON", "PERSON_DISABLED", "COMPANY_SUSPENDED"],
+    "error": str,
+})
+
+OidcUnavailable = TypedDict("OidcUnavailable", {
+    "code": Literal["OIDC_UNAVAILABLE", "NOT_DONE", "OUTCOME_UNKNOWN", "FILE_CHANGED", "DATABASE_DAMAGED", "CLOCK", "ROLLED_BACK", "TABLES_CHANGED"],
+    "error": str,
+    "requestId": str,
 })
 
 PEM: TypeAlias = str
@@ -1240,7 +1252,7 @@ PayloadPruned = TypedDict("PayloadPruned", {
 })
 
 PeopleConflict = TypedDict("PeopleConflict", {
-    "code": NotRequired[Literal["LAST_ADMIN", "PERSON_EXISTS", "PERSON_DISABLED", "PASSKEY_EXISTS", "TOO_MANY", "RELYING_PARTY"]],
+    "code": NotRequired[Literal["LAST_ADMIN", "PERSON_EXISTS", "PERSON_DISABLED", "PASSKEY_EXISTS", "SUBJECT_TAKEN", "TOO_MANY", "RELYING_PARTY"]],
     "error": str,
 })
 
@@ -1253,6 +1265,7 @@ Person = TypedDict("Person", {
     "passkeys": NotRequired[list[Passkey]],
     "personId": str,
     "roles": list[Literal["admin", "approver", "reader"]],
+    "subjects": list[PersonSubject],
 })
 
 PersonChange = TypedDict("PersonChange", {
@@ -1261,6 +1274,7 @@ PersonChange = TypedDict("PersonChange", {
     "groups": NotRequired[Union[list[str], None]],
     "name": NotRequired[Union[str, None]],
     "roles": NotRequired[Union[list[Literal["admin", "approver", "reader"]], None]],
+    "subjects": NotRequired[Union[list[PersonSubject], None]],
 })
 
 PersonForbidden = TypedDict("PersonForbidden", {
@@ -1287,21 +1301,27 @@ PersonRequest = TypedDict("PersonRequest", {
     "name": str,
     "personId": str,
     "roles": NotRequired[Union[list[Literal["admin", "approver", "reader"]], None]],
+    "subjects": NotRequired[Union[list[PersonSubject], None]],
 })
 
 PersonSession = TypedDict("PersonSession", {
     "createdAt": Timestamp,
     "expiresAt": Timestamp,
     "lastUsedAt": Timestamp,
-    "passkey": str,
+    "passkey": NotRequired[str],
     "present": bool,
-    "reauthenticatedAt": Timestamp,
+    "reauthenticatedAt": NotRequired[Timestamp],
     "sessionId": str,
-    "signedIn": Literal["passkey"],
+    "signedIn": Literal["passkey", "oidc"],
 })
 
 PersonSessionList = TypedDict("PersonSessionList", {
     "sessions": list[PersonSession],
+})
+
+PersonSubject = TypedDict("PersonSubject", {
+    "issuer": str,
+    "sub": str,
 })
 
 Policy = TypedDict("Policy", {
@@ -1444,6 +1464,10 @@ RecoverKey = TypedDict("RecoverKey", {
     "companyId": Segment,
 })
 
+Redirection = TypedDict("Redirection", {
+    "location": str,
+})
+
 RefusedDetails = TypedDict("RefusedDetails", {
     "code": NotRequired[Literal["invalid_authorization_details"]],
     "error": str,
@@ -1557,6 +1581,11 @@ SessionObject = TypedDict("SessionObject", {
     "sid": str,
     "source": str,
     "state": Literal["sealed", "open", "gap", "broken", "unproven", "pruned", "disobeyed"],
+})
+
+SignInWays = TypedDict("SignInWays", {
+    "oidc": bool,
+    "passkey": bool,
 })
 
 Signature: TypeAlias = str
@@ -1914,9 +1943,9 @@ class Client:
     def add_checkpoint(self, text: str) -> str: ...
     def attest_batch(self, records: list[AttestItem]) -> dict[str, Any]: ...
     @overload
-    def change_person(self, person_id: str, *, disabled: Optional[Union[bool, None]] = ..., email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., name: Optional[Union[str, None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ...) -> Person: ...
+    def change_person(self, person_id: str, *, disabled: Optional[Union[bool, None]] = ..., email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., name: Optional[Union[str, None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ..., subjects: Optional[Union[list[PersonSubject], None]] = ...) -> Person: ...
     @overload
-    def change_person(self, personId: str, *, disabled: Optional[Union[bool, None]] = ..., email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., name: Optional[Union[str, None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ...) -> Person: ...
+    def change_person(self, personId: str, *, disabled: Optional[Union[bool, None]] = ..., email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., name: Optional[Union[str, None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ..., subjects: Optional[Union[list[PersonSubject], None]] = ...) -> Person: ...
     def claude_code_hook(self, *, agent: Optional[str] = ..., require: Optional[Literal["passport", "policy", "passport,policy", "policy,passport"]] = ..., redact: Optional[Literal["input", "output", "input,output", "output,input"]] = ..., fail: Optional[Literal["open", "closed"]] = ..., **members: Any) -> dict[str, Any]: ...
     @overload
     def count_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegated_by: Optional[str] = ..., decision: Optional[Literal["allow", "deny", "ask"]] = ..., policy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., buckets: Optional[int] = ..., by: Optional[Literal["agent", "action", "decision"]] = ...) -> Histogram: ...
@@ -1948,9 +1977,9 @@ class Client:
     @overload
     def create_oauth_client(self, *, expiresAt: Optional[NewExpiry] = ..., jwks: Optional[Union[dict[str, Any], None]] = ..., jwksUri: Optional[Union[str, None]] = ..., role: Optional[NewRole] = ...) -> OAuthClientCreated: ...
     @overload
-    def create_person(self, person_id: str, name: str, *, email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ...) -> Person: ...
+    def create_person(self, person_id: str, name: str, *, email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ..., subjects: Optional[Union[list[PersonSubject], None]] = ...) -> Person: ...
     @overload
-    def create_person(self, personId: str, name: str, *, email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ...) -> Person: ...
+    def create_person(self, personId: str, name: str, *, email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ..., subjects: Optional[Union[list[PersonSubject], None]] = ...) -> Person: ...
     def create_webhook(self, url: str, *, actions: Optional[NewNames] = ..., agents: Optional[NewNames] = ..., description: Optional[Union[str, None]] = ...) -> WebhookWithSecret: ...
     @overload
     def delegate(self, agent_id: str, acting_on: Segment, scope: str, *, authorization_details: Optional[AuthorizationDetailsOrNone] = ...) -> Delegated: ...
@@ -2244,9 +2273,9 @@ class AsyncClient:
     async def add_checkpoint(self, text: str) -> str: ...
     async def attest_batch(self, records: list[AttestItem]) -> dict[str, Any]: ...
     @overload
-    async def change_person(self, person_id: str, *, disabled: Optional[Union[bool, None]] = ..., email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., name: Optional[Union[str, None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ...) -> Person: ...
+    async def change_person(self, person_id: str, *, disabled: Optional[Union[bool, None]] = ..., email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., name: Optional[Union[str, None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ..., subjects: Optional[Union[list[PersonSubject], None]] = ...) -> Person: ...
     @overload
-    async def change_person(self, personId: str, *, disabled: Optional[Union[bool, None]] = ..., email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., name: Optional[Union[str, None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ...) -> Person: ...
+    async def change_person(self, personId: str, *, disabled: Optional[Union[bool, None]] = ..., email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., name: Optional[Union[str, None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ..., subjects: Optional[Union[list[PersonSubject], None]] = ...) -> Person: ...
     async def claude_code_hook(self, *, agent: Optional[str] = ..., require: Optional[Literal["passport", "policy", "passport,policy", "policy,passport"]] = ..., redact: Optional[Literal["input", "output", "input,output", "output,input"]] = ..., fail: Optional[Literal["open", "closed"]] = ..., **members: Any) -> dict[str, Any]: ...
     @overload
     async def count_records(self, *, log: Optional[Literal["actions", "control"]] = ..., agent: Optional[str] = ..., action: Optional[str] = ..., delegated_by: Optional[str] = ..., decision: Optional[Literal["allow", "deny", "ask"]] = ..., policy: Optional[str] = ..., since: Optional[str] = ..., until: Optional[str] = ..., buckets: Optional[int] = ..., by: Optional[Literal["agent", "action", "decision"]] = ...) -> Histogram: ...
@@ -2278,9 +2307,9 @@ class AsyncClient:
     @overload
     async def create_oauth_client(self, *, expiresAt: Optional[NewExpiry] = ..., jwks: Optional[Union[dict[str, Any], None]] = ..., jwksUri: Optional[Union[str, None]] = ..., role: Optional[NewRole] = ...) -> OAuthClientCreated: ...
     @overload
-    async def create_person(self, person_id: str, name: str, *, email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ...) -> Person: ...
+    async def create_person(self, person_id: str, name: str, *, email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ..., subjects: Optional[Union[list[PersonSubject], None]] = ...) -> Person: ...
     @overload
-    async def create_person(self, personId: str, name: str, *, email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ...) -> Person: ...
+    async def create_person(self, personId: str, name: str, *, email: Optional[Union[str, None]] = ..., groups: Optional[Union[list[str], None]] = ..., roles: Optional[Union[list[Literal["admin", "approver", "reader"]], None]] = ..., subjects: Optional[Union[list[PersonSubject], None]] = ...) -> Person: ...
     async def create_webhook(self, url: str, *, actions: Optional[NewNames] = ..., agents: Optional[NewNames] = ..., description: Optional[Union[str, None]] = ...) -> WebhookWithSecret: ...
     @overload
     async def delegate(self, agent_id: str, acting_on: Segment, scope: str, *, authorization_details: Optional[AuthorizationDetailsOrNone] = ...) -> Delegated: ...

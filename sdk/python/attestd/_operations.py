@@ -256,7 +256,7 @@ class _Operations:
         """
 
     @_operation("createPerson")
-    def create_person(self, person_id, name, *, email=None, groups=None, roles=None):
+    def create_person(self, person_id, name, *, email=None, groups=None, roles=None, subjects=None):
         """Add a person.
 
         POST /v1/people, createPerson of the API reference. A person without a passkey, who cannot sign in before an invitation is used.
@@ -266,6 +266,7 @@ class _Operations:
         email: Union[str, None].
         groups: Union[list[str], None].
         roles: Union[list[Literal["admin", "approver", "reader"]], None]. Without it, reader.
+        subjects: Union[list[PersonSubject], None]. Accounts at an identity provider with which the person signs in.
         """
 
     @_operation("deletePerson")
@@ -287,7 +288,7 @@ class _Operations:
         """
 
     @_operation("changePerson")
-    def change_person(self, person_id, *, disabled=None, email=None, groups=None, name=None, roles=None):
+    def change_person(self, person_id, *, disabled=None, email=None, groups=None, name=None, roles=None, subjects=None):
         """Change a person.
 
         PATCH /v1/people/{personId}, changePerson of the API reference. Changes the members that it names, and leaves the others.
@@ -298,6 +299,7 @@ class _Operations:
         groups: Union[list[str], None].
         name: Union[str, None].
         roles: Union[list[Literal["admin", "approver", "reader"]], None].
+        subjects: Union[list[PersonSubject], None]. Accounts at an identity provider with which the person signs in.
         """
 
     @_operation("invitePerson")

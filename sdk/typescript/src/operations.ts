@@ -27,7 +27,7 @@ const search = ["log", "agent", "action", "delegatedBy", "decision", "policy", "
 type InBrowser = "enrolPasskeyOptions" | "enrolPasskey" | "signInOptions" | "signIn" | "getMe"
   | "addPasskeyOptions" | "addPasskey" | "revokeOwnPasskey" | "reauthenticateOptions"
   | "reauthenticate" | "listOwnSessions" | "endOwnSessions" | "endOwnSession"
-  | "approvalOptions" | "decideApproval";
+  | "approvalOptions" | "decideApproval" | "signInWays" | "beginOidc" | "finishOidc";
 
 /** All operations of the API reference, by their names there. */
 export const operations = {
@@ -56,9 +56,9 @@ export const operations = {
   setAgentPolicy: { call: "PUT /v1/agents/{agentId}/policy", members: ["attest", "groups", "dryRun"], safe: true },
   setCompanyPolicy: { call: "PUT /v1/company/policy", members: ["attest", "exchangeAudiences", "decisions", "changes", "dryRun"], safe: true },
   listPeople: { call: "GET /v1/people" },
-  createPerson: { call: "POST /v1/people", members: ["personId", "name", "email", "roles", "groups"], status: 201 },
+  createPerson: { call: "POST /v1/people", members: ["personId", "name", "email", "roles", "groups", "subjects"], status: 201 },
   getPerson: { call: "GET /v1/people/{personId}" },
-  changePerson: { call: "PATCH /v1/people/{personId}", members: ["name", "email", "roles", "groups", "disabled"], safe: true },
+  changePerson: { call: "PATCH /v1/people/{personId}", members: ["name", "email", "roles", "groups", "subjects", "disabled"], safe: true },
   deletePerson: { call: "DELETE /v1/people/{personId}" },
   invitePerson: { call: "POST /v1/people/{personId}/invitations", members: ["expiresIn"], status: 201 },
   revokePasskey: { call: "DELETE /v1/people/{personId}/passkeys/{credentialId}" },

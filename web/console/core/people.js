@@ -70,8 +70,12 @@ const create = (options) => asked(() => navigator.credentials.create({
   publicKey: PublicKeyCredential.parseCreationOptionsFromJSON(valueOf(options)),
 }));
 
+/** How people sign in at this server, whoever asks. */
+export const readWays = () =>
+  call(having({ passkey: boolean, oidc: boolean }), 'GET', '/v1/people/sign-in', { asked: NOTHING, person: true });
+
 /** Takes up the session that the browser's cookie names; in new tabs too, until the last closes. */
-const begin = () => signIn(PERSON, true);
+export const begin = () => signIn(PERSON, true);
 
 /**
  * Signs in with any passkey that this browser offers, on a page where it can. Loopback addresses

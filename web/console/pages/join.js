@@ -1,8 +1,8 @@
 // @ts-check
-// Join: what an invitation opens. The invitation is behind the # of the address, so that it is in
-// no request line and no log.
-import { html, useState } from '../vendor/preact-htm.js';
-import { hasPasskeys, join, underName } from '../core/people.js';
+// Join: what an invitation opens, and where the identity provider leads back to. The invitation is
+// behind the # of the address, so that it is in no request line and no log.
+import { html, useEffect, useState } from '../vendor/preact-htm.js';
+import { begin, hasPasskeys, join, underName } from '../core/people.js';
 import { href } from '../core/router.js';
 import { session } from '../core/session.js';
 import { useStore } from '../core/store.js';
@@ -24,8 +24,20 @@ const First = ({ form, set }) => FIELDS.map(([name, label, hint, autocomplete]) 
     ${(p) => html`<input ...${p} class="input" name=${name} required autocomplete=${autocomplete} spellcheck="false"
       value=${form[name] ?? ''} onInput=${(e) => set({ ...form, [name]: e.target.value })} />`}<//>`);
 
+/** Takes up the session of somebody who comes back from the identity provider. */
+function Back() {
+  const [run, , error] = useTask();
+  useEffect(() => { run(async () => { await begin(); location.hash = href('start'); }); }, []);
+  return html`<${Page} title="Signing in"><${Failure} error=${error} />
+    ${error && html`<p><a href=${href('start')}>Sign in again</a></p>`}<//>`;
+}
+
 /** @param {{argument: string}} props */
-export function Join({ argument: invitation }) {
+export const Join = ({ argument }) =>
+  (argument === 'signed-in' ? html`<${Back} />` : html`<${Invited} invitation=${argument} />`);
+
+/** @param {{invitation: string}} props */
+function Invited({ invitation }) {
   const [first, setFirst] = useState(false);
   const [form, setForm] = useState(/** @type {Record<string, string>} */ ({}));
   const [run, busy, error] = useTask();

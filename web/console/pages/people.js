@@ -171,7 +171,8 @@ function Me() {
       <h3>Where you are signed in</h3>
       <table class="table"><thead><tr><th>Since</th><th>Last used</th><th>Ends</th><th></th></tr></thead>
         <tbody>${sessions.map((one) => html`<tr data-session=${one.sessionId}>
-          <td data-label="Since">${timeText(one.createdAt, 16)}${one.present && ' (here)'}</td>
+          <td data-label="Since">${timeText(one.createdAt, 16)}${one.signedIn === 'oidc' && ' by account'}
+            ${one.present && ' (here)'}</td>
           <td data-label="Last used">${timeText(one.lastUsedAt, 16)}</td>
           <td data-label="Ends">${timeText(one.expiresAt, 16)}</td>
           <td><button type="button" class="button small" disabled=${busy} onClick=${() => end(one)}

@@ -18,14 +18,11 @@ export function StaySignedIn({ stay, setStay }) {
           signs out all.</small></span></label>`;
 }
 
-/** Signs in as a person, where this page can ask for passkeys. */
-function PasskeyButton() {
-  const [run, busy, error] = useTask();
-  const press = () => run(async () => (await import('../core/people.js')).signInHere());
-  return html`
-    <div><button type="button" class="button primary" disabled=${busy} onClick=${press}>
-      Sign in with a passkey</button></div>
-    <${Failure} error=${error} />`;
+/** Signs in as a person, in the ways that this server offers. */
+function PersonButtons() {
+  const [Ways, set] = useState(/** @type {(() => any)[]} */ ([]));
+  useEffect(() => { import('./ways.js').then((m) => set([m.Ways]), () => {}); }, []);
+  return Ways.map((W) => html`<${W} />`);
 }
 
 export function SignInForm() {
@@ -47,7 +44,7 @@ export function SignInForm() {
   return html`
     <form class="card" onSubmit=${submit}>
       <h2>Sign in</h2>
-      <${PasskeyButton} />
+      <${PersonButtons} />
       <p class="muted">Or use an API key or an OAuth access token of an existing company.</p>
       <${Field} label="API key" hint="It stays in this page’s memory unless you choose to stay signed in.">
         ${(
