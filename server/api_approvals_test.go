@@ -195,10 +195,10 @@ func TestApprovalEnds(t *testing.T) {
 		carol.decides(t, id, "approve").gets(409, `{"error":"…","code":"APPROVAL_DECIDED"}`)
 	})
 	ends("withdrawn", func(id string) {
-		// who has not asked
-		acme.create(t, "writer", "").do(t, "DELETE /v1/approvals/"+id, "").status(404)
-		acme.do(t, "DELETE /v1/approvals/"+id, "").gets(200, `{"deleted":true}`)
-		acme.do(t, "DELETE /v1/approvals/"+id, "").gets(409, `{"error":"…","code":"APPROVAL_WITHDRAWN"}`)
+		acme.signer(t, "eve", "EdDSA").signsIn(t).do(t, "DELETE /v1/approvals/"+id, "").status(404)
+		for range 2 {
+			acme.do(t, "DELETE /v1/approvals/"+id, "").gets(200, `{"deleted":true}`)
+		}
 		carol.decides(t, id, "approve").gets(409, `{"error":"…","code":"APPROVAL_WITHDRAWN"}`)
 	})
 	for name, end := range map[string]string{"dave": `PATCH /v1/people/dave {"disabled":true}`, "erin": "DELETE /v1/people/erin "} {
@@ -267,6 +267,15 @@ func TestApprovers(t *testing.T) {
 	globex := s.company(t, "globex")
 	other := globex.approver(t, "alice", "finance")
 	other.decides(t, own, "approve").status(404)
+	for _, wrong := range [][]any{
+		{"verdict", "maybe"}, {"verdict", ""}, {"verdict", []any{}}, {"verdict", "approve", "uses", 0}, {"verdict", "approve", "uses", 1001}, {"verdict", "approve", "uses", ""},
+		{"verdict", "approve", "until", ""}, {"verdict", "approve", "until", "2020-01-01T00:00:00.000Z"}, {"verdict", "approve", "until", chain.FormatTime(time.Now().AddDate(0, 0, 31))},
+		{"verdict", "approve", "reason", strings.Repeat("x", 1025)}, {"verdict", "approve", "reason", ""},
+	} {
+		if r := alice.asks(t, "POST /v1/approvals/"+own+"/options", body(t, wrong...)); r.code != 400 {
+			t.Errorf("%v: %d", wrong, r.code)
+		}
+	}
 	options := alice.asks(t, "POST /v1/approvals/"+own+"/options", body(t, "verdict", "approve")).status(200)
 	alice.asks(t, "POST /v1/approvals/"+own+"/decision", body(t, "verdict", "approve", "credential", other.signs(t, options))).status(401)
 	alice.asks(t, "POST /v1/approvals/"+own+"/decision", body(t, "verdict", "approve", "credential", bob.signs(t, options))).status(401)
