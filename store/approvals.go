@@ -812,16 +812,18 @@ const (
 	withdrawnByPerson = "person" // who has approved it is disabled or deleted
 )
 
-// Withdraw ends an approval that is pending, or approved and not used up. Who has asked does that,
-// or an admin: ErrNotFound for others; ErrApprovalEnded.
+// Withdraw ends an approval that is pending, or approved and not used up. An agent does that for
+// itself: ErrNotFound for others; ErrApprovalEnded.
 func (s Approvals) Withdraw(ctx context.Context, by Caller, id string) (err error) {
 	_, err = s.db.ChangeAlone(ctx, func(w *db.Conn) ([]chain.Draft, error) {
 		r, a, err := s.load(w, by.Company, id)
 		switch {
 		case err != nil:
 			return nil, err
-		case by.Agent != "" && by.Agent != a.AgentID, by.Agent == "" && by.Role != Admin && by.Credential != a.AskedBy:
+		case by.Agent != "" && by.Agent != a.AgentID:
 			return nil, ErrNotFound
+		case a.State == ApprovalIsWithdrawn:
+			return nil, nil
 		case a.StateAt(by.At) == ApprovalIsExpired || !a.isLive():
 			return nil, ErrApprovalEnded
 		}
