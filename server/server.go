@@ -76,7 +76,7 @@ func New(cfg Config) *Server {
 	tokens := &service.Tokens{Store: db, Keys: agentKeys, Nonces: nonces, Issuers: issuers, Authorizations: authorizations, Sets: s.keySets, CheckURL: fetcher.CheckURL}
 	passports := &service.Passports{Store: db, Agents: agents, Keys: agentKeys, Authorizations: authorizations, Verifier: program}
 	delegations := &service.Delegations{Store: db, Agents: agents, Tokens: tokens}
-	attestations := &service.Attestations{Store: db, Agents: agents, Delegations: delegations, Keys: agentKeys, Decisions: decisions}
+	attestations := &service.Attestations{Store: db, Agents: agents, Delegations: delegations, Keys: agentKeys, Passports: passports, Decisions: decisions}
 	checkpoints := service.NewCheckpoints(db)
 	proofs := &service.Evidence{Store: db, Checkpoints: checkpoints}
 	s.federations = service.NewFederations(db, agents, nonces, s.keySets, fetcher.CheckURL)

@@ -40,11 +40,11 @@ import (
 // The lines are in the order of seq. A checker reads the file once, with memory that does not grow
 // with its length. The first line that fails a check gives the code. The header is checked first,
 // in the order of evidence: MALFORMED; KEYS; WITNESSES; LOG_PROOF, the checkpoint; STATEMENT,
-// agentKey and the pin; DECISION, policies and passports; APPROVAL, approvals; WITNESSES; NOT_PROVEN; KEY or
-// POLICY. Then each record: MALFORMED; RECORD; LOG_PROOF; STATEMENT, as in evidence, and agent, kid
-// and sid are those of the header, and the statement follows those before as [statement.Sequence]
-// demands: seq, prev, end and refused; DECISION; APPROVAL. In the end, MALFORMED when there are not
-// as many lines as the header says.
+// agentKey and the pin; DECISION, policies and passports; APPROVAL, approvals; WITNESSES;
+// NOT_PROVEN; KEY or POLICY. Then each record: MALFORMED; RECORD; LOG_PROOF; STATEMENT, as in
+// evidence, and agent, kid and sid are those of the header, and the statement follows those before
+// as [statement.Sequence] demands: seq, prev, end and refused; DECISION; APPROVAL. In the end,
+// MALFORMED when there are not as many lines as the header says.
 //
 // What is missing is no failure. A place that is not there, and that a later statement names in
 // refused, is not missing: the service has refused it, and the agent says so. The verdict has the
@@ -459,7 +459,8 @@ type SessionFile struct {
 	AgentID, KeyID, ID string
 	Records            int64
 	Checkpoint         string // of actions, signed
-	File               *File  // CompanyID, Logs, Keys, Witnesses, AgentKey, Policies, Passports and Approvals
+	// CompanyID, Logs, Keys, Witnesses, AgentKey, Policies, Passports and Approvals
+	File *File
 }
 
 // SessionWriter writes a file of a session, one record at a time.

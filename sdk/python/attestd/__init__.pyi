@@ -275,6 +275,7 @@ AttestRequest = TypedDict("AttestRequest", {
     "decide": NotRequired[Union[bool, None]],
     "delegation": NotRequired[Union[str, None]],
     "folder": NotRequired[Union[str, None]],
+    "passport": NotRequired[Union[str, None]],
     "payload": Any,
     "statement": NotRequired[Union[str, None]],
 })
@@ -700,6 +701,10 @@ EvidencePassport = TypedDict("EvidencePassport", {
     "records": EvidenceRecords,
 })
 
+EvidencePassports = TypedDict("EvidencePassports", {
+    "records": EvidenceRecords,
+})
+
 EvidencePolicies = TypedDict("EvidencePolicies", {
     "records": EvidenceRecords,
 })
@@ -716,6 +721,7 @@ Evidence = TypedDict("Evidence", {
     "logs": list[EvidenceLogsItem],
     "notProven": list[str],
     "passport": NotRequired[EvidencePassport],
+    "passports": NotRequired[EvidencePassports],
     "policies": NotRequired[EvidencePolicies],
     "record": AttestationRecord,
     "status": NotRequired[PassportStatus],
