@@ -291,3 +291,33 @@ forbid (principal, action, resource) when { context.arguments has command && con
 		}
 	}
 }
+
+// A company without policies may have rights on arguments. A request that these do not cover is
+// denied by its decision alone, and one that ran all the same is found.
+func TestCallRefusedByDetailsThatRan(t *testing.T) {
+	testenv.Concurrent(t)
+	t.Parallel()
+	acme := start(t).company(t, "acme")
+	client := acme.oauthClient(t, "writer")
+	token := acme.anyone().do(t, tokenCall, oauthForm("grant_type", "client_credentials", "client_id", client.clientID, "client_secret", client.secret,
+		"authorization_details", `[{"type":"tool_call","tools":["sh"],"arguments":{"/command":{"equals":"ls"}}}]`), formType).status(200).str("access_token")
+	limited := acme.with(token)
+	attest := func(action, call, more string) float64 {
+		t.Helper()
+		return limited.do(t, "POST /v1/attest", fmt.Sprintf(`{"agentId":"bot","actionType":%q,"payload":{"source":"mcp","tool":"sh","callId":%q,"sessionId":"s"%s}}`,
+			action, call, more)).status(201).at("index").(float64)
+	}
+	attest("tool.requested", "covered", `,"input":{"command":"ls"}`)
+	attest("tool.completed", "covered", "")
+	refused := attest("tool.requested", "denied", `,"input":{"command":"rm"}`)
+	done := attest("tool.completed", "denied", "")
+	find := func() []any {
+		return acme.do(t, "GET /v1/records?log=control&action=call.disobeyed", "").status(200).at("records").([]any)
+	}
+	eventually(t, "the call is found", func() bool { return len(find()) > 0 })
+	text, err := json.Marshal(find())
+	must.OK(t, err)
+	if want := fmt.Sprintf(`"refused":%v`, refused); len(find()) != 1 || !strings.Contains(string(text), want) || !strings.Contains(string(text), fmt.Sprintf(`"done":%v`, done)) {
+		t.Errorf("found %s, want %s and done %v", text, want, done)
+	}
+}

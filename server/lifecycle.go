@@ -22,6 +22,7 @@ const (
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 64 << 10
 	drainTimeout      = 10 * time.Second // for running requests when the server stops
+	lastTimeout       = 5 * time.Second  // for what they have left to be written
 )
 
 // worker runs until ctx is done. It may then return ctx.Err().
@@ -38,7 +39,9 @@ type lifecycle struct {
 	// called when the server is asked to stop; requests are served for delay after that
 	leave func()
 	delay time.Duration
-	log   *slog.Logger
+	// writes what the requests have left, after the last one, until ctx is done; nil for nothing
+	last func(ctx context.Context)
+	log  *slog.Logger
 
 	tls *tls.Config // nil serves plain HTTP
 	// serves plain HTTP on a listener of its own; nil serves none
@@ -113,6 +116,11 @@ func (l lifecycle) run(ctx context.Context, ln net.Listener) error {
 		}
 		l.drain(srv, ln)
 		open.shut()
+		if l.last != nil {
+			ending, cancel := context.WithTimeout(work, lastTimeout)
+			defer cancel()
+			l.last(ending)
+		}
 		return nil
 	})
 	return g.Wait()

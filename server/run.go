@@ -28,6 +28,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 		begin:   s.recordStart,
 		delay:   s.DrainDelay,
 		leave:   func() { s.status.stopping.Store(true) },
+		last:    s.refusals.Close,
 		workers: []worker{
 			s.write,
 			s.readyCheck.Run,
@@ -40,6 +41,7 @@ func (s *Server) Run(ctx context.Context, ln net.Listener) error {
 			s.integrity.Run,
 			s.retention.Run,
 			s.calls.Run,
+			s.refusals.Run,
 			func(ctx context.Context) error { return jobs.WatchCheckpoints(ctx, s.Store, s.Log) },
 			func(ctx context.Context) error { return jobs.WipeTokenKeys(ctx, s.Store, s.Log) },
 			s.warmKeySets,

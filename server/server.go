@@ -44,6 +44,7 @@ type Server struct {
 	webhooks    *webhook.Client
 	keySets     *keysets.Sets
 	federations *service.Federations
+	refusals    *service.Refusals
 	metrics     *metrics.Metrics // nil without MetricsListener
 
 	live      atomic.Pointer[Live]
@@ -72,20 +73,21 @@ func New(cfg Config) *Server {
 	issuers := &service.Issuers{Store: db, Agents: agents}
 	decisions := &service.Decisions{Store: db}
 	authorizations := &service.Authorizations{Store: db, Decisions: decisions, Log: cfg.Log}
+	s.refusals = &service.Refusals{Store: db, Log: cfg.Log}
 	tokens := &service.Tokens{Store: db, Keys: agentKeys, Nonces: nonces, Issuers: issuers, Authorizations: authorizations, Sets: s.keySets, CheckURL: fetcher.CheckURL}
 	passports := &service.Passports{Store: db, Agents: agents, Keys: agentKeys, Authorizations: authorizations, Verifier: program}
 	delegations := &service.Delegations{Store: db, Agents: agents, Tokens: tokens}
-	attestations := &service.Attestations{Store: db, Agents: agents, Delegations: delegations, Keys: agentKeys, Decisions: decisions}
+	attestations := &service.Attestations{Store: db, Agents: agents, Delegations: delegations, Keys: agentKeys, Passports: passports, Decisions: decisions}
 	checkpoints := service.NewCheckpoints(db)
 	proofs := &service.Evidence{Store: db, Checkpoints: checkpoints}
 	s.federations = service.NewFederations(db, agents, nonces, s.keySets, fetcher.CheckURL)
-	s.federations.MostSubjects = func() int { return bounds().Subjects }
+	s.federations.MostSubjects, s.federations.Refusals = func() int { return bounds().Subjects }, s.refusals
 
 	// what all routes share
 	bodies := limit.NewPool(cfg.Budgets.Bodies)
 	s.api = &httpapi.API{Store: db, Log: cfg.Log, BaseURL: cfg.BaseURL, TrustedProxies: cfg.TrustedProxies, MaxBody: cfg.MaxBody,
 		Limiter: limit.NewLimiter(cfg.Limits), Bodies: bodies, Decoding: limit.NewDecoding(bodies), Traces: cfg.Traces,
-		Tokens: tokens, AgentKeys: agentKeys, Agents: agents, Nonces: nonces}
+		Tokens: tokens, AgentKeys: agentKeys, Agents: agents, Nonces: nonces, Refusals: s.refusals}
 	if cfg.TLS != nil {
 		s.api.IsTLS = true
 		s.api.ClientCAs = cfg.TLS.ClientCAs
@@ -136,7 +138,7 @@ func New(cfg Config) *Server {
 		telemetry:   api.Telemetry{Attestations: attestations},
 		passports:   api.Passports{Passports: passports},
 		oidc:        api.OIDC{API: s.api, OIDC: s.oidc(cfg)},
-		people:      api.People{API: s.api, Store: db, Hub: s.hub, People: &service.People{Store: db, Link: s.api.InvitationLink}},
+		people:      api.People{API: s.api, Store: db, Hub: s.hub, People: &service.People{Store: db, Refusals: s.refusals, Link: s.api.InvitationLink}},
 		searches:    api.Searches{Store: db, Pool: search, Long: semaphore.NewWeighted(1), Appends: s.deliverer.Pace},
 		status:      s.status,
 		streams:     api.Streams{Mode: cfg.Stream, Store: db, Tokens: tokens, Hub: s.hub, Monitor: s.monitor, Feed: s.feed},
@@ -154,7 +156,7 @@ func (s *Server) oidc(cfg Config) *service.OIDC {
 	if cfg.OIDC == nil {
 		return nil
 	}
-	return service.NewOIDC(*cfg.OIDC, cfg.Store, s.keySets, outbound.Options{AllowPrivate: cfg.FederationAllowPrivate, Roots: cfg.Roots, UserAgent: "attestd/" + cfg.Version})
+	return service.NewOIDC(*cfg.OIDC, cfg.Store, s.refusals, s.keySets, outbound.Options{AllowPrivate: cfg.FederationAllowPrivate, Roots: cfg.Roots, UserAgent: "attestd/" + cfg.Version})
 }
 
 // newBackground returns the jobs of a server, which run in the background.

@@ -37,12 +37,12 @@ const (
 // maxRecordDepth is above how deep the payload of a record nests.
 const maxRecordDepth = 2 * MaxDepth
 
-// anyCall and refusals are what is searched for: refusals alone while none is remembered and no
-// policy could refuse a request, and else all records of calls. Most companies have no refusals,
-// and summaries say so.
+// anyCall and refusals are what is searched for: refusals alone, be they decisions about requests,
+// while none is remembered, and else all records of calls. Most companies have no refusals, and
+// summaries say so.
 var (
 	anyCall  = search.Filter{Action: "tool.*", OrAction: string(action.Telemetry)}
-	refusals = search.Filter{Action: "tool.denied"}
+	refusals = search.Filter{Action: "tool.denied", OrRefused: true}
 )
 
 // examined is a record of a call.
@@ -67,7 +67,7 @@ func (c *Calls) Examine(ctx context.Context, company *store.Company, from int64,
 		return head.Length, true, nil
 	}
 	by := store.Caller{Company: company, Role: store.Admin, At: at}
-	all, err := c.readsAll(ctx, by)
+	all, err := c.Store.Calls.AnyRefused(ctx, number)
 	if err != nil {
 		return from, false, err
 	}
@@ -106,16 +106,6 @@ func (c *Calls) Examine(ctx context.Context, company *store.Company, from int64,
 		return from, false, err
 	}
 	return next, next >= head.Length, nil
-}
-
-// readsAll reports whether any record of a call may matter: a call that was refused is remembered,
-// or the company has, or had, policies that refuse requests.
-func (c *Calls) readsAll(ctx context.Context, by store.Caller) (bool, error) {
-	set, err := c.Store.Cedar.Set(ctx, by)
-	if err != nil || set.Revision > 0 { // which policies there were may be in doubt
-		return true, nil
-	}
-	return c.Store.Calls.AnyRefused(ctx, by.Company.Actions.Chain)
 }
 
 // readCall reads a record of a call.

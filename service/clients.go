@@ -35,7 +35,8 @@ var ErrInvalidClient = errors.New("invalid_client")
 // Authenticate returns who presents itself, and which of its credentials count once: a caller that
 // acts on that must use it up. An error is ErrInvalidClient or ErrKeysPending where the other side
 // is at fault. It says nothing of which clients, agents and keys there are, except of a client
-// whose key set cannot be fetched.
+// whose key set cannot be fetched. With ErrInvalidClient the caller has a company alone: that at
+// which it was refused, where that is known.
 func (t *Tokens) Authenticate(ctx context.Context, p Presented, now time.Time) (by store.Caller, once []store.UsedProof, err error) {
 	if p.Assertion != "" {
 		return t.authenticateByAssertion(ctx, p, now)
@@ -77,10 +78,10 @@ func (t *Tokens) authenticateByAssertion(ctx context.Context, p Presented, now t
 		by.Expires, by.HolderExpires = own.ExpiresAt, own.ExpiresAt
 	}
 	if err != nil {
-		return by, nil, unknownAgent(err)
+		return store.Caller{Company: company}, nil, unknownAgent(err)
 	}
 	if err := signed.Check(key.Public, p.Audiences, now); err != nil {
-		return by, nil, refusedClient(err)
+		return store.Caller{Company: company}, nil, refusedClient(err)
 	}
 	return by, usedAssertion(signed.KeyID, signed), nil
 }
@@ -95,7 +96,7 @@ func (t *Tokens) authenticateByClientKey(ctx context.Context, signed *assertion.
 		err = t.withClientKeys(ctx, by, has, func(set *idtoken.KeySet) error { return signed.CheckClient(set, audiences, now) })
 	}
 	if err != nil {
-		return store.Caller{}, nil, err
+		return store.Caller{Company: by.Company}, nil, err
 	}
 	return by, usedAssertion(signed.Subject, signed), nil
 }

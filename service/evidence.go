@@ -292,7 +292,11 @@ func (g *gatherer) authority(ctx context.Context, size int64, jti string) error 
 	if err != nil {
 		return err
 	}
-	all := slices.Concat(bearing, ofPassport, ofKey, ofPolicies)
+	deciding, err := g.passports(ctx, size)
+	if err != nil {
+		return err
+	}
+	all := slices.Concat(bearing, ofPassport, ofKey, ofPolicies, deciding)
 	if len(all) == 0 {
 		return nil
 	}
@@ -307,6 +311,11 @@ func (g *gatherer) authority(ctx context.Context, size int64, jti string) error 
 	}
 	if g.file.Policies != nil {
 		if g.file.Policies.Entries, err = g.entries(ctx, ofPolicies, prove); err != nil {
+			return err
+		}
+	}
+	if g.file.Passports != nil {
+		if g.file.Passports.Entries, err = g.entries(ctx, deciding, prove); err != nil {
 			return err
 		}
 	}

@@ -50,42 +50,51 @@ func refusedGrant(why error) error { return errors.Join(ErrInvalidGrant, why) }
 // token is the agent's that a rule names, and ends no later than what was presented. An error
 // is ErrInvalidGrant, ErrInvalidScope, ErrInvalidTarget, ErrInvalidProof, *NonceError or
 // ErrKeysPending where the other side is at fault.
-func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time) (token Token, err error) {
+func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time) (Token, error) {
+	token, company, err := s.federate(ctx, in, now)
+	if errors.Is(err, ErrInvalidGrant) {
+		s.Refusals.Count(ctx, company, in.CompanyID, store.RefusedFederation, now)
+	}
+	return token, err
+}
+
+// federate is Federate, and returns the company as soon as that is known.
+func (s *Federations) federate(ctx context.Context, in Federating, now time.Time) (token Token, company *store.Company, err error) {
 	idt, person, err := in.parse()
 	if err != nil {
-		return Token{}, refusedGrant(err)
+		return Token{}, nil, refusedGrant(err)
 	}
 	if in.Scope != "" {
 		var ok bool
 		if token.Scope, ok = store.ParseScope(in.Scope, store.ActsAsAgent); !ok {
-			return Token{}, ErrInvalidScope
+			return Token{}, nil, ErrInvalidScope
 		}
 	}
 	token.Details = in.Details
 	if person != nil {
 		var ok bool
 		if token.Details, ok = details.Within(in.Details, person.Details); !ok {
-			return Token{}, ErrInvalidDetails
+			return Token{}, nil, ErrInvalidDetails
 		}
 	}
 	by, trusted, err := s.trusted(ctx, in, idt, now)
 	if err != nil {
-		return Token{}, err
+		return Token{}, by.Company, err
 	}
 	if len(in.Resources) > 0 && (boundResources(in.Resources) != nil || !OnlyOf(in.Own(by.Company.ID), in.Resources)) {
-		return Token{}, ErrInvalidTarget
+		return Token{}, by.Company, ErrInvalidTarget
 	}
 	if person != nil {
 		if in.Issuers == "" {
-			return Token{}, refusedGrant(ErrNoName)
+			return Token{}, by.Company, refusedGrant(ErrNoName)
 		}
 		if err := in.fits(by, person); err != nil {
-			return Token{}, err
+			return Token{}, by.Company, err
 		}
 	}
 	grant, err := s.grantOf(ctx, by, trusted, idt, person != nil)
 	if err != nil {
-		return Token{}, err
+		return Token{}, by.Company, err
 	}
 	token.Bound, token.Ends = in.Proof != "", now.Add(time.Duration(grant.TTL)*time.Second)
 	if idt.Ends.Before(token.Ends) {
@@ -107,23 +116,23 @@ func (s *Federations) Federate(ctx context.Context, in Federating, now time.Time
 	if in.Proof != "" {
 		proof, err := s.Nonces.checkProof(ctx, in.Proof, dpop.Request{Method: in.Method, URL: in.URL}, "", now)
 		if err != nil {
-			return Token{}, err
+			return Token{}, by.Company, err
 		}
 		use.JKT, use.Proofs = proof.Key.Thumbprint, append(use.Proofs, UsedProof(&proof))
 	}
 	if person != nil && person.JKT != "" && person.JKT != use.JKT {
-		return Token{}, refusedGrant(errors.New("the assertion is bound to a key: send a DPoP proof of that"))
+		return Token{}, by.Company, refusedGrant(errors.New("the assertion is bound to a key: send a DPoP proof of that"))
 	}
 	if grant.Register {
 		if err := s.register(ctx, by, grant.AgentID); err != nil {
-			return Token{}, err
+			return Token{}, by.Company, err
 		}
 	}
 	token.Text, err = s.Store.Federations.IssueFederated(ctx, by, use, s.MostSubjects())
 	if errors.Is(err, store.ErrUsed) {
-		return token, replayed(err, once, refusedGrant(errors.New("the assertion was used before")))
+		return token, by.Company, replayed(err, once, refusedGrant(errors.New("the assertion was used before")))
 	}
-	return token, issueError(err)
+	return token, by.Company, issueError(err)
 }
 
 // trusted finds the federation that an assertion is for. Nothing of the assertion is verified yet.

@@ -23,6 +23,8 @@ type Federations struct {
 	Agents *Agents
 	Nonces *Nonces
 	Sets   *keysets.Sets
+
+	Refusals *Refusals
 	// how many subjects a rule lets in on a day, each of which has a control record
 	MostSubjects func() int
 	// what is wrong with a URL of a key set, or nil

@@ -239,20 +239,21 @@ func reasonOf(err error) string {
 }
 
 // asserted returns the passkey that has signed a challenge of a purpose, its person, and what uses
-// the challenge up. isEligible says that the passkey can be synced, which it could not before.
+// the challenge up. isEligible says that the passkey can be synced, which it could not before. With
+// an error the caller has the company of the passkey, where that is known.
 func (s *People) asserted(ctx context.Context, p relyingParty, purpose string, credential json.RawMessage, at time.Time) (k store.Passkey, by store.Caller, proof store.UsedProof, isEligible bool, err error) {
 	parsed, err := protocol.ParseCredentialRequestResponseBytes(credential)
 	if err != nil {
 		return k, by, proof, false, errBadPasskey("is no PublicKeyCredential of navigator.credentials.get in the form of toJSON")
 	}
-	challenge, proof, err := s.challenge(ctx, purpose, parsed.Response.CollectedClientData.Challenge, at)
-	if err != nil {
-		return k, by, proof, false, err
-	}
 	k, by, err = s.Store.People.FindPasskey(ctx, base64url.EncodeToString(parsed.RawID), at)
 	if errors.Is(err, store.ErrNotFound) {
 		err = errPasskey
 	}
+	if err != nil {
+		return k, by, proof, false, err
+	}
+	challenge, proof, err := s.challenge(ctx, purpose, parsed.Response.CollectedClientData.Challenge, at)
 	if err != nil {
 		return k, by, proof, false, err
 	}
@@ -284,6 +285,15 @@ func (s *People) asserted(ctx context.Context, p relyingParty, purpose string, c
 		return k, by, proof, false, &Error{Kind: Untrusted, Code: "PASSKEY_REFUSED", Message: "Unauthorized: the assertion does not count: " + reasonOf(err)}
 	}
 	return k, by, proof, isEligible, nil
+}
+
+// counted counts a ceremony of a passkey that a company has refused, and returns err.
+func (s *People) counted(ctx context.Context, by store.Caller, at time.Time, err error) error {
+	var refused *Error
+	if errors.As(err, &refused) && refused.Kind == Untrusted {
+		s.Refusals.Count(ctx, by.Company, "", store.RefusedPasskey, at)
+	}
+	return err
 }
 
 // get returns the options for an assertion: of any passkey of this host, or of those that are
@@ -333,10 +343,10 @@ func (s *People) SignIn(ctx context.Context, base string, credential json.RawMes
 	}
 	k, by, proof, isEligible, err := s.asserted(ctx, p, purposeSignIn, credential, at)
 	if err != nil {
-		return SignedIn{}, err
+		return SignedIn{}, s.counted(ctx, by, at, err)
 	}
 	secret, err := s.Store.People.SignIn(ctx, by, k, proof, store.NewSession{SignedIn: store.ByPasskey, BackupEligible: isEligible})
-	return signedIn(by, secret), ceremonyError(err)
+	return signedIn(by, secret), s.counted(ctx, by, at, ceremonyError(err))
 }
 
 // ceremonyError says what a transaction at the end of a ceremony has found.
@@ -388,7 +398,7 @@ func (s *People) Reauthenticate(ctx context.Context, by store.Caller, base strin
 		err = ceremonyError(s.Store.People.Reauthenticate(ctx, by, k, proof))
 	}
 	if err != nil {
-		return Reauthenticated{}, err
+		return Reauthenticated{}, s.counted(ctx, by, by.At, err)
 	}
 	return Reauthenticated{chain.FormatTime(by.At.Add(store.ReauthenticationLifetime))}, nil
 }
@@ -419,10 +429,10 @@ func (s *People) Add(ctx context.Context, by store.Caller, base string, credenti
 	}
 	e, err := s.enrolled(ctx, p, purposeAdd(by), by.Company.ID, by.Person, credential, by.At)
 	if err != nil {
-		return Passkey{}, err
+		return Passkey{}, s.counted(ctx, by, by.At, err)
 	}
 	k, err := s.Store.People.Enrol(ctx, by, e)
-	return shownPasskey(k), ceremonyError(err)
+	return shownPasskey(k), s.counted(ctx, by, by.At, ceremonyError(err))
 }
 
 // Invited is who opens an invitation. The company, the person and the name are of the first
@@ -503,7 +513,7 @@ func (s *People) Enrol(ctx context.Context, base string, invited Invited, creden
 	}
 	e, err := s.enrolled(ctx, p, purposeInvited(i.hash, i.CompanyID, i.PersonID), i.CompanyID, i.PersonID, credential, at)
 	if err != nil {
-		return SignedIn{}, err
+		return SignedIn{}, s.counted(ctx, i.by, at, err)
 	}
 	e.Session = &store.NewSession{SignedIn: store.ByPasskey}
 	by := i.by
@@ -516,7 +526,7 @@ func (s *People) Enrol(ctx context.Context, base string, invited Invited, creden
 		_, err = s.Store.People.Enrol(ctx, by, e)
 	}
 	if err != nil {
-		return SignedIn{}, ceremonyError(err)
+		return SignedIn{}, s.counted(ctx, i.by, at, ceremonyError(err))
 	}
 	return signedIn(by, e.Session.Secret), nil
 }

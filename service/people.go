@@ -20,7 +20,8 @@ import (
 // People are the people of companies: who they are, and how they sign in. See passkeys.go for the
 // ceremonies.
 type People struct {
-	Store *store.Store
+	Store    *store.Store
+	Refusals *Refusals
 	// address of the console's page with an invitation, for the secret of one
 	Link func(secret string) string
 }

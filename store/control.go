@@ -64,6 +64,7 @@ const (
 	PersonDeleted      ControlAction = "person.deleted"
 	PersonSignedIn     ControlAction = "person.signed-in"
 	PersonSignedOut    ControlAction = "person.signed-out"
+	SignInRefused      ControlAction = "sign-in.refused"
 	PasskeyEnrolled    ControlAction = "passkey.enrolled"
 	PasskeyRevoked     ControlAction = "passkey.revoked"
 	InvitationCreated  ControlAction = "invitation.created"

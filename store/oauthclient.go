@@ -39,7 +39,8 @@ func (s Credentials) clientSecret(ctx context.Context, clientID string, now time
 }
 
 // AuthenticateClient returns the caller that a client is with its secret, which it compares in
-// constant time. ErrBadClient means an unknown client or a wrong secret.
+// constant time. ErrBadClient means an unknown client or a wrong secret; the company of a known one
+// is returned with it.
 func (s Credentials) AuthenticateClient(ctx context.Context, clientID, secret string, now time.Time) (Caller, error) {
 	client, err := s.clientSecret(ctx, clientID, now)
 	if err != nil {
@@ -47,7 +48,7 @@ func (s Credentials) AuthenticateClient(ctx context.Context, clientID, secret st
 	}
 	hash := keys.HashSecret(secret)
 	if subtle.ConstantTimeCompare(client.hash, s.db.Secrets().Index(hash)) != 1 || client.keys != (ClientKeys{}) || client.grant.expired(now) {
-		return Caller{}, ErrBadClient
+		return Caller{Company: client.company}, ErrBadClient
 	}
 	if client.fingerprint != keys.Fingerprint(hash) {
 		err = s.db.checked(client.company,
@@ -61,14 +62,14 @@ func (s Credentials) AuthenticateClient(ctx context.Context, clientID, secret st
 }
 
 // ClientKeys returns the caller that a client is which shows that it holds one of its keys, and
-// those. ErrBadClient means an unknown client or one without keys.
+// those. ErrBadClient means an unknown client or one without keys; see AuthenticateClient.
 func (s Credentials) ClientKeys(ctx context.Context, clientID string, now time.Time) (by Caller, has ClientKeys, err error) {
 	client, err := s.clientSecret(ctx, clientID, now)
 	switch {
 	case err != nil:
 		return Caller{}, has, fmt.Errorf("OAuth client: %w", err)
 	case client.keys == (ClientKeys{}) || client.grant.expired(now):
-		return Caller{}, has, ErrBadClient
+		return Caller{Company: client.company}, has, ErrBadClient
 	}
 	return client.caller(clientID, now), client.keys, nil
 }

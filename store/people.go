@@ -448,7 +448,8 @@ func (s People) checkPasskey(r *db.Conn, company *Company, found known[Passkey])
 }
 
 // FindPasskey returns a passkey that is not revoked, with a caller who is its person but has not
-// signed in. ErrNotFound where it is none, or of somebody who is disabled.
+// signed in. ErrNotFound where it is none, or of somebody who is disabled; the caller then has the
+// company alone, where it is known.
 func (s People) FindPasskey(ctx context.Context, credentialID string, now time.Time) (k Passkey, by Caller, err error) {
 	if by.Company, err = s.companyOf(ctx, `SELECT company FROM passkey WHERE credential_id = ?`, credentialID); err != nil {
 		return Passkey{}, Caller{}, fmt.Errorf("passkey: %w", err)
@@ -469,7 +470,7 @@ func (s People) FindPasskey(ctx context.Context, credentialID string, now time.T
 		return err
 	})
 	if err != nil {
-		return Passkey{}, Caller{}, fmt.Errorf("passkey: %w", err)
+		return Passkey{}, Caller{Company: by.Company}, fmt.Errorf("passkey: %w", err)
 	}
 	return k, by, nil
 }

@@ -492,7 +492,7 @@ const EVIDENCE = {
   format: oneOf("attestd-evidence/v1"), companyId: COMPANY, log: oneOf("actions", "control"), record: RECORD,
   hexProof: { proof: [{ sibling: hexadecimal(64), position: oneOf("left", "right") }, 60], root: hexadecimal(64), size: number },
   tlogProof: isString, keys: KEYS, witnesses: [isString, 16], logs: LOGS,
-  "delegation?": anything, "agentKey?": { records: ENTRIES }, "passport?": { jti: like(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/), records: ENTRIES }, "status?": STATUS, "authority?": { records: ENTRIES }, "policies?": { records: ENTRIES },
+  "delegation?": anything, "agentKey?": { records: ENTRIES }, "passport?": { jti: like(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/), records: ENTRIES }, "status?": STATUS, "authority?": { records: ENTRIES }, "policies?": { records: ENTRIES }, "passports?": { records: ENTRIES },
   notProven: [isString, 10_000],
 };
 
@@ -776,11 +776,34 @@ function readEndorsement(compact) {
 
 const signer = (log, { index }) => log.keys.findLast(({ fromIndex }) => fromIndex <= index);
 
+// control records about passports, with what their subjects begin with
+const PASSPORTS = new Map([["passport.issued", "passport"], ["passport.revoked", "passport"], ["agent.disabled", "agent"]]);
+
+// the names under which scopes and details may cover the tool of a record, and its arguments
+function calledAs(action, payload) {
+  const own = (of, name) => (of && typeof of === "object" && !Array.isArray(of) && Object.hasOwn(of, name) ? of[name] : undefined);
+  const string = (of, name) => (isString(own(of, name)) ? own(of, name) : "");
+  let tool = string(payload, "tool"), server = string(payload, "server"), given = own(payload, "input") ?? own(payload, "arguments");
+  if (own(payload, "input") === null) given = null;
+  const isCall = tool !== "", cut = tool.indexOf("__", 5);
+  if (isCall && server === "" && tool.startsWith("mcp__") && cut >= 0) [server, tool] = [tool.slice(5, cut), tool.slice(cut + 2)];
+  if (!isCall) {
+    const resource = own(payload, "resource");
+    const isDecision = ["authorization.denied", "authorization.allowed"].includes(action) && own(payload, "action") === "call";
+    if (!isDecision || own(resource, "type") !== "tool") return { names: [], args: undefined };
+    [tool, given] = [string(resource, "id"), own(payload, "arguments")];
+  } else if (server !== "") tool = `${server}/${tool}`;
+  const slash = tool.indexOf("/"), before = tool.slice(0, slash), after = tool.slice(slash + 1);
+  const more = slash < 0 ? [] : isCall ? [after, `mcp__${before}__${after}`] : [after];
+  return { names: [tool, ...more], args: given === undefined ? undefined : canonical(given) };
+}
+
 export class Evidence { // a file while it is checked
   checked = [];
   notes = new Map(); // of each log its one checkpoint
   cosigners = [];
   begun = false; // the file has policies
+  held = new Map(); // passports that decisions may name, by their IDs
   changes = []; // of these
   set = {}; // the last one that they made
   decisions = 0;
@@ -824,7 +847,7 @@ export class Evidence { // a file while it is checked
 
   opening() { // what the checks use of the form
     const { file } = this;
-    this.entries = [...file.agentKey?.records ?? [], ...file.passport?.records ?? [], ...file.authority?.records ?? [], ...file.policies?.records ?? []];
+    this.entries = [...file.agentKey?.records ?? [], ...file.passport?.records ?? [], ...file.authority?.records ?? [], ...file.policies?.records ?? [], ...file.passports?.records ?? []];
     this.logs = Object.fromEntries(file.logs.map((log) => [log.log, log]));
     this.raw = file.keys.map(({ jwk: { x } }) => unbase64url(x));
   }
@@ -1056,11 +1079,50 @@ export class Evidence { // a file while it is checked
       must(isString(text) && isString(sum) && (digest === "" || digest === sum), `control record ${index} has not the SHA-256 of its text`);
       this.changes.push({ revision, at: milliseconds(at), name, digest, set });
     }
+    this.passports();
+  }
+
+  passports() { // in the file, by which records may have been decided
+    const about = (subject, action) => PASSPORTS.get(action) === subject.split(":", 1)[0] && subject.includes(":");
+    for (const { action, payload, record } of this.said(this.file.passports?.records ?? [], about)) {
+      const { index } = record, at = milliseconds(record.timestamp), name = payload.subject.slice(payload.subject.indexOf(":") + 1);
+      if (action !== "passport.issued") {
+        for (const [jti, one] of this.held) if (name === (action === "passport.revoked" ? jti : one.agent)) one.revoked ??= at;
+        continue;
+      }
+      const own = (member) => (Object.hasOwn(payload, member) ? payload[member] : undefined);
+      const agent = own("agentId"), scopes = own("scopes"), ends = own("expiresAt"), details = own("authorizationDetails");
+      must(!this.held.has(name), `the passport of control record ${index} is issued twice`);
+      must(given(agent) && some(scopes) && scopes.length <= 10_000, `control record ${index} does not name the agent and the scopes of the passport`);
+      must(number(ends) && ends <= 253402300799n, `control record ${index} does not name the end of the passport`);
+      if (details !== undefined) checkDetails(details);
+      this.held.set(name, { agent, scopes, details, ends: Number(ends) * 1000, issued: at, revoked: undefined });
+    }
+  }
+
+  // whether a decision fits the passport that it names, where the file has that
+  byPassport({ index, timestamp, payload: { agentId, actionType, payload, decision: made } }) {
+    const held = this.held.get(made.passport), at = milliseconds(timestamp);
+    if (!held) return;
+    const { names, args } = calledAs(actionType, payload), says = `the decision of record ${index} names a passport that`;
+    const scoped = held.scopes.some((scope) => ["*", "tool:*", ...names.map((name) => `tool:${name}`)].includes(scope));
+    must(held.agent === agentId, `${says} is of another agent`);
+    must(held.issued - at <= 5000, `${says} was issued later`);
+    if (made.verdict === "deny") {
+      must(made.code !== "SCOPE_DENIED" || names.length === 0 || !scoped, `${says} has a scope for it`);
+      return;
+    }
+    must(at - (held.revoked ?? at) <= 5000, `${says} was revoked before`);
+    must(at - held.ends <= 5000, `${says} had expired`);
+    must(names.length === 0 || scoped, `${says} has no scope for it`);
+    const covered = held.details === undefined || names.some((name) => covers(held.details, name, args));
+    must(names.length === 0 || covered, `${says} has no authorization details that cover it`);
   }
 
   decision() {
     const { record, policies } = this.file;
     must(!policies || Object.hasOwn(record.payload, "decision"), "policies are there, and the record has no decision");
+    must(!this.file.passports || Object.hasOwn(record.payload, "decision") && Object.hasOwn(record.payload.decision, "passport"), "passports are there, and the record has no decision that names one");
     this.policies();
     this.decided(record);
     this.sayDecisions();
@@ -1071,6 +1133,7 @@ export class Evidence { // a file while it is checked
   decided({ index, timestamp, payload }) {
     if (!Object.hasOwn(payload, "decision")) return;
     this.decisions++;
+    this.byPassport({ index, timestamp, payload });
     const { revision, policies, verdict, by, errors, code = "" } = payload.decision, at = milliseconds(timestamp), { changes } = this;
     let ends = 0; // how many changes had been made
     for (let end = changes.length; ends < end;) {
@@ -1260,7 +1323,7 @@ const NOT_ORDERED = "How records of the two logs follow each other but by their 
 const NOT_ONCE = "That no other record has the same statement: the agent signed it once, and a second record of it would look the same.";
 const NOT_OWN_KEY = "That the agent alone holds the key of its statement: whoever enrolled that key may hold it. Only a key that you know from the agent, and name to the checker, shows whose word this is.";
 const NOT_PROVEN_OF = [ // and of files with one of these members, and none of those behind them
-  ["That no other record of the control log bears on this one: what is missing here may stand there.", ["authority", "passport", "agentKey", "policies"]],
+  ["That no other record of the control log bears on this one: what is missing here may stand there.", ["authority", "passport", "agentKey", "policies", "passports"]],
   [NOT_ORDERED, ["agentKey"]], [NOT_ONCE, ["agentKey"]], [NOT_OWN_KEY, ["agentKey"]],
   ["How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.", ["authority"], ["agentKey"]],
   ["That the status of the passport is still the same: it is of the moment when it was checked.", ["status"]],
@@ -1315,7 +1378,7 @@ const SESSION_NOT_PROVEN = [
 const HEADER = {
   format: oneOf("attestd-session/v1"), companyId: COMPANY, agentId: isString, kid: isThumbprint, sid: SESSION,
   records: (n) => number(n) && n >= 1n && n <= 1_000_000n, checkpoint: isString, logs: LOGS, keys: KEYS, witnesses: [isString, 16],
-  agentKey: { records: ENTRIES }, "policies?": { records: ENTRIES }, notProven: [isString, 10_000],
+  agentKey: { records: ENTRIES }, "policies?": { records: ENTRIES }, "passports?": { records: ENTRIES }, notProven: [isString, 10_000],
 };
 const LINE = { record: RECORD, proof: [isString, 60] };
 const LONGEST = 8 << 20; // of a line, in bytes

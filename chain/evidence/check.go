@@ -20,6 +20,7 @@ type Trust struct {
 	Fingerprint string       // of a key of the company, "SHA256:…"
 	Policy      *tlog.Policy // or nil
 	AgentKey    string       // thumbprint of a key of the agent, or ""
+	Approvers   *Approvers   // keys of approvers, or nil
 	Newer       *Newer       // a checkpoint that the file's must lead to, or nil
 	Decider     Decider      // makes decisions again; nil where policies cannot be evaluated
 
@@ -79,6 +80,9 @@ func (c *checker) verdict(err error) Verdict {
 	if c.decisions.Recorded > 0 {
 		v.Decisions = &c.decisions.Decisions
 	}
+	if c.approvals.Recorded > 0 {
+		v.Approvals = &c.approvals.ApprovalCounts
+	}
 	if c.session == nil {
 		v.Disobeyed = c.disobeyed.calls
 	}
@@ -104,6 +108,8 @@ type checker struct {
 	ofPassport  []event         // control records of the passport
 	policyLog   policyLog       // changes of policies
 	decisions   decisions
+	passports   map[string]*decidingPassport // by their IDs
+	approvals   approvals
 	tally       tally   // of a session
 	ofPeriod    *Report // of a report
 	checked     []string
@@ -118,7 +124,7 @@ func (c *checker) check(src []byte) (err error) {
 		return fail(Malformed, "%v", err)
 	}
 	for _, step := range []func() error{
-		c.keys, c.record, c.hexProof, c.readWitnesses, c.logProof, c.delegation, c.statement, c.authority, c.passport, c.status, c.recordDecision, c.allCosigned, c.notProven, c.trusted,
+		c.keys, c.record, c.hexProof, c.readWitnesses, c.logProof, c.delegation, c.statement, c.authority, c.passport, c.status, c.recordDecision, c.recordApproval, c.allCosigned, c.notProven, c.trusted,
 	} {
 		if err := step(); err != nil {
 			return err
@@ -216,6 +222,7 @@ const (
 	BadPassport   Code = "PASSPORT"
 	BadStatus     Code = "STATUS"
 	BadDecision   Code = "DECISION"
+	BadApproval   Code = "APPROVAL"
 	BadNotProven  Code = "NOT_PROVEN"
 	KeyUntrusted  Code = "KEY"
 	PolicyUnmet   Code = "POLICY"
@@ -247,8 +254,10 @@ type Verdict struct {
 	Session   *Session   `json:"session,omitempty"` // of a session's file
 	// to whom the delegation of the record was given, where that is not its agent; of a session, of
 	// the first such record; nil for none
-	NotActor  *string    `json:"notActor,omitempty"`
-	Decisions *Decisions `json:"decisions,omitempty"` // nil for a file that fails, and without any
+	NotActor *string `json:"notActor,omitempty"`
+	// nil for a file that fails, and without any
+	Decisions *Decisions      `json:"decisions,omitempty"`
+	Approvals *ApprovalCounts `json:"approvals,omitempty"`
 	// the first 100 calls of a report that were refused and ran all the same
 	Disobeyed []action.Disobeyed `json:"disobeyed,omitempty"`
 }

@@ -248,6 +248,7 @@ func decidedCases(t *testing.T) (list []decidedCase) {
 		call(r, "deny", "no-force", func(d *decision.Decision) { d.Errors = []string{"all"} })
 		return r.decidedFile(0, inForce)
 	})
+	passportCases(one)
 	add("a session over a change", "", "", "2 of 3 decisions not decided again: the rules were not evaluated here", decidedSession(t, "allow", true, nil))
 	add("a session without the policies", "", "", "2 of 3 decisions not decided again: the file does not have the policies of revision", decidedSession(t, "allow", false, nil))
 	add("a session with another verdict", "", found, notEvaluated[:11], decidedSession(t, "deny", true, nil))

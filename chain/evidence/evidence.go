@@ -36,11 +36,16 @@
 //	authority?  {"records":[ENTRY…]}: control records about the authority of the record's agent
 //	policies?   {"records":[ENTRY…]}: control records of the policies by which the record was decided, and of the
 //	            next change of them; only if the record has a decision
+//	passports?  {"records":[ENTRY…]}: control records of the passport by which the record was decided; only if its
+//	            decision names one
+//	approvals?  {"requests":[ENTRY…],"records":[ENTRY…]}: the records of actions that asked for the approval of the
+//	            record, and control records of who gave it; only if the record was allowed with one
 //	notProven   ["…"…]: what a file of this form does not prove; sentences fixed by this package
 //
 //	LOG         {"log","logId","origin","keys":[{"kid","fromIndex","rotation"?}…]}
 //	rotation    {"statement","oldSignature","newSignature"}, as in GET /v1/ca/public-keys
-//	ENTRY       {"record","tlogProof"}, of the control log, with the record as GET /v1/chain?log=control has it
+//	ENTRY       {"record","tlogProof"}, of the control log, with the record as GET /v1/chain?log=control has it;
+//	            in requests, of actions
 //
 // Everything in a file is authenticated. So it has no times of keys, no metadata of agents and no
 // state that follows from the absence of a record: the checker derives state from the records.
@@ -128,18 +133,21 @@
 //
 //  12. DECISION. See below. A record without a decision passes where policies is absent.
 //
-//  13. WITNESSES. witnesses lists exactly the cosigners of the checkpoints, in the order of the
+//  13. APPROVAL. See below. A record that was not allowed with an approval passes where approvals
+//     is absent and no key of an approver is pinned.
+//
+//  14. WITNESSES. witnesses lists exactly the cosigners of the checkpoints, in the order of the
 //     checks above.
 //
-//  14. NOT_PROVEN. notProven is exactly the list for the members that are present (file.go).
+//  15. NOT_PROVEN. notProven is exactly the list for the members that are present (file.go).
 //
-//  15. KEY or POLICY. The file is acceptable to the trusted fingerprint or policy, as below.
+//  16. KEY or POLICY. The file is acceptable to the trusted fingerprint or policy, as below.
 //
-//  16. NEWER, only with a newer checkpoint ([Trust]). It is one of logs, signed by the last key,
+//  17. NEWER, only with a newer checkpoint ([Trust]). It is one of logs, signed by the last key,
 //     and meets the policy, if there is one. The consistency proof leads to it from the file's
 //     checkpoint of that log.
 //
-// A file that passes the checks before 15 is self-consistent. Anyone can make such a file.
+// A file that passes the checks before 16 is self-consistent. Anyone can make such a file.
 //
 // # Statement
 //
@@ -204,6 +212,66 @@
 // A checker that can evaluate policies makes every other decision again, and finds the same
 // verdict, by, errors and code. A decision to allow by an approval may be made again as ask. The
 // other checkers say that they did not evaluate the policies.
+//
+// The entries of passports are as in check 9, but each is passport.issued or passport.revoked with
+// the subject "passport:<jti>", or agent.disabled with "agent:<id>". No passport is issued twice.
+// Of passport.issued, payload.payload has agentId, not empty; scopes, a list of strings; expiresAt,
+// Unix seconds up to the year 9999; and it may have authorizationDetails (package details). Where
+// the entries have the passport that a decision names, its agentId is the record's, and it was
+// issued at most 5 s after the record. Unless the verdict is deny, no passport.revoked and no
+// agent.disabled of the agent behind it is more than 5 s before the record, nor is expiresAt; and
+// where the record calls a tool, a scope (tool:NAME, tool:* or *) and the details cover the call,
+// under one of the names that the tool has with its MCP server and without. Where the verdict is
+// deny with SCOPE_DENIED, no scope covers it. A decision without its passport here passes.
+//
+// The tool of a record is that of its payload, with the arguments input or else arguments; of
+// authorization.denied and authorization.allowed with the action call, the ID of its resource of
+// the type tool, with arguments. Of mcp__SERVER__NAME without a server, SERVER is that.
+//
+// # Approval
+//
+// A record was allowed with an approval where its decision is allow and names one. What an approval
+// is, package approval says. Everything that is wrong with it, or with approvals, is APPROVAL:
+//
+// Each of requests passes check 3 and check 6 as a record of actions, with the checkpoint of
+// actions in the file. It is above the one before, and its decision is ask and names the approval;
+// or it is an approval.requested whose payload has approvalId and expiresAt, a timestamp.
+//
+// Each of records is as in check 9, but its subject and actionType are "approval:<id>" with
+// approval.granted, approval.denied, approval.used or approval.withdrawn; "passkey:<credential ID>"
+// with passkey.enrolled or passkey.revoked; or "person:<id>" with person.created, person.changed or
+// person.deleted. They are read in their order, and "before" is by their indexes:
+//
+//   - passkey.enrolled has personId, credentialId, that of the subject, publicKey, a key of
+//     package passkey in base64url, and algorithm, that of the key. No passkey is enrolled twice.
+//   - person.created and person.changed have roles, strings; the person is disabled unless
+//     disabledAt is null or absent.
+//   - approval.granted and approval.denied have object, credentialId, authenticatorData,
+//     clientDataJSON and signature, the latter in base64url. The object is of the subject's
+//     approval, with the verdict approve or deny, and names a record of requests that names the
+//     approval, its log, hash and agent, and its tool. The passkey was enrolled before for the
+//     object's person, who is also by, and not revoked. It has signed the object. What is said of
+//     the person before has the role approver, and neither a disabling nor a deletion. All of an
+//     approval are about one record, and by different people. None comes after a denial, a
+//     withdrawal or expiresAt of the object or the request, nor before the request.
+//   - approval.used names the approval, and log, index and hash of the record that used it. The
+//     approval was granted before, and had not ended as above; nobody who granted it was disabled
+//     or deleted before. remaining is below the fewest uses that a person allowed, and below that
+//     of the use before.
+//
+// The record is named by approval.used. It asks for what the request asked for: the same agent,
+// the same tool with its MCP server, the same canonical arguments, and the same sessionId where
+// the request has one; of what is no call of a tool, the same actionType and payload. It has a
+// higher index than the request. As many people granted the approval before that use as any policy
+// in by of its decision demands with @quorum, where policies has their texts. It is not later than
+// expiresAt of each of their objects, and not earlier than what they decided. Where keys of
+// approvers are pinned, each of them signed with one.
+//
+// Two times of different records may be apart by 5 s.
+//
+// Without approvals, a record that was allowed with one passes where no key is pinned, and the
+// verdict says so. It names a person only by a pinned key, because an operator can enrol a passkey
+// of his own for anybody.
 //
 // # Trust
 //

@@ -36,7 +36,9 @@ type File struct {
 	Passport   *Passport
 	Status     []byte // of the passport: the response of GET /v1/ocsp/{jti}
 	Authority  *Authority
-	Policies   *Policies // nil if the record has no decision, or they are left out
+	Policies   *Policies  // nil if the record has no decision, or they are left out
+	Passports  *Passports // nil if no decision names one
+	Approvals  *Approvals // nil if the record was allowed without one, or they are left out
 	NotProven  []string
 
 	published []keys.Public // Keys in their published form
@@ -84,6 +86,9 @@ const (
 	notOrdered = "How records of the two logs follow each other but by their times."
 	notOnce    = "That no other record has the same statement: the agent signed it once, and a second record of it would look the same."
 	notOwnKey  = "That the agent alone holds the key of its statement: whoever enrolled that key may hold it. Only a key that you know from the agent, and name to the checker, shows whose word this is."
+
+	notUnderstood = "That a person who approved something understood it, nor that the page showed it as it was: only that their passkey signed exactly what is here. Only a key that you know from the person, and name to the checker, shows whose passkey it is."
+	notUsedAgain  = "That an approval was not used again for the same call: a use that is missing here may stand in the logs."
 )
 
 // notProven returns sentences for people about what the file does not prove. They are part of the
@@ -97,7 +102,7 @@ func (f *File) notProven() []string {
 		"That there is no other history: only witnesses whom you chose, or a checkpoint that you kept, show that. Two appliances of one owner are not independent.",
 		"That the root in hexProof is the chain's: compare it with one that you kept.",
 	}
-	if f.Authority != nil || f.Passport != nil || f.AgentKey != nil || f.Policies != nil {
+	if f.Authority != nil || f.Passport != nil || f.AgentKey != nil || f.Policies != nil || f.Passports != nil || f.Approvals != nil {
 		list = append(list, notOmitted)
 	}
 	switch {
@@ -105,6 +110,9 @@ func (f *File) notProven() []string {
 		list = append(list, notOrdered, notOnce, notOwnKey)
 	case f.Authority != nil:
 		list = append(list, "How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.")
+	}
+	if f.Approvals != nil {
+		list = append(list, notUnderstood, notUsedAgain)
 	}
 	if f.Status != nil {
 		list = append(list, "That the status of the passport is still the same: it is of the moment when it was checked.")
@@ -146,6 +154,12 @@ func (f *File) JSON() []byte {
 		}
 		if f.Policies != nil {
 			m.object("policies", func(m *members) { m.entries(f.Policies.Entries) })
+		}
+		if f.Passports != nil {
+			m.object("passports", func(m *members) { m.entries(f.Passports.Entries) })
+		}
+		if f.Approvals != nil {
+			m.object("approvals", f.Approvals.write)
 		}
 		m.texts("notProven", f.notProven())
 	})
@@ -297,13 +311,15 @@ func (m *members) texts(name string, values []string) {
 	*m.w = append(*m.w, ']')
 }
 
-func (m *members) entries(list []Entry) {
-	m.list("records", func(each func(func(*members))) {
+func (m *members) entries(list []Entry) { m.list("records", writeEntries(list)) }
+
+func writeEntries(list []Entry) func(each func(func(*members))) {
+	return func(each func(func(*members))) {
 		for i := range list {
 			each(func(m *members) {
 				m.raw("record", list[i].Record.AppendJSON(nil))
 				m.text("tlogProof", list[i].Proof)
 			})
 		}
-	})
+	}
 }

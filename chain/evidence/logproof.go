@@ -211,7 +211,8 @@ func (f *File) neededLogs() (names []string) {
 	}
 	control := f.Log == Control || f.AgentKey != nil && len(f.AgentKey.Entries) > 0 ||
 		f.Authority != nil && len(f.Authority.Entries) > 0 || f.Passport != nil && len(f.Passport.Entries) > 0 ||
-		f.Policies != nil && len(f.Policies.Entries) > 0
+		f.Policies != nil && len(f.Policies.Entries) > 0 || f.Approvals != nil && len(f.Approvals.Entries) > 0 ||
+		f.Passports != nil && len(f.Passports.Entries) > 0
 	later := false // the first key of the control log is not the company's first
 	for _, l := range f.Logs {
 		later = later || l.Name == Control && len(l.Keys) > 0 && l.Keys[0].Generation != 0

@@ -225,7 +225,13 @@ func (c *checker) recordDecision() error {
 	if c.file.Policies != nil && c.content.decision == nil {
 		return fail(BadDecision, "policies are there, and the record has no decision")
 	}
+	if c.file.Passports != nil && (c.content.decision == nil || c.content.decision.Passport == "") {
+		return fail(BadDecision, "passports are there, and the record has no decision that names one")
+	}
 	if err := c.policies(); err != nil {
+		return err
+	}
+	if err := c.readPassports(); err != nil {
 		return err
 	}
 	if err := c.decided(&c.file.Record, &c.content); err != nil {
@@ -265,6 +271,9 @@ func (c *checker) decided(r *chain.Record, in *content) error {
 		return nil
 	}
 	c.decisions.Recorded++
+	if err := c.byPassport(r, in); err != nil {
+		return err
+	}
 	set, err := c.policyLog.set(d, r.Timestamp)
 	if missing := (*errNotHeld)(nil); errors.As(err, &missing) {
 		c.decisions.notAgain(missing.why)

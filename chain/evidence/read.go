@@ -35,7 +35,7 @@ func (c *checker) read(src []byte) (*File, error) {
 	r, f := new(form), new(File)
 	m := value{r, "the file", src}.object(
 		[]string{"format", "companyId", "log", "record", "hexProof", "tlogProof", "logs", "keys", "witnesses", "notProven"},
-		"delegation", "agentKey", "passport", "status", "authority", "policies")
+		"delegation", "agentKey", "passport", "status", "authority", "policies", "passports", "approvals")
 	for name, v := range m {
 		v.name = name
 		m[name] = v
@@ -61,6 +61,7 @@ func (c *checker) read(src []byte) (*File, error) {
 		r.refuse("agentKey is there, and the record has no statement")
 	}
 	f.Passport, f.Authority, f.Policies = m["passport"].passport(), m["authority"].authority(), m["policies"].policies()
+	f.Passports, f.Approvals = m["passports"].passports(), m["approvals"].approvals()
 	if f.Status != nil {
 		m["status"].status()
 	}

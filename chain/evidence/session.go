@@ -25,11 +25,13 @@ import (
 // Each line is a JSON text of at most 8 MiB, with the bounds of evidence, and ends in a line feed:
 //
 //	header  {"format":"attestd-session/v1","companyId","agentId","kid","sid","records","checkpoint","logs",
-//	        "keys","witnesses","agentKey","policies"?,"notProven"}
+//	        "keys","witnesses","agentKey","policies"?,"passports"?,"approvals"?,"notProven"}
 //	        with companyId, logs (actions, control), keys, witnesses and agentKey as in evidence;
 //	        kid         thumbprint of the key that signed all statements
 //	        sid         session, as in statements
 //	        records     how many lines follow: 1 to 1,000,000
+//	        passports   as in evidence, of passports that decisions may name
+//	        approvals   as in evidence, of all that was allowed with one; others may have it
 //	        policies    as in evidence, of all decisions of the session; a file without decisions may have it
 //	        checkpoint  signed checkpoint of actions, with cosignatures where there are any
 //	line    {"record","proof"}
@@ -38,10 +40,11 @@ import (
 // The lines are in the order of seq. A checker reads the file once, with memory that does not grow
 // with its length. The first line that fails a check gives the code. The header is checked first,
 // in the order of evidence: MALFORMED; KEYS; WITNESSES; LOG_PROOF, the checkpoint; STATEMENT,
-// agentKey and the pin; DECISION, policies; WITNESSES; NOT_PROVEN; KEY or POLICY. Then each record:
-// MALFORMED; RECORD; LOG_PROOF; STATEMENT, as in evidence, and agent, kid and sid are those of the
-// header, and the statement follows those before as [statement.Sequence] demands: seq, prev, end
-// and refused; DECISION. In the end, MALFORMED when there are not as many lines as the header says.
+// agentKey and the pin; DECISION, policies and passports; APPROVAL, approvals; WITNESSES;
+// NOT_PROVEN; KEY or POLICY. Then each record: MALFORMED; RECORD; LOG_PROOF; STATEMENT, as in
+// evidence, and agent, kid and sid are those of the header, and the statement follows those before
+// as [statement.Sequence] demands: seq, prev, end and refused; DECISION; APPROVAL. In the end,
+// MALFORMED when there are not as many lines as the header says.
 //
 // What is missing is no failure. A place that is not there, and that a later statement names in
 // refused, is not missing: the service has refused it, and the agent says so. The verdict has the
@@ -196,6 +199,7 @@ func (c *checker) checkSession(src io.Reader) error {
 func (c *checker) checkedSession(r *run) {
 	s := c.session
 	c.checkedDecisions()
+	c.checkedApprovals()
 	c.signedFor(r.last)
 	if older := r.older; older > 0 && older < s.Records {
 		c.addChecked("%d of its statements do not say which service they were made for: those are of the older form", older)
@@ -230,7 +234,7 @@ func (c *checker) readSession(line []byte) (s *Session, checkpoint string, err e
 	}
 	in, f := new(form), &File{bothLogs: true, Log: Actions}
 	m := value{in, "it", line}.object([]string{"format", "companyId", "agentId", "kid", "sid", "records", "checkpoint", "logs", "keys",
-		"witnesses", "agentKey", "notProven"}, "policies")
+		"witnesses", "agentKey", "notProven"}, "policies", "passports", "approvals")
 	if m["format"].text() != SessionFormat {
 		in.refuse("format is not %q", SessionFormat)
 	}
@@ -249,7 +253,8 @@ func (c *checker) readSession(line []byte) (s *Session, checkpoint string, err e
 	for _, v := range m["witnesses"].list(maxCosign) {
 		f.Witnesses = append(f.Witnesses, v.text())
 	}
-	f.AgentKey, f.Policies = m["agentKey"].agentKey(), m["policies"].policies()
+	f.AgentKey, f.Policies, f.Approvals = m["agentKey"].agentKey(), m["policies"].policies(), m["approvals"].approvals()
+	f.Passports = m["passports"].passports()
 	for _, v := range m["notProven"].list(maxEntries) {
 		f.NotProven = append(f.NotProven, v.text())
 	}
@@ -278,9 +283,11 @@ func (c *checker) sessionHeader(s *Session, signed string) (*run, error) {
 			return err
 		},
 		c.policies,
+		c.readPassports,
+		c.readApprovals,
 		c.allCosigned,
 		func() error {
-			if !slices.Equal(c.file.NotProven, sessionNotProven()) {
+			if !slices.Equal(c.file.NotProven, c.file.sessionNotProven()) {
 				return fail(BadNotProven, "notProven is not the list for a session")
 			}
 			return nil
@@ -324,6 +331,9 @@ func (c *checker) sessionLine(r *run, line []byte) error {
 		return fail(BadStatement, "record %d: %v", record.Index, err)
 	}
 	if err := c.decided(&record, &in); err != nil {
+		return err
+	}
+	if err := c.approved(&record, &in); err != nil {
 		return err
 	}
 	c.disobeyed.add(&record, &in)
@@ -425,8 +435,8 @@ func (s *Session) refused() string {
 	return fmt.Sprintf(", %d refused", s.Refused)
 }
 
-func sessionNotProven() []string {
-	return []string{
+func (f *File) sessionNotProven() []string {
+	list := []string{
 		"That the agent did nothing else: this file shows one session of one key, not what came before it, after it or beside it.",
 		"That nothing followed in a session that is open: only its end, which the agent signs, shows that.",
 		"That what payloads say is true: only that they were signed, and that the service was given them, and when by the service's clock.",
@@ -438,6 +448,10 @@ func sessionNotProven() []string {
 		notOnce,
 		notOwnKey,
 	}
+	if f.Approvals != nil {
+		list = append(list, notUnderstood, notUsedAgain)
+	}
+	return list
 }
 
 // SessionFile is the header of a file of a session.
@@ -445,7 +459,8 @@ type SessionFile struct {
 	AgentID, KeyID, ID string
 	Records            int64
 	Checkpoint         string // of actions, signed
-	File               *File  // CompanyID, Logs, Keys, Witnesses, AgentKey and Policies
+	// CompanyID, Logs, Keys, Witnesses, AgentKey, Policies, Passports and Approvals
+	File *File
 }
 
 // SessionWriter writes a file of a session, one record at a time.
@@ -474,7 +489,13 @@ func NewSessionWriter(dst io.Writer, s *SessionFile) (*SessionWriter, error) {
 		if s.File.Policies != nil {
 			m.object("policies", func(m *members) { m.entries(s.File.Policies.Entries) })
 		}
-		m.texts("notProven", sessionNotProven())
+		if s.File.Passports != nil {
+			m.object("passports", func(m *members) { m.entries(s.File.Passports.Entries) })
+		}
+		if s.File.Approvals != nil {
+			m.object("approvals", s.File.Approvals.write)
+		}
+		m.texts("notProven", s.File.sessionNotProven())
 	})
 	for i, b := range w.line { // between tokens, which no hash covers
 		if b == '\n' || b == '\r' {

@@ -74,6 +74,7 @@ func (c *checker) recordSummary() (lines summaryLines) {
 	if f.Log != Control {
 		lines.add("on behalf of", "%s", c.behalf(in))
 		lines = append(lines, c.rights()...)
+		lines = append(lines, c.approvedLine()...)
 	}
 	return lines
 }
@@ -223,6 +224,14 @@ func (c *checker) sessionSummary() (lines summaryLines) {
 		lines.add("on behalf of", "%d of %s have a delegation, the first of them record %s: %s", t.delegated, printable.Count(s.Records, "record"), t.delegate.Name, t.delegate.Text)
 	}
 	lines.add("right", "not in this file: it has no control records about the agent %s but those of its key", quoted(s.AgentID))
+	return append(lines, c.approvedLine()...)
+}
+
+// approvedLine says who approved what was allowed with an approval, if anything was.
+func (c *checker) approvedLine() (lines summaryLines) {
+	if c.approvals.Recorded > 0 {
+		lines.add("approved", "%s", &c.approvals)
+	}
 	return lines
 }
 

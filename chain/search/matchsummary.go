@@ -30,17 +30,24 @@ func (f *Filter) MatchSummary(summary []byte, verdicts *Verdicts) (any bool, err
 	if err != nil {
 		return false, errSummary
 	}
-	var verdictOf [Width]Verdict // by combination
+	// by combination: with its action, and without one
+	var verdictOf, orRefused [Width]Verdict
 	records, rest, ok := combinations(rest, agents.len, actions.len, func(i, agent, action int, named []byte) {
-		verdictOf[i] = min(agents.of(agent), actions.of(action), f.delegated(named, &principals))
-		any = any || verdictOf[i] != No
+		other := min(agents.of(agent), f.delegated(named, &principals))
+		verdictOf[i] = min(other, actions.of(action))
+		if f.OrRefused {
+			orRefused[i] = other
+		}
+		any = any || max(verdictOf[i], orRefused[i]) != No
 	})
 	if !ok {
 		return false, errSummary
 	}
 	var decidedOf [Width]Verdict // by decision
+	var refused [Width]bool
 	decided, ok := decisions(rest, summary[0], f.Policy, func(i int, verdict byte, isNamed Verdict) {
 		decidedOf[i] = f.decided(verdict, isNamed)
+		refused[i] = isRefusal(verdict)
 	})
 	if !ok {
 		return false, errSummary
@@ -50,7 +57,12 @@ func (f *Filter) MatchSummary(summary []byte, verdicts *Verdicts) (any bool, err
 	}
 	any = false
 	for i := range verdicts {
-		verdicts[i] = min(verdictOf[numberAt(records, i)], decidedOf[numberAt(decided, i)])
+		combination, made := numberAt(records, i), numberAt(decided, i)
+		verdicts[i] = verdictOf[combination]
+		if refused[made] {
+			verdicts[i] = max(verdicts[i], orRefused[combination])
+		}
+		verdicts[i] = min(verdicts[i], decidedOf[made])
 		if f.NeedsRecords() && verdicts[i] == Yes {
 			verdicts[i] = Maybe
 		}
@@ -261,6 +273,9 @@ func names(numbers []byte, items *listMatch) Verdict {
 	}
 	return No
 }
+
+// isRefusal reports whether the verdict of a decision, by its number, does not allow.
+func isRefusal(verdict byte) bool { return verdict > 0 && refuses(verdicts[verdict-1]) }
 
 // decided returns the verdict for a decision; isNamed is whether the policy that f names made it.
 func (f *Filter) decided(verdict byte, isNamed Verdict) Verdict {

@@ -44,6 +44,7 @@ import (
 	"strings"
 
 	"attestd/chain"
+	"attestd/chain/decision"
 )
 
 // Width is the number of records of a summary, equal to that of a stored subtree of the lowest
@@ -56,6 +57,8 @@ type Filter struct {
 	Action string // exact actionType, or a prefix and *; "" for any
 	// an exact actionType of a few characters that matches beside Action; "" for none
 	OrAction string
+	// a record whose decision does not allow what it requests matches beside Action
+	OrRefused bool
 	// a principal of the record; * for any record with a delegation; "" for all records
 	DelegatedBy string
 	// text in a string or member name of the payload, ignoring ASCII case; "" for any
@@ -121,7 +124,7 @@ func (f *Filter) matches(r *chain.Record, t *Terms) (bool, error) {
 	if r.IsPruned() && f.NeedsPayload() {
 		return false, nil
 	}
-	if f.Agent != "" && string(t.Agent) != f.Agent || !f.action(string(t.Action)) || !f.delegation(t) || !f.decision(t) || f.Hash != "" && string(r.Hash[:]) != f.Hash {
+	if f.Agent != "" && string(t.Agent) != f.Agent || !f.action(string(t.Action)) && !(f.OrRefused && refuses(string(t.Verdict))) || !f.delegation(t) || !f.decision(t) || f.Hash != "" && string(r.Hash[:]) != f.Hash {
 		return false, nil
 	}
 	found := true
@@ -144,6 +147,9 @@ func (f *Filter) action(action string) bool {
 	}
 	return f.Action == "" || f.Action == action || f.OrAction == action
 }
+
+// refuses reports whether a verdict does not allow, "" for none.
+func refuses(verdict string) bool { return verdict != "" && verdict != decision.Allow }
 
 func (f *Filter) delegation(t *Terms) bool {
 	switch f.DelegatedBy {

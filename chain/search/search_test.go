@@ -141,6 +141,7 @@ func filterOf(random *rand.Rand) (f search.Filter) {
 	if random.IntN(3) == 0 {
 		f.Decision, f.Policy = pick("allow", "deny", "ask"), pick("all", "no-force", "no-forced", "nobody", "g")
 	}
+	f.OrRefused = random.IntN(4) == 0
 	if random.IntN(8) == 0 {
 		hash := hashAt(random.IntN(6000))
 		f = search.Filter{Agent: pick(f.Agent), Hash: string(hash[:])}

@@ -166,7 +166,6 @@ func FuzzSummary(f *testing.F) {
 	f.Add("a", "tool.read", "b", "tool.write", "a", "tool*", "*", "", "p")
 	f.Add("a", strings.Repeat("y", 40), "a", strings.Repeat("y", 41), "", strings.Repeat("y", 39)+"*", "spiffe://d/p1", "deny", "")
 	f.Fuzz(func(t *testing.T, agent1, action1, agent2, action2, agent, action, by, verdict, policy string) {
-		filter := search.Filter{Agent: agent, Action: action, DelegatedBy: by, Decision: verdict, Policy: policy}
 		var s search.Summary
 		records := []chain.Record{
 			{Payload: payloadOf(agent1, action1, "1")},
@@ -180,18 +179,21 @@ func FuzzSummary(f *testing.F) {
 			}
 			s.Add(&terms)
 		}
-		var verdicts search.Verdicts
-		some, err := filter.MatchSummary(s.Append(nil), &verdicts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range records {
-			match, err := filter.Matches(&records[i])
+		for _, orRefused := range []bool{false, true} {
+			filter := search.Filter{Agent: agent, Action: action, DelegatedBy: by, Decision: verdict, Policy: policy, OrRefused: orRefused}
+			var verdicts search.Verdicts
+			some, err := filter.MatchSummary(s.Append(nil), &verdicts)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if v := verdicts[i]; match && !some || some && match && v == search.No || some && !match && v == search.Yes {
-				t.Fatalf("%+v of %s: %v, summary says %d", filter, records[i].Payload, match, v)
+			for i := range records {
+				match, err := filter.Matches(&records[i])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if v := verdicts[i]; match && !some || some && match && v == search.No || some && !match && v == search.Yes {
+					t.Fatalf("%+v of %s: %v, summary says %d", filter, records[i].Payload, match, v)
+				}
 			}
 		}
 	})

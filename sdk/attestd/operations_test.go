@@ -21,6 +21,7 @@ var operations = map[string]string{
 	"listPeople": "People", "createPerson": "CreatePerson", "getPerson": "Person", "changePerson": "ChangePerson", "deletePerson": "DeletePerson", "invitePerson": "InvitePerson", "revokePasskey": "RevokePasskey",
 	"setAgentPolicy": "SetAgentPolicy", "setCompanyPolicy": "SetCompanyPolicy",
 	"listPolicies": "Policies", "getPolicy": "Policy", "putPolicy": "PutPolicy", "deletePolicy": "DeletePolicy", "testPolicies": "TestPolicies",
+	"requestApproval": "RequestApproval", "listApprovals": "Approvals", "getApproval": "Approval", "withdrawApproval": "WithdrawApproval",
 	"evaluateAccess": "EvaluateAccess", "evaluateAccesses": "EvaluateAccesses", "getAuthzenMetadata": "AuthZENMetadata", "getCompanyAuthzenMetadata": "CompanyAuthZENMetadata",
 	"listSessions": "Sessions", "getSession": "SessionEvidence", "listSessionRecords": "SessionRecords",
 	"createKey": "CreateKey", "listKeys": "Keys", "deleteKey": "DeleteKey", "listCredentials": "Credentials",

@@ -116,7 +116,9 @@ func (s *Tokens) oauthToken(c *httpapi.Call) error {
 		Resources: resources, Issuer: issuer, Own: own, Scope: scope, Details: limits, Proof: c.Header.Get("DPoP"), Method: c.Method, URL: c.OwnURL(),
 	})
 	if err != nil {
-		return c.OAuthError(err)
+		err = c.OAuthError(err)
+		c.CountRefused(err)
+		return err
 	}
 	return s.tokenIssued(c, token, c.Client.Assertion != "", by.At)
 }

@@ -41,6 +41,7 @@ type API struct {
 	AgentKeys *service.AgentKeys
 	Agents    *service.Agents
 	Nonces    *service.Nonces
+	Refusals  *service.Refusals
 
 	// the address of the listener; set before anything is served
 	Listening netip.AddrPort

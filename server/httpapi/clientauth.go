@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"errors"
+	"net/http"
 	"net/url"
 
 	"attestd/crypto/assertion"
@@ -108,9 +110,25 @@ func (c *Call) ByClient(params Object, who Kinds) (store.Caller, error) {
 	c.Client = &client
 	by, err := c.By(who)
 	if err != nil {
-		return by, c.OAuthError(NotTheClient(err))
+		err = c.OAuthError(NotTheClient(err))
+		c.CountRefused(err)
+		return by, err
 	}
 	return by, nil
+}
+
+// CountRefused counts a client or an agent that was refused, at the company of the path, or without
+// one at the company of what it presented.
+func (c *Call) CountRefused(err error) {
+	var refused *Error
+	if !errors.As(err, &refused) || refused.Status != http.StatusUnauthorized || c.Client == nil {
+		return
+	}
+	companyID, known := c.PathValue("companyId"), c.clientCompany
+	if companyID != "" {
+		known = nil
+	}
+	c.api.Refusals.Count(c.Context(), known, companyID, store.RefusedToken, c.receivedAt)
 }
 
 // isAnonymous reports whether neither the header nor the body says who calls.
@@ -137,6 +155,7 @@ func (c *Call) ByClientOrToken(params Object) (store.Caller, error) {
 	for _, proof := range c.Once {
 		if err == nil {
 			err = c.OAuthError(c.api.Tokens.Use(c.Context(), proof, by.At))
+			c.CountRefused(err)
 		}
 	}
 	return by, err

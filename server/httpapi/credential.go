@@ -31,6 +31,8 @@ type credential struct {
 	// nil for none. once is its part that counts once: a handler that acts on it must use it up.
 	Client *presented
 	Once   []store.UsedProof
+	// of the client or agent, even where it is refused; nil where that is not known
+	clientCompany *store.Company
 }
 
 // authenticate reads the credential of a request and looks up who presumably calls. After an error,
@@ -83,6 +85,7 @@ func (c *Call) lookUp(now time.Time) (by store.Caller, err error) {
 	switch {
 	case c.Client != nil:
 		by, c.Once, err = c.api.Tokens.Authenticate(c.Context(), c.Client.Presented, now)
+		c.clientCompany = by.Company
 	case c.onlyCertified:
 		by = certified
 	case c.bySession:

@@ -36,6 +36,7 @@ const one = { // a payload of each kind
   'person.deleted': { personId: 'alice' },
   'person.signed-in': { personId: 'alice', session: 's', signedIn: 'passkey', passkey: 'k' },
   'person.signed-out': { personId: 'alice', session: 's' },
+  'sign-in.refused': { by: null, how: 'token', minute: at, count: 3 },
   'passkey.enrolled': { personId: 'alice', credentialId: 'k' },
   'passkey.revoked': { personId: 'alice', credentialId: 'k', revokedAt: at },
   'invitation.created': { personId: 'alice', fingerprint: 'f', expiresAt: at },

@@ -659,6 +659,7 @@ interface EvidenceFile extends EvidenceLogs {
   status?: EvidenceStatus;
   authority?: { records: EvidenceEntry[] };
   policies?: { records: EvidenceEntry[] };
+  passports?: { records: EvidenceEntry[] };
 }
 
 /**
@@ -673,6 +674,7 @@ interface ReportHeader extends EvidenceLogs {
   notProven: string[];
   logs: (FileLog & { start: string; end: string; roots: Bytes[] })[];
   policies?: { records: EvidenceEntry[] };
+  passports?: { records: EvidenceEntry[] };
 }
 
 /** The first line of the file of a session, as lib/evidence/session.js reads it. */
@@ -686,6 +688,7 @@ interface SessionHeader extends EvidenceLogs {
   witnesses: string[];
   agentKey: { records: EvidenceEntry[] };
   policies?: { records: EvidenceEntry[] };
+  passports?: { records: EvidenceEntry[] };
   notProven: string[];
 }
 interface EvidenceEntry { record: EvidenceRecord; tlogProof: string }

@@ -166,6 +166,92 @@ AlreadyRotated = TypedDict("AlreadyRotated", {
     "error": Literal["Passport has already been revoked"],
 })
 
+Approval = TypedDict("Approval", {
+    "actionType": str,
+    "agentId": str,
+    "approvalId": ApprovalID,
+    "approvers": list[str],
+    "by": list[str],
+    "controlIndex": Union[int, None],
+    "createdAt": Timestamp,
+    "expiresAt": Timestamp,
+    "hash": SHA256,
+    "index": int,
+    "log": str,
+    "quorum": int,
+    "reason": Union[str, None],
+    "remaining": NotRequired[int],
+    "requestReason": Union[str, None],
+    "state": ApprovalState,
+    "tool": str,
+    "url": str,
+    "uses": NotRequired[int],
+})
+
+ApprovalChoice = TypedDict("ApprovalChoice", {
+    "reason": NotRequired[Union[str, None]],
+    "until": NotRequired[Union[Timestamp, None]],
+    "uses": NotRequired[Union[int, None]],
+    "verdict": Literal["approve", "deny"],
+})
+
+ApprovalConflict = TypedDict("ApprovalConflict", {
+    "code": Literal["APPROVAL_LIMIT", "APPROVAL_DECIDED", "APPROVAL_USED", "APPROVAL_EXPIRED", "APPROVAL_WITHDRAWN", "APPROVAL_COUNTED", "RELYING_PARTY"],
+    "error": str,
+})
+
+ApprovalDecision = TypedDict("ApprovalDecision", {
+    "credential": dict[str, Any],
+    "reason": NotRequired[Union[str, None]],
+    "until": NotRequired[Union[Timestamp, None]],
+    "uses": NotRequired[Union[int, None]],
+    "verdict": Literal["approve", "deny"],
+})
+
+ApprovalForbidden = TypedDict("ApprovalForbidden", {
+    "code": Literal["APPROVER_REQUIRED", "APPROVAL_OWN", "PERSON_REQUIRED", "COMPANY_SUSPENDED", "AGENT_DISABLED"],
+    "error": str,
+})
+
+ApprovalID: TypeAlias = str
+
+ApprovalList = TypedDict("ApprovalList", {
+    "approvals": list[Approval],
+    "next": NotRequired[str],
+})
+
+ApprovalObject = TypedDict("ApprovalObject", {
+    "agentId": str,
+    "approvalId": ApprovalID,
+    "expiresAt": Timestamp,
+    "hash": SHA256,
+    "index": int,
+    "log": str,
+    "person": str,
+    "reason": Union[str, None],
+    "tool": str,
+    "uses": int,
+    "verdict": Literal["approve", "deny"],
+})
+
+ApprovalOptions = TypedDict("ApprovalOptions", {
+    "challenge": str,
+    "object": ApprovalObject,
+    "publicKey": dict[str, Any],
+})
+
+ApprovalRequest = TypedDict("ApprovalRequest", {
+    "actionType": NotRequired[Union[str, None]],
+    "agentId": str,
+    "arguments": dict[str, Any],
+    "callId": NotRequired[Union[str, None]],
+    "expiresIn": NotRequired[Union[int, None]],
+    "reason": NotRequired[Union[str, None]],
+    "tool": str,
+})
+
+ApprovalState: TypeAlias = Literal["pending", "approved", "denied", "expired", "used", "withdrawn"]
+
 ArgumentTest = TypedDict("ArgumentTest", {
     "absent": NotRequired[Literal[True]],
     "equals": NotRequired[Scalar],
@@ -189,6 +275,7 @@ AttestRequest = TypedDict("AttestRequest", {
     "decide": NotRequired[Union[bool, None]],
     "delegation": NotRequired[Union[str, None]],
     "folder": NotRequired[Union[str, None]],
+    "passport": NotRequired[Union[str, None]],
     "payload": Any,
     "statement": NotRequired[Union[str, None]],
 })
@@ -614,6 +701,10 @@ EvidencePassport = TypedDict("EvidencePassport", {
     "records": EvidenceRecords,
 })
 
+EvidencePassports = TypedDict("EvidencePassports", {
+    "records": EvidenceRecords,
+})
+
 EvidencePolicies = TypedDict("EvidencePolicies", {
     "records": EvidenceRecords,
 })
@@ -630,6 +721,7 @@ Evidence = TypedDict("Evidence", {
     "logs": list[EvidenceLogsItem],
     "notProven": list[str],
     "passport": NotRequired[EvidencePassport],
+    "passports": NotRequired[EvidencePassports],
     "policies": NotRequired[EvidencePolicies],
     "record": AttestationRecord,
     "status": NotRequired[PassportStatus],
@@ -1829,9 +1921,9 @@ class Client:
     def __enter__(self) -> Self: ...
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType], /) -> None: ...
     @overload
-    def attest(self, agent_id: str, action_type: str, payload: Any, *, delegation: Optional[str] = ..., decide: bool = ..., folder: Optional[str] = ..., idempotency_key: Optional[str] = ...) -> AttestationRecord: ...
+    def attest(self, agent_id: str, action_type: str, payload: Any, *, delegation: Optional[str] = ..., decide: bool = ..., folder: Optional[str] = ..., passport: Optional[str] = ..., idempotency_key: Optional[str] = ...) -> AttestationRecord: ...
     @overload
-    def attest(self, agentId: str, actionType: str, payload: Any, *, delegation: Optional[str] = ..., decide: bool = ..., folder: Optional[str] = ..., idempotencyKey: Optional[str] = ...) -> AttestationRecord: ...
+    def attest(self, agentId: str, actionType: str, payload: Any, *, delegation: Optional[str] = ..., decide: bool = ..., folder: Optional[str] = ..., passport: Optional[str] = ..., idempotencyKey: Optional[str] = ...) -> AttestationRecord: ...
     def session(self, id: Optional[str] = ..., *, continues: Optional[Continuation] = ...) -> Session: ...
     @overload
     def token(self, audience: Union[str, Sequence[str]], *, agent_id: Optional[str] = ..., alg: Optional[str] = ..., ttl: Optional[int] = ...) -> dict[str, str]: ...
@@ -1943,6 +2035,10 @@ class Client:
     def get_agent_svid(self, agent_id: str, *, audience: Optional[str] = ..., alg: Optional[Literal["ES256", "RS256", "EdDSA"]] = ...) -> AgentSVID: ...
     @overload
     def get_agent_svid(self, agentId: str, *, audience: Optional[str] = ..., alg: Optional[Literal["ES256", "RS256", "EdDSA"]] = ...) -> AgentSVID: ...
+    @overload
+    def get_approval(self, approval_id: ApprovalID, *, wait: Optional[int] = ...) -> Approval: ...
+    @overload
+    def get_approval(self, approvalId: ApprovalID, *, wait: Optional[int] = ...) -> Approval: ...
     def get_authority(self, index: int, *, jti: Optional[str] = ...) -> Authority: ...
     def get_authzen_metadata(self) -> AuthZENMetadata: ...
     def get_chain(self, *, from_: Optional[int] = ..., limit: Optional[int] = ..., log: Optional[Literal["actions", "control"]] = ...) -> RecordList: ...
@@ -2057,6 +2153,7 @@ class Client:
     @overload
     def list_agent_keys(self, agentId: str) -> dict[str, Any]: ...
     def list_agents(self, *, q: Optional[str] = ..., status: Optional[Literal["active", "disabled"]] = ..., limit: Optional[int] = ..., cursor: Optional[str] = ...) -> AgentPage: ...
+    def list_approvals(self, *, state: Optional[ApprovalState] = ..., limit: Optional[int] = ..., cursor: Optional[str] = ...) -> ApprovalList: ...
     @overload
     def list_credentials(self, *, made_by: Optional[str] = ...) -> CredentialList: ...
     @overload
@@ -2090,6 +2187,10 @@ class Client:
     def register_agent(self, agent_id: Segment, *, if_none_match: Optional[Literal["*"]] = ..., metadata: Optional[Union[dict[str, Any], None]] = ...) -> AgentRegistered: ...
     @overload
     def register_agent(self, agentId: Segment, *, If_None_Match: Optional[Literal["*"]] = ..., metadata: Optional[Union[dict[str, Any], None]] = ...) -> AgentRegistered: ...
+    @overload
+    def request_approval(self, agent_id: str, tool: str, arguments: dict[str, Any], *, action_type: Optional[Union[str, None]] = ..., call_id: Optional[Union[str, None]] = ..., expires_in: Optional[Union[int, None]] = ..., reason: Optional[Union[str, None]] = ...) -> Approval: ...
+    @overload
+    def request_approval(self, agentId: str, tool: str, arguments: dict[str, Any], *, actionType: Optional[Union[str, None]] = ..., callId: Optional[Union[str, None]] = ..., expiresIn: Optional[Union[int, None]] = ..., reason: Optional[Union[str, None]] = ...) -> Approval: ...
     @overload
     def revoke_agent_key(self, agent_id: str, thumbprint: str, *, reason: Optional[Union[str, None]] = ..., since: Optional[Union[Timestamp, None]] = ...) -> AgentKeyObject: ...
     @overload
@@ -2138,6 +2239,10 @@ class Client:
     def test_webhook(self, webhookId: str) -> WebhookTested: ...
     def verify_chain(self, *, log: Optional[Literal["actions", "control"]] = ...) -> Verdict: ...
     def verify_passport(self, passport: str, *, arguments: Optional[Any] = ..., htm: Optional[Union[str, None]] = ..., htu: Optional[Union[str, None]] = ..., proof: Optional[Union[str, None]] = ..., tool: Optional[str] = ...) -> Union[PassportAccepted, PassportDenied]: ...
+    @overload
+    def withdraw_approval(self, approval_id: ApprovalID) -> KeyDeleted: ...
+    @overload
+    def withdraw_approval(self, approvalId: ApprovalID) -> KeyDeleted: ...
 
 class AsyncClient:
     client: Client
@@ -2146,9 +2251,9 @@ class AsyncClient:
     async def __aexit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType], /) -> None: ...
     async def close(self) -> None: ...
     @overload
-    async def attest(self, agent_id: str, action_type: str, payload: Any, *, delegation: Optional[str] = ..., decide: bool = ..., folder: Optional[str] = ..., idempotency_key: Optional[str] = ...) -> AttestationRecord: ...
+    async def attest(self, agent_id: str, action_type: str, payload: Any, *, delegation: Optional[str] = ..., decide: bool = ..., folder: Optional[str] = ..., passport: Optional[str] = ..., idempotency_key: Optional[str] = ...) -> AttestationRecord: ...
     @overload
-    async def attest(self, agentId: str, actionType: str, payload: Any, *, delegation: Optional[str] = ..., decide: bool = ..., folder: Optional[str] = ..., idempotencyKey: Optional[str] = ...) -> AttestationRecord: ...
+    async def attest(self, agentId: str, actionType: str, payload: Any, *, delegation: Optional[str] = ..., decide: bool = ..., folder: Optional[str] = ..., passport: Optional[str] = ..., idempotencyKey: Optional[str] = ...) -> AttestationRecord: ...
     async def attest_all(self, attestations: Iterable[Attestation]) -> list[AttestationRecord]: ...
     async def session(self, id: Optional[str] = ..., *, continues: Optional[Continuation] = ...) -> Session: ...
     @overload
@@ -2260,6 +2365,10 @@ class AsyncClient:
     async def get_agent_svid(self, agent_id: str, *, audience: Optional[str] = ..., alg: Optional[Literal["ES256", "RS256", "EdDSA"]] = ...) -> AgentSVID: ...
     @overload
     async def get_agent_svid(self, agentId: str, *, audience: Optional[str] = ..., alg: Optional[Literal["ES256", "RS256", "EdDSA"]] = ...) -> AgentSVID: ...
+    @overload
+    async def get_approval(self, approval_id: ApprovalID, *, wait: Optional[int] = ...) -> Approval: ...
+    @overload
+    async def get_approval(self, approvalId: ApprovalID, *, wait: Optional[int] = ...) -> Approval: ...
     async def get_authority(self, index: int, *, jti: Optional[str] = ...) -> Authority: ...
     async def get_authzen_metadata(self) -> AuthZENMetadata: ...
     async def get_chain(self, *, from_: Optional[int] = ..., limit: Optional[int] = ..., log: Optional[Literal["actions", "control"]] = ...) -> RecordList: ...
@@ -2374,6 +2483,7 @@ class AsyncClient:
     @overload
     async def list_agent_keys(self, agentId: str) -> dict[str, Any]: ...
     async def list_agents(self, *, q: Optional[str] = ..., status: Optional[Literal["active", "disabled"]] = ..., limit: Optional[int] = ..., cursor: Optional[str] = ...) -> AgentPage: ...
+    async def list_approvals(self, *, state: Optional[ApprovalState] = ..., limit: Optional[int] = ..., cursor: Optional[str] = ...) -> ApprovalList: ...
     @overload
     async def list_credentials(self, *, made_by: Optional[str] = ...) -> CredentialList: ...
     @overload
@@ -2407,6 +2517,10 @@ class AsyncClient:
     async def register_agent(self, agent_id: Segment, *, if_none_match: Optional[Literal["*"]] = ..., metadata: Optional[Union[dict[str, Any], None]] = ...) -> AgentRegistered: ...
     @overload
     async def register_agent(self, agentId: Segment, *, If_None_Match: Optional[Literal["*"]] = ..., metadata: Optional[Union[dict[str, Any], None]] = ...) -> AgentRegistered: ...
+    @overload
+    async def request_approval(self, agent_id: str, tool: str, arguments: dict[str, Any], *, action_type: Optional[Union[str, None]] = ..., call_id: Optional[Union[str, None]] = ..., expires_in: Optional[Union[int, None]] = ..., reason: Optional[Union[str, None]] = ...) -> Approval: ...
+    @overload
+    async def request_approval(self, agentId: str, tool: str, arguments: dict[str, Any], *, actionType: Optional[Union[str, None]] = ..., callId: Optional[Union[str, None]] = ..., expiresIn: Optional[Union[int, None]] = ..., reason: Optional[Union[str, None]] = ...) -> Approval: ...
     @overload
     async def revoke_agent_key(self, agent_id: str, thumbprint: str, *, reason: Optional[Union[str, None]] = ..., since: Optional[Union[Timestamp, None]] = ...) -> AgentKeyObject: ...
     @overload
@@ -2455,6 +2569,10 @@ class AsyncClient:
     async def test_webhook(self, webhookId: str) -> WebhookTested: ...
     async def verify_chain(self, *, log: Optional[Literal["actions", "control"]] = ...) -> Verdict: ...
     async def verify_passport(self, passport: str, *, arguments: Optional[Any] = ..., htm: Optional[Union[str, None]] = ..., htu: Optional[Union[str, None]] = ..., proof: Optional[Union[str, None]] = ..., tool: Optional[str] = ...) -> Union[PassportAccepted, PassportDenied]: ...
+    @overload
+    async def withdraw_approval(self, approval_id: ApprovalID) -> KeyDeleted: ...
+    @overload
+    async def withdraw_approval(self, approvalId: ApprovalID) -> KeyDeleted: ...
 
 class Spool:
     folder: Path

@@ -322,6 +322,51 @@ class _Operations:
         credential_id (or credentialId): str. Credential ID of a passkey, in base64url.
         """
 
+    @_operation("listApprovals")
+    def list_approvals(self, *, state=None, limit=None, cursor=None):
+        """List approvals.
+
+        GET /v1/approvals, listApprovals of the API reference. The approvals of the company, the newest first.
+
+        state: ApprovalState. Only approvals in this state.
+        limit: int. Largest number of approvals of a page.
+        cursor: str. The member next of the page before.
+        """
+
+    @_operation("requestApproval")
+    def request_approval(self, agent_id, tool, arguments, *, action_type=None, call_id=None, expires_in=None, reason=None):
+        """Ask for an approval.
+
+        POST /v1/approvals, requestApproval of the API reference. Records approval.requested in the log of actions and makes a pending approval of exactly this call.
+
+        agent_id (or agentId): str.
+        tool: str. server/name for a tool of MCP.
+        arguments: dict[str, Any]. What the tool gets.
+        action_type (or actionType): Union[str, None]. That of the record that will use the approval.
+        call_id (or callId): Union[str, None].
+        expires_in (or expiresIn): Union[int, None]. Seconds until the request ends.
+        reason: Union[str, None]. What it is for, for the people who decide.
+        """
+
+    @_operation("withdrawApproval")
+    def withdraw_approval(self, approval_id):
+        """Withdraw a request for an approval.
+
+        DELETE /v1/approvals/{approvalId}, withdrawApproval of the API reference. Who asked withdraws it.
+
+        approval_id (or approvalId): ApprovalID. ID of the approval.
+        """
+
+    @_operation("getApproval")
+    def get_approval(self, approval_id, *, wait=None):
+        """Read an approval.
+
+        GET /v1/approvals/{approvalId}, getApproval of the API reference. An agent reads its own approvals alone.
+
+        approval_id (or approvalId): ApprovalID. ID of the approval.
+        wait: int. For how many seconds to wait for a decision.
+        """
+
     @_operation("createEnrolment")
     def create_enrolment(self, agent_id, *, expires_in=None, label=None):
         """Create an enrolment token.

@@ -429,7 +429,7 @@ EVIDENCE = {
     "format": lambda s: s == "attestd-evidence/v1", "companyId": company, "log": log_name, "record": RECORD,
     "hexProof": {"proof": [{"sibling": hexadecimal(64), "position": lambda s: s in ("left", "right")}, 60], "root": hexadecimal(64), "size": number},
     "tlogProof": text, "keys": KEYS, "witnesses": [text, 16], "logs": LOGS,
-    "delegation?": anything, "agentKey?": {"records": ENTRIES}, "passport?": {"jti": uuid, "records": ENTRIES}, "status?": STATUS, "authority?": {"records": ENTRIES}, "policies?": {"records": ENTRIES},
+    "delegation?": anything, "agentKey?": {"records": ENTRIES}, "passport?": {"jti": uuid, "records": ENTRIES}, "status?": STATUS, "authority?": {"records": ENTRIES}, "policies?": {"records": ENTRIES}, "passports?": {"records": ENTRIES},
     "notProven": [text, 10_000],
 }
 
@@ -727,6 +727,27 @@ def goes_on(continues):
 def moment(timestamp):  # in milliseconds
     return round(seconds(timestamp) * 1000) if timestamp > "0002" else -10**14
 
+# control records about passports, with what their subjects begin with
+PASSPORTS = {"passport.issued": "passport", "passport.revoked": "passport", "agent.disabled": "agent"}
+
+# the names under which scopes and details may cover the tool that a record calls, and its arguments
+def called_as(action, payload):
+    own = payload if type(payload) is dict else {}
+    string = lambda of, name: of[name] if type(of.get(name)) is str else ""
+    tool, server, given = string(own, "tool"), string(own, "server"), "input" if "input" in own else "arguments"
+    is_call = tool != ""
+    if is_call and not server and tool.startswith("mcp__") and "__" in tool[5:]:
+        server, _, tool = tool[5:].partition("__")
+    if not is_call:
+        resource = own.get("resource") if type(own.get("resource")) is dict else {}
+        if action not in ("authorization.denied", "authorization.allowed") or own.get("action") != "call" or resource.get("type") != "tool":
+            return [], None
+        tool, given = string(resource, "id"), "arguments"
+    tool = f"{server}/{tool}" if server and is_call else tool
+    before, slash, after = tool.partition("/")
+    names = [tool, *([after] if slash else []), *([f"mcp__{before}__{after}"] if slash and is_call else [])]
+    return names, canonical(own[given]) if given in own else None
+
 # ---- The checks of an evidence file ----
 
 class Evidence:  # a file while it is checked
@@ -738,6 +759,7 @@ class Evidence:  # a file while it is checked
         self.chain, self.allowed = [], []
         # of policies: whether the file has them, their changes, and the last set that these made
         self.begun, self.revisions, self.changes, self.set = False, [], [], (None, 0, "")
+        self.held = {}  # passports that decisions may name, by their IDs
         # how many decisions there are, by what one was made, and why none was made again
         self.decisions, self.decided_by, self.reasons = 0, "", {}
         self.not_actor = None  # of a record whose delegation was given to another one
@@ -772,7 +794,7 @@ class Evidence:  # a file while it is checked
 
     def opening(self):  # what the checks use of the form
         f = self.file
-        self.entries = [entry for member in ("agentKey", "passport", "authority", "policies") for entry in f.get(member, {}).get("records", [])]
+        self.entries = [entry for member in ("agentKey", "passport", "authority", "policies", "passports") for entry in f.get(member, {}).get("records", [])]
         self.logs, self.raw = {log["log"]: log for log in f["logs"]}, [unbase64url(k["jwk"]["x"]) for k in f["keys"]]
 
     def needed(self):  # the logs without which the file could not be checked
@@ -987,9 +1009,47 @@ class Evidence:  # a file while it is checked
             must(text(source) and text(payload.get("sha256", "")) and digest in (None, payload.get("sha256")), f"control record {index} has not the SHA-256 of its text")
             self.revisions.append(revision)
             self.changes.append((moment(record["timestamp"]), name, digest, sets))
+        self.passports()
+
+    # the passports in the file by which records may have been decided
+    def passports(self):
+        given = self.file.get("passports", {}).get("records", [])
+        for action, payload, record in self.told(given, lambda subject, action, _: PASSPORTS.get(action) == subject.partition(":")[0]):
+            at, index, (_, _, name) = moment(record["timestamp"]), record["index"], payload["subject"].partition(":")
+            if action != "passport.issued":
+                for one in [one for jti, one in self.held.items() if name == (jti if action == "passport.revoked" else one["agent"])]:
+                    one.setdefault("revoked", at)
+                continue
+            agent, scopes, ends, details = (payload.get(member) for member in ("agentId", "scopes", "expiresAt", "authorizationDetails"))
+            must(name not in self.held, f"the passport of control record {index} is issued twice")
+            must(text(agent) and agent and type(scopes) is list and scopes and len(scopes) <= 10_000 and all(map(text, scopes)), f"control record {index} does not name the agent and the scopes of the passport")
+            must(number(ends) and ends <= 253402300799, f"control record {index} does not name the end of the passport")
+            if "authorizationDetails" in payload:
+                check_details(details)
+            self.held[name] = {"agent": agent, "scopes": scopes, "ends": ends * 1000, "issued": at, "details": details}
+
+    # whether a decision fits the passport that it names, where the file has that
+    def by_passport(self, record, made):
+        held, payload, at = self.held.get(made.get("passport")), record["payload"], moment(record["timestamp"])
+        if held is None:
+            return
+        names, arguments = called_as(payload["actionType"], payload["payload"])
+        scoped = not {"*", "tool:*", *("tool:" + name for name in names)}.isdisjoint(held["scopes"])
+        says = f"the decision of record {record['index']} names a passport that "
+        must(held["agent"] == payload["agentId"], says + "is of another agent")
+        must(held["issued"] - at <= 5000, says + "was issued later")
+        if made["verdict"] == "deny":
+            return must(made.get("code") != "SCOPE_DENIED" or not names or not scoped, says + "has a scope for it")
+        must(at - held.get("revoked", at) <= 5000, says + "was revoked before")
+        must(at - held["ends"] <= 5000, says + "had expired")
+        must(not names or scoped, says + "has no scope for it")
+        covered = held["details"] is None or any(covers(held["details"], name, arguments) for name in names)
+        must(not names or covered, says + "has no authorization details that cover it")
 
     def decision(self):
-        must("policies" not in self.file or "decision" in self.file["record"]["payload"], "policies are there, and the record has no decision")
+        made = self.file["record"]["payload"].get("decision")
+        must("policies" not in self.file or made is not None, "policies are there, and the record has no decision")
+        must("passports" not in self.file or "passport" in (made or {}), "passports are there, and the record has no decision that names one")
         self.policies()
         self.decided(self.file["record"])
         self.say_decisions()
@@ -1001,6 +1061,7 @@ class Evidence:  # a file while it is checked
         if made is None:
             return
         self.decisions += 1
+        self.by_passport(record, made)
         revision, at, index, code = made["revision"], moment(record["timestamp"]), record["index"], made.get("code", "")
         ends = bisect.bisect_right(self.revisions, revision)
         must(ends == len(self.changes) or at - self.changes[ends][0] <= 5000, f"the decision of record {index} was made by policies that had ended")
@@ -1180,7 +1241,7 @@ NOT_ORDERED = "How records of the two logs follow each other but by their times.
 NOT_ONCE = "That no other record has the same statement: the agent signed it once, and a second record of it would look the same."
 NOT_OWN_KEY = "That the agent alone holds the key of its statement: whoever enrolled that key may hold it. Only a key that you know from the agent, and name to the checker, shows whose word this is."
 NOT_PROVEN_OF = [  # and of files with one of these members, and none of those behind them
-    ("That no other record of the control log bears on this one: what is missing here may stand there.", {"authority", "passport", "agentKey", "policies"}, set()),
+    ("That no other record of the control log bears on this one: what is missing here may stand there.", {"authority", "passport", "agentKey", "policies", "passports"}, set()),
     (NOT_ORDERED, {"agentKey"}, set()), (NOT_ONCE, {"agentKey"}, set()), (NOT_OWN_KEY, {"agentKey"}, set()),
     ("How records of the two logs follow each other but by their times, nor that the agent itself acted: the service knows the credential, not who held it.", {"authority"}, {"agentKey"}),
     ("That the status of the passport is still the same: it is of the moment when it was checked.", {"status"}, set()),
@@ -1230,7 +1291,7 @@ SESSION_NOT_PROVEN = [
 HEADER = {
     "format": lambda s: s == "attestd-session/v1", "companyId": company, "agentId": text, "kid": is_thumbprint,
     "sid": SESSION, "records": lambda n: number(n) and 1 <= n <= 1_000_000, "checkpoint": text,
-    "logs": LOGS, "keys": KEYS, "witnesses": [text, 16], "agentKey": {"records": ENTRIES}, "policies?": {"records": ENTRIES}, "notProven": [text, 10_000],
+    "logs": LOGS, "keys": KEYS, "witnesses": [text, 16], "agentKey": {"records": ENTRIES}, "policies?": {"records": ENTRIES}, "passports?": {"records": ENTRIES}, "notProven": [text, 10_000],
 }
 LINE = {"record": RECORD, "proof": [text, 60]}
 LONGEST = 8 << 20  # of a line, in bytes

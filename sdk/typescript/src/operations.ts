@@ -27,7 +27,7 @@ const search = ["log", "agent", "action", "delegatedBy", "decision", "policy", "
 type InBrowser = "enrolPasskeyOptions" | "enrolPasskey" | "signInOptions" | "signIn" | "getMe"
   | "addPasskeyOptions" | "addPasskey" | "revokeOwnPasskey" | "reauthenticateOptions"
   | "reauthenticate" | "listOwnSessions" | "endOwnSessions" | "endOwnSession"
-  | "signInWays" | "beginOidc" | "finishOidc";
+  | "signInWays" | "beginOidc" | "finishOidc" | "approvalOptions" | "decideApproval";
 
 /** All operations of the API reference, by their names there. */
 export const operations = {
@@ -67,6 +67,10 @@ export const operations = {
   putPolicy: { call: "PUT /v1/policies/{policyId}", members: ["cedar", "description"], query: ["force"], safe: true },
   deletePolicy: { call: "DELETE /v1/policies/{policyId}" },
   testPolicies: { call: "POST /v1/policies/test", members: ["policies", "draft", "remove", "from", "to", "agentId", "limit"], safe: true },
+  requestApproval: { call: "POST /v1/approvals", members: ["agentId", "actionType", "tool", "arguments", "reason", "expiresIn", "callId"], status: 201, safe: true },
+  listApprovals: { call: "GET /v1/approvals", query: ["state", ...page] },
+  getApproval: { call: "GET /v1/approvals/{approvalId}", query: ["wait"] },
+  withdrawApproval: { call: "DELETE /v1/approvals/{approvalId}" },
   evaluateAccess: { call: "POST /access/v1/evaluation", members: ["subject", "action", "resource", "context"], safe: true },
   evaluateAccesses: { call: "POST /access/v1/evaluations", members: ["subject", "action", "resource", "context", "evaluations", "options"], safe: true },
   getAuthzenMetadata: { call: "GET /.well-known/authzen-configuration", public: true },

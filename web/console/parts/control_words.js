@@ -53,6 +53,7 @@ const agentKey = having(
   { agentId: string, thumbprint: string },
   { expiresAt: nullable(string), enrolment: nullable(string), endorsement: nullable(string), label: nullable(string) },
 );
+const HOW = new Map([['passkey', 'passkey'], ['oidc', 'an account'], ['token', 'a client or an agent'], ['federation', 'another issuer’s token']]);
 const POLICY = new Map([['any', 'any credential may speak'], ['key', 'only a key of the agent may speak']]);
 const agentPolicy = having({ agentId: string }, { attest: string, groups: list(string) });
 const companyPolicy = having(
@@ -274,6 +275,13 @@ const KINDS = table({
     'Signed out',
     person,
     ({ personId }) => html`A session of <${Name} of=${personId} /> ended`,
+  ),
+  'sign-in.refused': kind(
+    'Sign-ins refused',
+    having({ how: string, minute: string, count: integer }),
+    ({ how, minute, count: refused }) => html`
+    ${plural(refused, 'sign-in')} by ${HOW.get(how) ?? visible(how)} ${refused === 1 ? 'was' : 'were'} refused in the
+    minute from ${timeText(minute)}`,
   ),
   'passkey.enrolled': kind(
     'Passkey enrolled',

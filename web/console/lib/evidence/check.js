@@ -11,6 +11,7 @@ import { bearsOn, checkStatus, notActor, ofPassport } from './control.js';
 import { readFile } from './file.js';
 import { checkKeys, neededLogs } from './keys.js';
 import { notProven } from './not_proven.js';
+import { Passports, isOfPassports } from './passports.js';
 import { Policies, isOfPolicies } from './policies.js';
 
 /**
@@ -59,6 +60,8 @@ export class EvidenceCheck extends Check {
   ofPassport; // events of the passport
 
   #policies = new Policies();
+
+  #passports = new Passports();
 
   /**
    * @param {Bytes} bytes
@@ -186,15 +189,17 @@ export class EvidenceCheck extends Check {
   }
 
   async decision() {
-    const { subject, file: { policies } } = this;
+    const { subject, file: { policies, passports } } = this;
     must(!policies || subject.decision, 'policies are there, and the record has no decision');
+    must(!passports || subject.decision?.passport, 'passports are there, and the record has no decision that names one');
     await this.readPolicies();
     await this.holdDecision();
     this.sayDecisions();
   }
 
-  /** Holds the decision of the record against the policies in the file. */
+  /** Holds the decision of the record against the passports and the policies in the file. */
   async holdDecision() {
+    this.#passports.hold(this.subject);
     await this.#policies.hold(this.subject);
   }
 
@@ -202,12 +207,15 @@ export class EvidenceCheck extends Check {
     this.#policies.sentences().forEach((sentence) => this.say(sentence));
   }
 
-  /** The changes of policies in the file. */
+  /** The changes of policies, and the passports, in the file. */
   async readPolicies() {
-    const { policies } = this.file;
-    if (!policies) return;
-    this.#policies.begun = true;
-    for (const event of await this.events(policies.records, isOfPolicies)) await this.#policies.add(event);
+    const { policies, passports } = this.file;
+    if (policies) {
+      this.#policies.begun = true;
+      for (const event of await this.events(policies.records, isOfPolicies)) await this.#policies.add(event);
+    }
+    if (passports)
+      for (const event of await this.events(passports.records, isOfPassports)) this.#passports.add(event, event.source);
   }
 
   notProven() {

@@ -52,6 +52,7 @@ export const record = (node, source, name) => ({
 const entries = list(exactly({ record, tlogProof: string }), MOST);
 export const agentKey = exactly({ records: entries });
 export const policies = exactly({ records: entries });
+export const passports = exactly({ records: entries });
 
 // What evidence files and reports have in common.
 export const companyId = like(/^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/, '1 to 128 of A-Z, a-z, 0-9, ., _ and -');
@@ -103,6 +104,7 @@ const form = exactly({
   }),
   authority: exactly({ records: entries }),
   policies,
+  passports,
 });
 
 /**

@@ -23,14 +23,15 @@ async function checkKey({ kid, fingerprint, jwk }) {
  * The logs without which the file could not be checked; of another one nothing would be known.
  * @param {EvidenceLogs & {log: LogName, agentKey?: {records: unknown[]},
  *   passport?: {records: unknown[]}, authority?: {records: unknown[]},
- *   policies?: {records: unknown[]}}} file
+ *   policies?: {records: unknown[]}, passports?: {records: unknown[]}}} file
  * @returns {string[]}
  */
-export function neededLogs({ log, logs, keys, agentKey, passport, authority, policies }) {
+export function neededLogs({ log, logs, keys, agentKey, passport, authority, policies, passports }) {
   const control = logs.find((one) => one.log === 'control');
   const later = control && control.keys.length > 0
     && control.keys.length !== keys.length; // it began under another key than the company's first
-  const entries = [agentKey, passport, authority, policies].reduce((sum, one) => sum + (one?.records.length ?? 0), 0);
+  const entries = [agentKey, passport, authority, policies, passports]
+    .reduce((sum, one) => sum + (one?.records.length ?? 0), 0);
   return [log === 'actions' || later ? 'actions' : '', log === 'control' || entries > 0 ? 'control' : ''].filter(
     Boolean,
   );

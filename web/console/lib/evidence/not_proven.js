@@ -26,12 +26,12 @@ const OF_STATUS = 'That the status of the passport is still the same: it is of t
 /**
  * The list that a file must carry.
  * @param {{agentKey?: unknown, authority?: unknown, passport?: unknown, status?: unknown,
- *   policies?: unknown}} file
+ *   policies?: unknown, passports?: unknown}} file
  */
-export function notProven({ agentKey, authority, passport, status, policies }) {
+export function notProven({ agentKey, authority, passport, status, policies, passports }) {
   return [
     ...ALWAYS,
-    ...(agentKey || authority || passport || policies ? [OF_ENTRIES] : []),
+    ...(agentKey || authority || passport || policies || passports ? [OF_ENTRIES] : []),
     ...(agentKey ? [OF_ORDER, ...OF_STATEMENT] : authority ? [OF_AUTHORITY] : []),
     ...(status ? [OF_STATUS] : []),
   ];

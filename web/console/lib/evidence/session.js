@@ -12,7 +12,7 @@ import { goesOn, isThumbprint, madeFor, readStatement, session, statementHash } 
 import { AgentKeys, isOfAgentKey } from './agent_keys.js';
 import { bounded } from './bounds.js';
 import { EvidenceCheck, check } from './check.js';
-import { agentKey, companyId, keys, log, notProven, policies, record, witnesses } from './file.js';
+import { agentKey, companyId, keys, log, notProven, passports, policies, record, witnesses } from './file.js';
 import { checkKeys } from './keys.js';
 import { SESSION_NOT_PROVEN } from './not_proven.js';
 import { PrunedError, sameList } from './checkpoints.js';
@@ -32,7 +32,7 @@ const records = (node, source, name) => {
 const headerForm = exactly({
   format: oneOf(FORMAT), companyId, agentId: string, kid: stringThat(isThumbprint, 'a thumbprint'), sid: session,
   records, checkpoint: string, logs: list(exactly(log), 2), keys, witnesses, agentKey, notProven,
-}, { policies });
+}, { passports, policies });
 const sibling = stringThat((s) => unbase64(s).length === 32, 'a hash in base64');
 const lineForm = exactly({ record, proof: list(sibling, 60) });
 
