@@ -78,7 +78,7 @@ func New(cfg Config) *Server {
 	tokens := &service.Tokens{Store: db, Keys: agentKeys, Nonces: nonces, Issuers: issuers, Authorizations: authorizations, Sets: s.keySets, CheckURL: fetcher.CheckURL}
 	passports := &service.Passports{Store: db, Agents: agents, Keys: agentKeys, Authorizations: authorizations, Verifier: program}
 	delegations := &service.Delegations{Store: db, Agents: agents, Tokens: tokens}
-	attestations := &service.Attestations{Store: db, Agents: agents, Delegations: delegations, Keys: agentKeys, Decisions: decisions}
+	attestations := &service.Attestations{Store: db, Agents: agents, Delegations: delegations, Keys: agentKeys, Passports: passports, Decisions: decisions}
 	checkpoints := service.NewCheckpoints(db)
 	proofs := &service.Evidence{Store: db, Checkpoints: checkpoints}
 	s.federations = service.NewFederations(db, agents, nonces, s.keySets, fetcher.CheckURL)
@@ -160,7 +160,7 @@ func (s *Server) oidc(cfg Config) *service.OIDC {
 	if cfg.OIDC == nil {
 		return nil
 	}
-	return service.NewOIDC(*cfg.OIDC, cfg.Store, s.keySets, outbound.Options{AllowPrivate: cfg.FederationAllowPrivate, Roots: cfg.Roots, UserAgent: "attestd/" + cfg.Version})
+	return service.NewOIDC(*cfg.OIDC, cfg.Store, s.refusals, s.keySets, outbound.Options{AllowPrivate: cfg.FederationAllowPrivate, Roots: cfg.Roots, UserAgent: "attestd/" + cfg.Version})
 }
 
 // newBackground returns the jobs of a server, which run in the background.

@@ -37,8 +37,11 @@ type Attestation struct {
 	Decide bool   `json:"decide" must:"flag"`
 	Folder string `json:"folder" must:"given"`
 
+	// of the agent, for that decision; "" without one. Nothing stores it
+	Passport string `json:"passport" must:"given"`
+
 	// for a decision; see Calling
-	passport     string
+	passport     *store.Passport
 	unauthorized bool
 }
 
@@ -48,6 +51,7 @@ type Attestations struct {
 	Agents      *Agents
 	Delegations *Delegations
 	Keys        *AgentKeys
+	Passports   *Passports
 	Decisions   *Decisions
 }
 
@@ -148,6 +152,9 @@ func (a *Attestations) draft(ctx context.Context, by store.Caller, item *Attesta
 		return d, nil, at(err, "/agentId")
 	}
 	var action string // the hash of it
+	if item.Passport != "" && !item.Decide {
+		return d, nil, &Error{Kind: Invalid, Message: "Invalid field: passport goes with decide, which asks for a decision by it", Pointer: "/passport"}
+	}
 	if d.Payload, d.Canonical, action, err = recordPayload(by.Company.ID, item); err != nil {
 		return d, nil, err
 	}
@@ -213,12 +220,30 @@ func (a *Attestations) decide(ctx context.Context, by store.Caller, item *Attest
 	if err != nil {
 		return nil, nil, err
 	}
+	passport, code := item.passport, ""
+	if item.unauthorized {
+		code = decision.ScopeDenied
+	}
+	if item.Passport != "" {
+		if passport, code, err = a.Passports.presented(ctx, by, item); err != nil {
+			return nil, nil, err
+		}
+	}
+	if passport != nil {
+		c.Scopes = passport.Scopes
+		if !passport.Details.IsZero() {
+			c.Details = append(c.Details, json.RawMessage(passport.Details.String()))
+		}
+	}
 	made, ask, err := a.Decisions.Decide(ctx, by, item.AgentID, item.ActionType, item.Payload, c)
 	if err != nil {
 		return nil, nil, err
 	}
-	if made.Passport = item.passport; item.unauthorized { // the passport is asked for first
-		made.Verdict, made.Code, made.By, made.Errors = decision.Deny, decision.ScopeDenied, nil, nil
+	if passport != nil {
+		made.Passport = passport.JTI
+	}
+	if code != "" { // the passport is asked for first
+		made.Verdict, made.Code, made.By, made.Errors = decision.Deny, code, nil, nil
 	}
 	asked, err = a.asked(ctx, by, item, stmt, &made, ask)
 	return &made, asked, err

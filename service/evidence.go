@@ -296,7 +296,11 @@ func (g *gatherer) authority(ctx context.Context, size int64, jti string) error 
 	if err != nil {
 		return err
 	}
-	all := slices.Concat(bearing, ofPassport, ofKey, ofPolicies, ofApprovals)
+	deciding, err := g.passports(ctx, size)
+	if err != nil {
+		return err
+	}
+	all := slices.Concat(bearing, ofPassport, ofKey, ofPolicies, ofApprovals, deciding)
 	if len(all) == 0 {
 		return nil
 	}
@@ -316,6 +320,11 @@ func (g *gatherer) authority(ctx context.Context, size int64, jti string) error 
 	}
 	if g.file.Approvals != nil {
 		if g.file.Approvals.Entries, err = g.entries(ctx, ofApprovals, prove); err != nil {
+			return err
+		}
+	}
+	if g.file.Passports != nil {
+		if g.file.Passports.Entries, err = g.entries(ctx, deciding, prove); err != nil {
 			return err
 		}
 	}

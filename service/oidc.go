@@ -37,7 +37,8 @@ import (
 // may reach any server of the database, and counts in the browser that has begun it alone.
 type OIDC struct {
 	OIDCConfig
-	Store *store.Store
+	Store    *store.Store
+	Refusals *Refusals
 
 	sets    *keysets.Sets
 	client  *http.Client
@@ -97,13 +98,13 @@ func isLoopback(host string) bool {
 }
 
 // NewOIDC returns the sign-in by a provider, whose address CheckOIDCIssuer accepts.
-func NewOIDC(c OIDCConfig, s *store.Store, sets *keysets.Sets, o outbound.Options) *OIDC {
+func NewOIDC(c OIDCConfig, s *store.Store, refusals *Refusals, sets *keysets.Sets, o outbound.Options) *OIDC {
 	guard := outbound.NewGuard(o.AllowPrivate)
 	client, transport := outbound.NewClient(o, &net.Dialer{Resolver: o.Resolver, Control: guard.Allow})
 	transport.DisableKeepAlives = true // so that each request has its address judged
 	client.Timeout = oidcTimeout
 	client.Transport = bodyLimit{transport}
-	return &OIDC{OIDCConfig: c, Store: s, sets: sets, client: client, guard: guard, running: semaphore.NewWeighted(maxOIDCRuns)}
+	return &OIDC{OIDCConfig: c, Store: s, Refusals: refusals, sets: sets, client: client, guard: guard, running: semaphore.NewWeighted(maxOIDCRuns)}
 }
 
 // bodyLimit bounds what a provider answers.
@@ -379,8 +380,19 @@ func (o *OIDC) admitted(ctx context.Context, claims idtoken.Claims) (federation.
 	return federation.PersonGrant{Rule: -1, CompanyID: only.ID}, nil
 }
 
-// signIn signs in an account that the rules admit.
-func (o *OIDC) signIn(ctx context.Context, account store.Subject, claims idtoken.Claims, used store.UsedProof, at time.Time) (SignedIn, error) {
+// signIn signs in an account that the rules admit. One that is refused is counted by the company of
+// its rule; one that no rule admits by the company of a database that has no other.
+func (o *OIDC) signIn(ctx context.Context, account store.Subject, claims idtoken.Claims, used store.UsedProof, at time.Time) (in SignedIn, err error) {
+	var company *store.Company
+	defer func() {
+		var refused *Error
+		if errors.As(err, &refused) && refused.Kind == Forbidden {
+			if company == nil {
+				company, _ = o.Store.Companies.Only(ctx) // other requests report a database that fails
+			}
+			o.Refusals.Count(ctx, company, "", store.RefusedAccount, at)
+		}
+	}()
 	forbidden := func(code, message string) error {
 		return &Error{Kind: Forbidden, Code: code, Message: "Forbidden: " + message}
 	}
@@ -392,7 +404,7 @@ func (o *OIDC) signIn(ctx context.Context, account store.Subject, claims idtoken
 	if err != nil {
 		return SignedIn{}, err
 	}
-	company, err := o.Store.Companies.Get(ctx, grant.CompanyID)
+	company, err = o.Store.Companies.Get(ctx, grant.CompanyID)
 	if errors.Is(err, store.ErrNotFound) {
 		return SignedIn{}, forbidden("OIDC_NO_RULE", "the rule that matches the account is of a company that is not there")
 	}

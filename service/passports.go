@@ -16,6 +16,7 @@ import (
 	"attestd/crypto/cred/details"
 	"attestd/crypto/dpop"
 	"attestd/crypto/jcs"
+	"attestd/crypto/statement"
 	"attestd/service/decide"
 	"attestd/store"
 )
@@ -167,18 +168,72 @@ func (p *Passports) isOfAnotherCompany(ctx context.Context, by store.Caller, tok
 	return err == nil
 }
 
-// Covering returns the jti of a valid passport of the agent that covers the call of a tool, or "".
-// server is the MCP server, "" for none; arguments are nil where they are not known.
-func (p *Passports) Covering(ctx context.Context, by store.Caller, agentID, server, tool string, arguments []byte) (jti string, err error) {
+// Covering returns a valid passport of the agent that covers the call of a tool, or nil. server is
+// the MCP server, "" for none; arguments are nil where they are not known.
+func (p *Passports) Covering(ctx context.Context, by store.Caller, agentID, server, tool string, arguments []byte) (*store.Passport, error) {
 	for found, err := range p.Store.Passports.Valid(ctx, by, agentID) {
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		if _, err := (cred.PassportClaims{Scopes: found.Scopes, Details: found.Details}).GrantOn(server, tool, arguments); err == nil && tool != "" {
-			return found.JTI, nil
+			return &found, nil
 		}
 	}
-	return "", nil
+	return nil, nil
+}
+
+// presented returns the passport that came with an attestation, nil where the company did not issue
+// it so, and the code of the check that it fails, "" for none. Its details are left to the
+// decision. A passport that is bound to a key is proven by that key: the agent has signed in or
+// signed the statement with it. What calls no tool needs the scope attest:write.
+func (p *Passports) presented(ctx context.Context, by store.Caller, item *Attestation) (found *store.Passport, code string, err error) {
+	claims, err := by.Company.Issuer.CheckPassport(item.Passport, by.At)
+	isOurs := err == nil
+	if isOurs {
+		err = p.inForce(ctx, by, claims)
+	}
+	var refused *cred.Error
+	if err != nil && !errors.As(err, &refused) {
+		return nil, "", err
+	}
+	isOurs = isOurs && (err == nil || refused.Code != cred.CodeVerificationError)
+	switch {
+	case err != nil:
+		code = refused.Code
+	case claims.AgentID != item.AgentID: // whose it is, the record of another one does not say
+		return nil, cred.CodeVerificationError, nil
+	case claims.JKT != "" && by.Key != claims.JKT && keyOf(item.Statement) != claims.JKT:
+		code = codeNotProven
+	case !hasScope(by.Company.ID, claims, item):
+		code = cred.CodeScopeDenied
+	}
+	if isOurs && claims.AgentID == item.AgentID {
+		presented := recorded(claims)
+		found = &presented
+	}
+	return found, code, nil
+}
+
+// keyOf returns the thumbprint of the key of a statement that was checked, "" without one.
+func keyOf(text string) string {
+	if text == "" {
+		return ""
+	}
+	stmt, err := statement.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return stmt.KeyID
+}
+
+// hasScope reports whether a scope of a passport covers what an attestation is about.
+func hasScope(company string, claims cred.PassportClaims, item *Attestation) bool {
+	asked := decide.Recorded(company, item.AgentID, item.ActionType, item.Payload, decision.Context{})
+	if asked.Action == decide.Call {
+		_, err := (cred.PassportClaims{Scopes: claims.Scopes}).GrantOn(asked.Server, asked.Tool, nil)
+		return err == nil
+	}
+	return slices.ContainsFunc(claims.Scopes, func(scope string) bool { return scope == "*" || scope == "attest:*" || scope == "attest:write" })
 }
 
 // Revocation is the revocation record of the specification.

@@ -159,21 +159,41 @@ func (g *gatherer) session(ctx context.Context, f *SessionFile, last, control in
 		return err
 	}
 	f.tree = p.tree
-	base, later, ok, err := g.sessionPolicies(ctx, f, last, control)
+	first, err := recordAt(ctx, g.view, f.log, slices.Min(f.records))
 	if err != nil {
 		return err
+	}
+	latest, err := recordAt(ctx, g.view, f.log, last)
+	if err != nil {
+		return err
+	}
+	base, later, ok, err := g.sessionPolicies(ctx, &first, &latest, control)
+	if err != nil {
+		return err
+	}
+	var deciding []int64
+	if ok || isDecided(&first) || isDecided(&latest) {
+		if deciding, err = g.sessionPassports(ctx, f, &first, &latest, control); err != nil {
+			return err
+		}
 	}
 	approved, err := g.sessionApprovals(ctx, f, control)
 	if err != nil {
 		return err
 	}
 	ofApprovals := approved.records()
-	prove, _, err := g.prover(ctx, g.by.Company.Control, slices.Max(slices.Concat(ofKey, base, later, ofApprovals)))
+	prove, _, err := g.prover(ctx, g.by.Company.Control, slices.Max(slices.Concat(ofKey, base, later, deciding, ofApprovals)))
 	if err != nil {
 		return err
 	}
 	if approved != nil {
 		if err := g.proveApprovals(ctx, f, p, approved, prove); err != nil {
+			return err
+		}
+	}
+	if len(deciding) > 0 {
+		g.file.Passports = new(evidence.Passports)
+		if g.file.Passports.Entries, err = g.entries(ctx, deciding, prove); err != nil {
 			return err
 		}
 	}
@@ -195,19 +215,17 @@ func (g *gatherer) session(ctx context.Context, f *SessionFile, last, control in
 }
 
 // sessionPolicies returns the changes that make the policies in force at any time of a session.
-func (g *gatherer) sessionPolicies(ctx context.Context, f *SessionFile, last, control int64) (base, later []int64, ok bool, err error) {
+func (g *gatherer) sessionPolicies(ctx context.Context, first, last *chain.Record, control int64) (base, later []int64, ok bool, err error) {
 	q := g.policyQuery(control)
-	var sizes [2]int64
-	for i, index := range []int64{slices.Min(f.records), last} {
-		record, err := recordAt(ctx, g.view, f.log, index)
-		if err == nil {
-			sizes[i], err = q.sizeAt(ctx, record.Timestamp, []time.Duration{-policyClocks, policyClocks + time.Millisecond}[i])
-		}
-		if err != nil {
-			return nil, nil, false, err
-		}
+	begin, err := q.sizeAt(ctx, first.Timestamp, -policyClocks)
+	if err != nil {
+		return nil, nil, false, err
 	}
-	return q.since(ctx, sizes[0], sizes[1])
+	end, err := q.sizeAt(ctx, last.Timestamp, policyClocks+time.Millisecond)
+	if err != nil {
+		return nil, nil, false, err
+	}
+	return q.since(ctx, begin, end)
 }
 
 // errBatch ends a read whose records are enough for a while.

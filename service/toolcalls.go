@@ -181,9 +181,9 @@ type Calling struct {
 	// The record of a request holds a decision, whether the company has policies or not.
 	Decide bool
 	Folder string // in which the agent works, for decisions; "" where it is unknown
-	// The jti of the passport that covers the call, "" where none was asked for. Unauthorized says
-	// that one was, and that there is none.
-	Passport     string
+	// The passport that covers the call, nil where none was asked for. Unauthorized says that one
+	// was, and that there is none.
+	Passport     *store.Passport
 	Unauthorized bool
 }
 

@@ -12,6 +12,7 @@ import (
 // How somebody tries to sign in: of a SignInsRefused.
 const (
 	RefusedPasskey    = "passkey"    // a person, by a passkey
+	RefusedAccount    = "oidc"       // a person, by an account at the identity provider
 	RefusedToken      = "token"      // an OAuth client or an agent, at an OAuth endpoint
 	RefusedFederation = "federation" // a workload or a client, by an assertion of another issuer
 )

@@ -127,9 +127,9 @@ func TestOutcomesAreBounded(t *testing.T) {
 // slowGate never decides.
 type slowGate struct{}
 
-func (slowGate) Check(ctx context.Context, _, _ string, _ []byte) error {
+func (slowGate) Check(ctx context.Context, _, _ string, _ []byte) (string, error) {
 	<-ctx.Done()
-	return context.Cause(ctx)
+	return "", context.Cause(ctx)
 }
 
 // The end of a session does not wait for a hanging gate.

@@ -77,8 +77,8 @@ type Recorder interface {
 // Gate decides which calls may be made.
 type Gate interface {
 	// Check returns an error for a tool of a server that may not be called now with arguments,
-	// which are JSON. The agent reads its text.
-	Check(ctx context.Context, server, tool string, arguments []byte) error
+	// which are JSON. The agent reads its text. passport is that by which the call is decided.
+	Check(ctx context.Context, server, tool string, arguments []byte) (passport string, err error)
 }
 
 // Config configures a proxy. Agent, Server and Recorder are required.

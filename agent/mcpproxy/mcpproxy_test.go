@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -66,11 +67,11 @@ func TestBatch(t *testing.T) {
 // only is a Gate that allows one tool.
 type only string
 
-func (o only) Check(_ context.Context, _, tool string, _ []byte) error {
+func (o only) Check(_ context.Context, _, tool string, _ []byte) (string, error) {
 	if tool != string(o) {
-		return errors.New(tool + " is not allowed")
+		return "", errors.New(tool + " is not allowed")
 	}
-	return nil
+	return "passport of " + tool, nil
 }
 
 // The proxy answers a refused call itself, in the form of its revision, and records it. The server
@@ -312,6 +313,30 @@ func TestKeysAreUnpredictable(t *testing.T) {
 		payload := string(a.Payload.(json.RawMessage))
 		if len(secret) < 39 || strings.Contains(payload, secret) || strings.Contains(a.IdempotencyKey, s.record.all(t)[0].SessionID) {
 			t.Errorf("the key %q of %s", a.IdempotencyKey, payload)
+		}
+	}
+}
+
+// Where a decision is demanded, the record of a call is decided by the passport that lets it pass,
+// and a call that the gate refuses is not. No record that is stored has the passport.
+func TestDecisionIsByThePassport(t *testing.T) {
+	for _, decided := range []bool{true, false} {
+		var presented []string
+		c := Config{Gate: only("good"), Decided: decided, FailClosed: true}
+		s := start(t, c)
+		s.record.attest = func(_ context.Context, a attestd.Attestation) error {
+			presented = append(presented, a.Passport)
+			return nil
+		}
+		send(t, s.client, `{"id":1,"method":"tools/call","params":{"name":"good"}}`)
+		send(t, s.client, `{"id":2,"method":"tools/call","params":{"name":"evil"}}`)
+		s.end()
+		want := []string{""}
+		if decided {
+			want = []string{"passport of good"}
+		}
+		if !slices.Equal(presented, want) {
+			t.Errorf("demanded %t: presented %q", decided, presented)
 		}
 	}
 }

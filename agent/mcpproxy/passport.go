@@ -72,15 +72,15 @@ func AgentOf(token string) string {
 }
 
 // Check implements Gate.
-func (p *Passport) Check(ctx context.Context, server, tool string, arguments []byte) error {
+func (p *Passport) Check(ctx context.Context, server, tool string, arguments []byte) (passport string, err error) {
 	token, claims, err := p.read(time.Now())
 	if err != nil {
-		return err
+		return "", err
 	}
 	if _, err := claims.GrantOn(server, tool, arguments); err != nil {
-		return err
+		return "", err
 	}
-	return p.status(ctx, token, claims.ID)
+	return token, p.status(ctx, token, claims.ID)
 }
 
 // read reads the passport and checks everything but scope, details and revocation.

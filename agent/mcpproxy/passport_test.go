@@ -46,7 +46,7 @@ func passportFile(t *testing.T, token string) string {
 func refused(t *testing.T, p *Passport, tool, want string) {
 	t.Helper()
 	got := ""
-	if err := p.Check(t.Context(), "files", tool, []byte("{}")); err != nil {
+	if _, err := p.Check(t.Context(), "files", tool, []byte("{}")); err != nil {
 		got = err.Error()
 	}
 	if got != want {

@@ -238,13 +238,17 @@ func refusedBy(made *decision.Decision) error {
 }
 
 // attestRequest sends the record of a call to the service, where a decision may be had, or the call
-// must not be forwarded without. why is the reason to refuse the call, or nil.
-func (p *Proxy) attestRequest(ctx context.Context, c *call, requested attestd.Attestation) (isRecorded bool, why error) {
+// must not be forwarded without. A decision that is demanded is by the passport, "" for none. why
+// is the reason to refuse the call, or nil.
+func (p *Proxy) attestRequest(ctx context.Context, c *call, requested attestd.Attestation, passport string) (isRecorded bool, why error) {
 	timeout := decisionTimeout
 	mustBe := p.FailClosed || p.Decided
 	switch {
 	case mustBe:
 		timeout, requested.Decide = ackTimeout, p.Decided
+		if p.Decided {
+			requested.Passport = passport
+		}
 	case time.Since(time.Unix(0, p.undecided.Load())) <= undecidedFor:
 		return false, nil
 	}
@@ -269,17 +273,18 @@ func (p *Proxy) attestRequest(ctx context.Context, c *call, requested attestd.At
 // recordRequest records a call before it is forwarded, and returns an error if it is refused. why
 // is a reason that is already known, or nil.
 func (p *Proxy) recordRequest(ctx context.Context, c *call, t toolCall, requested attestd.Attestation, why error) error {
+	passport := ""
 	background := context.WithoutCancel(ctx) // the request is recorded even if the session ends
 	if why == nil && p.Gate != nil {
 		arguments := t.arguments
 		if arguments == nil { // a call without them has none
 			arguments = []byte("{}")
 		}
-		why = p.Gate.Check(ctx, p.Server, t.name, arguments)
+		passport, why = p.Gate.Check(ctx, p.Server, t.name, arguments)
 	}
 	isRecorded := false // or refused by the service, with its place in the session
 	if why == nil {
-		isRecorded, why = p.attestRequest(ctx, c, requested)
+		isRecorded, why = p.attestRequest(ctx, c, requested, passport)
 	}
 	if why == nil && !isRecorded {
 		if err := p.Recorder.Persist(background, requested); err != nil {

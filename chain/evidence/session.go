@@ -459,7 +459,8 @@ type SessionFile struct {
 	AgentID, KeyID, ID string
 	Records            int64
 	Checkpoint         string // of actions, signed
-	File               *File  // with CompanyID, Logs, Keys, Witnesses and control records
+	// CompanyID, Logs, Keys, Witnesses, AgentKey, Policies, Passports and Approvals
+	File *File
 }
 
 // SessionWriter writes a file of a session, one record at a time.

@@ -81,7 +81,7 @@ A session of signed records is one connection of a client.
 	cli.AgentFlag(cmd, &f.agent, "")
 	cmd.Flags().StringVar(&f.fail, "fail", "open",
 		"when attestd is unreachable, `open` allows calls and closed refuses them")
-	cmd.Flags().StringVar(&f.require, "require", "", "`policy`: refuse a call unless attestd has decided that it is allowed")
+	cmd.Flags().StringVar(&f.require, "require", "", "`what` a call requires: policy, a decision of attestd that allows it; passport, one by the passport of --passport; or passport,policy")
 	cmd.Flags().StringVar(&f.record, "record", recordAll, "`all` messages, or calls of tools alone")
 	_ = cmd.Flags().SetAnnotation("record", cli.TypedOnly, []string{"true"}) // the flag is there
 	cmd.Flags().StringVar(&f.server, "server", "",
@@ -118,9 +118,14 @@ func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return cli.Usagef("--redact: %v", err)
 	}
-	if f.require != "" && f.require != "policy" {
-		return cli.Usagef("--require must be policy, got %q", f.require)
+	needsPassport, decided, err := parseRequire(f.require)
+	if err != nil {
+		return err
 	}
+	if needsPassport && f.passport.file == "" {
+		return cli.Usagef("--require passport needs --passport, the file with the agent's passport")
+	}
+	decided = decided || needsPassport
 	if f.record != recordAll && f.record != recordCalls {
 		return cli.Usagef("--record must be all or calls, got %q", f.record)
 	}
@@ -144,8 +149,8 @@ func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	warn := func(text string) { cli.PrintError("attestd: %s\n", text) }
-	policy.Mask, policy.Decided = at.maskKey(warnOf), f.require != ""
-	config := mcpproxy.Config{Agent: f.agent, Server: f.server, Policy: policy, FailClosed: closed, Decided: f.require != "", Warn: warn,
+	policy.Mask, policy.Decided = at.maskKey(warnOf), decided
+	config := mcpproxy.Config{Agent: f.agent, Server: f.server, Policy: policy, FailClosed: closed, Decided: decided, Warn: warn,
 		Signed: at.identity != nil, CallsOnly: f.record == recordCalls}
 	switch {
 	case config.Server != "":

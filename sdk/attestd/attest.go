@@ -34,6 +34,9 @@ type Attestation struct {
 	Last bool
 	// Folder is where the agent works, for that decision; "" where it is unknown.
 	Folder string
+	// Passport is the agent's, for that decision, which names it; "" without one. The record does
+	// not have it, and Decide must be set.
+	Passport string
 }
 
 // NewIdempotencyKey returns a unique key of the time and 130 random bits. The service's index sorts
@@ -91,6 +94,9 @@ func (a Attestation) appendRequest(dst []byte) []byte {
 	}
 	if a.Folder != "" {
 		dst = appendText(append(dst, `,"folder":`...), a.Folder)
+	}
+	if a.Passport != "" {
+		dst = appendText(append(dst, `,"passport":`...), a.Passport)
 	}
 	return append(dst, '}')
 }

@@ -172,7 +172,7 @@ func (s *Hooks) hook(c *httpapi.Call, by store.Caller, r hookRequest, report hoo
 		if err != nil {
 			return nil, err
 		}
-		if how.Unauthorized = how.Passport == ""; how.Unauthorized {
+		if how.Unauthorized = how.Passport == nil; how.Unauthorized {
 			reason := hookevent.NoPassport(r.Agent, asked.Tool)
 			report.Events, answer = append(report.Events, hookevent.Denied(asked, reason)), hookevent.ClaudeCode.Deny(reason)
 		}

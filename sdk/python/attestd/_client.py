@@ -53,10 +53,10 @@ class Client(_Operations):
         self.close()
 
     @_either
-    def attest(self, agent_id, action_type, payload, *, delegation=None, decide=False, folder=None, idempotency_key=None):
+    def attest(self, agent_id, action_type, payload, *, delegation=None, decide=False, folder=None, passport=None, idempotency_key=None):
         """Appends a record and returns it, once it is on the service's disk: once, however often it had to be sent. A RecordMismatchError says that the record in the answer is not of
         this attestation."""
-        return self._attest(_prepare({"agentId": agent_id, "actionType": action_type, "payload": payload, "delegation": delegation, "decide": decide, "folder": folder, "idempotencyKey": idempotency_key}))
+        return self._attest(_prepare({"agentId": agent_id, "actionType": action_type, "payload": payload, "delegation": delegation, "decide": decide, "folder": folder, "passport": passport, "idempotencyKey": idempotency_key}))
 
     def _attest(self, one):
         def send(items):
@@ -124,7 +124,7 @@ class Client(_Operations):
         return made
 
     def attest_all(self, attestations):
-        """Appends up to 1,000 records, all or none, and returns them in order. Each attestation is a dict with agentId, actionType, payload and perhaps delegation, decide, folder and idempotencyKey. The
+        """Appends up to 1,000 records, all or none, and returns them in order. Each attestation is a dict with agentId, actionType, payload and perhaps delegation, decide, folder, passport and idempotencyKey. The
         pointer of a ServiceError names the one that is refused: /records/3/payload."""
         items = [_prepare(one) for one in attestations]
         if not 1 <= len(items) <= 1000:

@@ -81,7 +81,7 @@ OPERATIONS = {  # all of the API reference, by their names there
     "getCompanyToken": Route("POST /o/{companyId}/token", members=("grant_type", "client_id", "client_secret", "client_assertion_type", "client_assertion", "assertion", "subject_token", "subject_token_type", "requested_token_type", "actor_token", "actor_token_type", "may_act", "audience", "scope", "authorization_details", "resource"), body="form", public=True, safe=True),
     "introspectToken": Route("POST /o/{companyId}/introspect", members=("token", "token_type_hint", "client_id", "client_secret", "client_assertion_type", "client_assertion"), body="form", safe=True),
     "revokeToken": Route("POST /o/{companyId}/revoke", members=("token", "token_type_hint", "client_id", "client_secret", "client_assertion_type", "client_assertion"), body="form", safe=True),
-    "attest": Route("POST /v1/attest", members=("agentId", "actionType", "payload", "delegation", "statement", "decide", "folder"), status=201, header=("Idempotency-Key",), safe=True),
+    "attest": Route("POST /v1/attest", members=("agentId", "actionType", "payload", "delegation", "statement", "decide", "folder", "passport"), status=201, header=("Idempotency-Key",), safe=True),
     "attestBatch": Route("POST /v1/attest/batch", members=("records",), status=201, safe=True),
     "getChain": Route("GET /v1/chain", query=("from", "limit", "log")),
     "searchRecords": Route("GET /v1/records", query=(*_search, "q", "payload", "hash", "order", *_page)),

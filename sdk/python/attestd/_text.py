@@ -36,9 +36,9 @@ def _check(value, at):
 def _prepare(attestation):
     """An attestation as it is sent, made once, for all retries. Refuses what could never be
     sent."""
-    known = ("agentId", "actionType", "payload", "delegation", "decide", "folder", "idempotencyKey")
+    known = ("agentId", "actionType", "payload", "delegation", "decide", "folder", "passport", "idempotencyKey")
     _known("an attestation", attestation, known)
-    body = {name: attestation[name] for name in ("agentId", "actionType", "payload", "delegation", "decide", "folder") if name in attestation}
+    body = {name: attestation[name] for name in ("agentId", "actionType", "payload", "delegation", "decide", "folder", "passport") if name in attestation}
     for name in ("agentId", "actionType"):
         if not isinstance(body.get(name), str) or not 1 <= len(body[name]) <= 256:
             raise PayloadError(f"/{name}", "must have 1 to 256 characters")
@@ -46,7 +46,7 @@ def _prepare(attestation):
         raise PayloadError("/payload", "is missing; None is a payload")
     if body.get("delegation", "") is None:
         del body["delegation"]
-    for name in ("decide", "folder"):
+    for name in ("decide", "folder", "passport"):
         if not body.get(name):
             body.pop(name, None)
     given = attestation.get("idempotencyKey") or ""

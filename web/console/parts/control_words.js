@@ -53,7 +53,10 @@ const agentKey = having(
   { agentId: string, thumbprint: string },
   { expiresAt: nullable(string), enrolment: nullable(string), endorsement: nullable(string), label: nullable(string) },
 );
-const HOW = new Map([['passkey', 'passkey'], ['token', 'a client or an agent'], ['federation', 'another issuer’s token']]);
+const HOW = new Map([
+  ['passkey', 'passkey'], ['oidc', 'an account'], ['token', 'a client or an agent'],
+  ['federation', 'another issuer’s token'],
+]);
 const POLICY = new Map([['any', 'any credential may speak'], ['key', 'only a key of the agent may speak']]);
 const agentPolicy = having({ agentId: string }, { attest: string, groups: list(string) });
 const companyPolicy = having(
