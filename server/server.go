@@ -44,6 +44,7 @@ type Server struct {
 	keySets     *keysets.Sets
 	federations *service.Federations
 	approvals   service.ApprovalWaiters
+	refusals    *service.Refusals
 	metrics     *metrics.Metrics // nil without MetricsListener
 
 	live      atomic.Pointer[Live]
@@ -115,7 +116,7 @@ func New(cfg Config) *Server {
 	search := limit.NewPool(cfg.Budgets.Searches)
 	s.status = &status{Config: s.Config, background: s.background, live: &s.live, api: s.api, hub: s.hub, keySets: s.keySets,
 		verifications: verifications, searches: search, began: time.Now()}
-	people := &service.People{Store: db, Link: s.api.InvitationLink}
+	people := &service.People{Store: db, Refusals: s.refusals, Link: s.api.InvitationLink}
 	s.resources = resources{
 		agents:       api.Agents{Agents: agents},
 		agentKeys:    api.AgentKeys{Keys: agentKeys, Decisions: decisions},

@@ -233,9 +233,13 @@ func (s *People) asserted(ctx context.Context, p relyingParty, purpose string, c
 		return k, by, proof, false, errBadPasskey("is no PublicKeyCredential of navigator.credentials.get in the form of toJSON")
 	}
 	challenge, proof, err := s.challenge(ctx, purpose, parsed.Response.CollectedClientData.Challenge, at)
-	if err == nil {
-		k, by, isEligible, err = s.verified(ctx, p, parsed, challenge, proof.Ends, at)
+	if err != nil { // whose passkey it is, so that the refusal is counted
+		if _, known, unknown := s.Store.People.FindPasskey(ctx, base64url.EncodeToString(parsed.RawID), at); unknown == nil {
+			by = known
+		}
+		return k, by, proof, false, err
 	}
+	k, by, isEligible, err = s.verified(ctx, p, parsed, challenge, proof.Ends, at)
 	return k, by, proof, isEligible, err
 }
 
@@ -277,6 +281,15 @@ func (s *People) verified(ctx context.Context, p relyingParty, parsed *protocol.
 		return k, by, false, &Error{Kind: Untrusted, Code: "PASSKEY_REFUSED", Message: "Unauthorized: the assertion does not count: " + reasonOf(err)}
 	}
 	return k, by, isEligible, nil
+}
+
+// counted counts a ceremony of a passkey that a company has refused, and returns err.
+func (s *People) counted(ctx context.Context, by store.Caller, at time.Time, err error) error {
+	var refused *Error
+	if errors.As(err, &refused) && refused.Kind == Untrusted {
+		s.Refusals.Count(ctx, by.Company, "", store.RefusedPasskey, at)
+	}
+	return err
 }
 
 // get returns the options for an assertion: of any passkey of this host, or of those that are
