@@ -186,7 +186,8 @@ func calledByDecision(in *content) (tool string, arguments []byte, is bool) {
 		case "arguments":
 			arguments = canonical(src)
 		case "resource":
-			_ = strictjson.EachMember(src, maxDepth, func(name, src []byte) { // of what is no object nothing is read
+			// of what is no object nothing is read
+			_ = strictjson.EachMember(src, maxDepth, func(name, src []byte) {
 				switch string(name) {
 				case "type":
 					kind, _ = strictjson.AsString(src)
