@@ -80,7 +80,7 @@ type tale struct {
 	keepRequests func([]int64) []int64
 	change       func(*evidence.File)
 
-	// signs what the agent does; nil for none. sids are the sessions of its statements, the last one
+	// signs what the agent does; nil for none. sids are the sessions of its statements, the last
 	// that of all further ones
 	signer    *jose.PrivateKey
 	sids      []string
