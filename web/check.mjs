@@ -782,7 +782,8 @@ const signer = (log, { index }) => log.keys.findLast(({ fromIndex }) => fromInde
 // control records about passports, with what their subjects begin with
 const PASSPORTS = new Map([["passport.issued", "passport"], ["passport.revoked", "passport"], ["agent.disabled", "agent"]]);
 
-// the names under which scopes and details may cover the tool of a record, and its arguments
+// the names under which scopes and details may cover the tool that a record calls, and what it
+// calls it with
 function calledAs(action, payload) {
   const own = (of, name) => (of && typeof of === "object" && !Array.isArray(of) && Object.hasOwn(of, name) ? of[name] : undefined);
   const string = (of, name) => (isString(own(of, name)) ? own(of, name) : "");

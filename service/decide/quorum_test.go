@@ -25,7 +25,7 @@ func TestCheckersReadTheSameQuorum(t *testing.T) {
 		`permit (principal, action, resource == Tool::"x"); @quorum("5") ` + asks:                    5,
 		`@quorum("6") ` + asks + ` permit (principal, action, resource == Tool::"x");`:               6,
 		asks + "\n@quorum(\"3\")" + asks + "\n@quorum(\"2\")" + asks:                                 3,
-		`@quorum("\u{32}") ` + asks: approval.MaxQuorum + 1, // which nobody writes: it is refused rather than read
+		`@quorum("\u{32}") ` + asks: approval.MaxQuorum + 1,
 	} {
 		set, err := decide.Compile([]decide.Policy{{ID: "p", Text: text}})
 		must.OK(t, err)

@@ -80,8 +80,8 @@ type tale struct {
 	keepRequests func([]int64) []int64
 	change       func(*evidence.File)
 
-	// the agent's, that signs what it does; nil for none. sids are the sessions of its statements, the
-	// last one of all further ones
+	// signs what the agent does; nil for none. sids are the sessions of its statements, the last
+	// that of all further ones
 	signer    *jose.PrivateKey
 	sids      []string
 	isSession bool // the file is that of the session

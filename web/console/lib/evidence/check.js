@@ -197,7 +197,8 @@ export class EvidenceCheck extends Check {
   async decision() {
     const { subject, file: { policies, passports } } = this;
     must(!policies || subject.decision, 'policies are there, and the record has no decision');
-    must(!passports || subject.decision?.passport, 'passports are there, and the record has no decision that names one');
+    must(!passports || subject.decision?.passport,
+      'passports are there, and the record has no decision that names one');
     await this.readPolicies();
     await this.holdDecision();
     this.sayDecisions();

@@ -12,7 +12,9 @@ import { goesOn, isThumbprint, madeFor, readStatement, session, statementHash } 
 import { AgentKeys, isOfAgentKey } from './agent_keys.js';
 import { bounded } from './bounds.js';
 import { EvidenceCheck, check } from './check.js';
-import { agentKey, approvals, companyId, keys, log, notProven, passports, policies, record, witnesses } from './file.js';
+import {
+  agentKey, approvals, companyId, keys, log, notProven, passports, policies, record, witnesses,
+} from './file.js';
 import { checkKeys } from './keys.js';
 import { sessionNotProven } from './not_proven.js';
 import { PrunedError, sameList } from './checkpoints.js';
