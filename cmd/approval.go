@@ -71,7 +71,8 @@ does that.
 				if len(args) > 0 {
 					found, err = c.Approval(cmd.Context(), args[0], 0)
 				} else {
-					for a, failed := range c.Approvals(cmd.Context(), attestd.ApprovalPending) { // the oldest is last
+					// the oldest is last
+					for a, failed := range c.Approvals(cmd.Context(), attestd.ApprovalPending) {
 						if err = failed; err != nil {
 							break
 						}

@@ -49,8 +49,8 @@ type webhookMessage struct {
 }
 
 // agentConcerned returns the agent that a control record with an action is about, if webhooks have
-// messages about such records: those about keys of agents, about calls that disobeyed a refusal, and
-// about decided approvals. isSent is false for all others.
+// messages about such records: those about keys of agents, about calls that disobeyed a refusal,
+// and about decided approvals. isSent is false for all others.
 func agentConcerned(action string, payload []byte) (agent string, isSent bool) {
 	switch store.ControlAction(action) {
 	case store.AgentKeyEnrolled, store.AgentKeyRevoked, store.CallDisobeyed, store.ApprovalGranted, store.ApprovalDenied:
