@@ -24,6 +24,7 @@ import (
 var changesNoRight = map[string]string{
 	"attest": "a record of actions", "attestBatch": "the same", "claudeCodeHook": "the same", "exportTraces": "the same", "exportLogs": "the same", "verifyPassport": "is asked", "evaluateAccess": "the same", "evaluateAccesses": "the same",
 	"testPolicies": "the same", "introspectToken": "the same", "addPasskeyOptions": "an enrolment needs one", "reauthenticateOptions": "gives one",
+	"requestApproval": "an agent or a writer asks", "withdrawApproval": "the same", "approvalOptions": "the same", "decideApproval": "is an assertion itself",
 	"reauthenticate": "the same", "endOwnSession": "ends what is one's own", "endOwnSessions": "the same", "revokeToken": "the same",
 }
 

@@ -388,7 +388,8 @@ func (o *OIDC) signIn(ctx context.Context, account store.Subject, claims idtoken
 		var refused *Error
 		if errors.As(err, &refused) && refused.Kind == Forbidden {
 			if company == nil {
-				company, _ = o.Store.Companies.Only(ctx) // other requests report a database that fails
+				// other requests report a database that fails
+				company, _ = o.Store.Companies.Only(ctx)
 			}
 			o.Refusals.Count(ctx, company, "", store.RefusedAccount, at)
 		}
