@@ -429,16 +429,30 @@ interface ControlChange {
   flaw: string;
 }
 
-/** What the control log says of each subject of a list (core/listed.js). */
-type ListedLives = Map<string, { first: LogRecord; last: LogRecord; ended: boolean }>;
+/** What is compared of a list with the control log (core/listed.js). */
+interface ListedKind {
+  what: string;
+  created: string;
+  changed?: string[];
+  ended: string;
+  says: (members: Record<string, any>, record: LogRecord) => Record<string, unknown>;
+}
+/** One thing of a list: the subject of its control records, and its members. */
+interface ListedItem { subject: string; lists: Record<string, unknown> }
+
+/** What the control log says of each subject of a list. */
+type ListedLives = Map<string, {
+  first: LogRecord; last: LogRecord; ended: boolean; said: Map<string, { value: any; record: LogRecord }>;
+}>;
 
 /** Something in which a list is not what the control log says; record says so. */
 interface ListedDifference {
   kind: string;
   what: string;
   name: string;
-  is: 'lacking' | 'ended' | 'unknown';
+  is: 'lacking' | 'ended' | 'unknown' | 'altered';
   record: LogRecord | null;
+  altered?: { member: string; lists: string; says: string };
 }
 
 /** A list compared with the control log: how many of its kinds were created and deleted there. */

@@ -8,10 +8,10 @@ import { useStore } from '../core/store.js';
 import {
   createWebhook,
   deleteWebhook,
+  listedWebhook,
   names,
   readWebhooks,
   rotateSecret,
-  subjectOfWebhook,
   switchWebhook,
   testWebhook,
 } from '../core/webhooks.js';
@@ -155,7 +155,7 @@ export function Webhooks() {
   const [deleting, setDeleting] = useState(/** @type {Webhook | null} */ (null));
   const [rotating, setRotating] = useState(/** @type {Webhook | null} */ (null));
   const [secret, setSecret] = useState('');
-  const [all, compared, load, error] = useListed(['webhook'], readWebhooks, subjectOfWebhook);
+  const [all, compared, load, error] = useListed(['webhook'], readWebhooks, listedWebhook);
   useEffect(() => { load(); }, []);
   return html`
     <${Page} title="Webhooks"
