@@ -93,6 +93,7 @@ test('each kind of right that begins is compared with its list', () => {
     'passkey.enrolled': 'of a person, who signs in with it: the control log is where they are held against each other',
     'invitation.created': 'good for one passkey and for hours: the service does not list them',
     'passport.issued': 'there may be a million, and a passport’s own status is signed by the company',
+    'approval.granted': 'of one call, and it ends by itself: its own page holds it against its control record',
     'head-file.made': 'a file of the server',
     'row.adopted': 'of rows of any kind: counted with that kind',
     'tables.adopted': 'a statement about all rows',

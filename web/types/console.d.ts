@@ -514,6 +514,23 @@ interface Person {
   passkeys?: { credentialId: string; fingerprint: string; backupEligible: boolean; createdAt: string;
     revokedAt?: string }[];
 }
+
+/** What a passkey signs to decide an approval, and one as the server lists it. */
+interface ApprovalObject {
+  approvalId: string; log: string; index: number; hash: string; agentId: string; tool: string; person: string;
+  verdict: 'approve' | 'deny'; uses: number; expiresAt: string; reason: string | null;
+}
+interface Approval {
+  approvalId: string; state: 'pending' | 'approved' | 'denied' | 'expired' | 'used' | 'withdrawn'; log: string;
+  index: number; hash: string; agentId: string; tool: string; requestReason: string | null; createdAt: string;
+  expiresAt: string; quorum: number; approvers: string[]; by: string[]; reason: string | null;
+  controlIndex: number | null; uses?: number; remaining?: number;
+}
+/** The record that an approval is about, once it was checked, and when the request ends. */
+interface ApprovalRequest { record: LogRecord; origin: string; tool: string; ends: string }
+/** reason and until are '' where there is none. */
+interface ApprovalChoice { verdict: 'approve' | 'deny'; reason: string; uses: number; until: string }
+
 interface PersonSession {
   sessionId: string; signedIn: string; createdAt: string; lastUsedAt: string; expiresAt: string; present: boolean;
 }

@@ -64,6 +64,21 @@ const passkey = having({ personId: string, credentialId: string });
 const person = having({ personId: string }, { name: string, disabledAt: string, roles: list(string) });
 const DECISIONS = new Map([['denied', 'those that deny'], ['all', 'all']]);
 
+const decided = having({
+  object: having({
+    approvalId: string, index: integer, agentId: string, tool: string, person: string, uses: integer, expiresAt: string,
+    reason: nullable(string),
+  }),
+});
+/** @param {{id: string}} props */
+const Approval = ({ id }) => html`<a href=${href('approvals', id)}><${Name} of=${id} /></a>`;
+/** @param {{of: ReturnType<typeof decided>, was: 'approved' | 'denied'}} props */
+const DecidedCall = ({ of: { object }, was }) => html`<${Name} of=${object.person} /> ${was} the call of
+  ${' '}<${Name} of=${object.tool} /> by <${Agent} id=${object.agentId} />,
+  ${' '}<a href=${href('records', object.index)}>record ${object.index}</a>${was === 'approved'
+    && html`, for ${plural(object.uses, 'use')}${until(object.expiresAt)}`}${object.reason
+    && html`: “${visible(object.reason)}”`}`;
+
 const row = having({ table: string, name: string });
 
 /**
@@ -286,6 +301,22 @@ const KINDS = table({
     passkey,
     ({ personId, credentialId }) => html`
     The passkey <${Name} of=${credentialId} /> of <${Name} of=${personId} /> was revoked`,
+  ),
+  'approval.granted': kind('Call approved', decided, (said) => html`<${DecidedCall} of=${said} was="approved" />`),
+  'approval.denied': kind('Call refused by a person', decided, (said) =>
+    html`<${DecidedCall} of=${said} was="denied" />`),
+  'approval.used': kind(
+    'Approval used',
+    having({ approvalId: string, index: integer, remaining: integer }),
+    ({ approvalId, index, remaining }) => html`
+    <a href=${href('records', index)}>Record ${index}</a> used the approval <${Approval} id=${approvalId} />;
+    ${plural(remaining, 'use')} ${remaining === 1 ? 'remains' : 'remain'}`,
+  ),
+  'approval.withdrawn': kind(
+    'Approval withdrawn',
+    having({ approvalId: string }, { reason: nullable(string) }),
+    ({ approvalId, reason }) => html`
+    The request for the approval <${Approval} id=${approvalId} /> was withdrawn${reason ? `: ${visible(reason)}` : ''}`,
   ),
   'invitation.created': kind(
     'Invitation made',
