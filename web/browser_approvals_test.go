@@ -107,7 +107,7 @@ func TestBrowserApprovals(t *testing.T) {
 	b.shows(`[data-request="ok"]`)
 	for what, tamper := range map[string]string{
 		"something else to sign": `text.replace(/"index":(\d+)/, (all, n) => '"index":' + (Number(n) + 1))`,
-		"another challenge":      `text.replace(/("publicKey":.*"challenge":")./, '$1_')`,
+		"another challenge":      `text.replace(/("publicKey":.*"challenge":")(.)/, (all, before, c) => before + (c === 'A' ? 'B' : 'A'))`,
 	} {
 		eval[bool](b, fmt.Sprintf(`(window.tamper = (path, text) => path.endsWith('/options') ? %s : text, true)`, tamper))
 		b.press("Approve with a passkey")
@@ -142,7 +142,7 @@ func TestBrowserApprovals(t *testing.T) {
 	b.shows(fmt.Sprintf(`[data-approval=%q][data-state="denied"]`, id))
 	eval[bool](b, `(window.tamper = (path, text) => path.includes('/approvals/') ? text.replace('"denied"', '"withdrawn"') : text, true)`)
 	b.goTo("#/approvals/" + id)
-	b.reads(`[data-misstated] [role=alert]`, "it is approval.denied")
+	b.reads(`[data-misstated] [role=alert]`, "it is denied, and not withdrawn")
 	eval[bool](b, `(window.tamper = (path, text) => path.includes('/approvals/') ? text.replace('"bot"', '"bat"') : text, true)`)
 	b.goTo("#/approvals")
 	b.goTo("#/approvals/" + id)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -167,11 +168,23 @@ var contradicted = []struct{ path, place, record string }{
 	{"/v1/sessions", "/sessions/*/firstAt", "the first record of the session: its time"},
 	{"/v1/sessions", "/sessions/*/lastAt", "the last record of the session: its time"},
 	{"/v1/sessions", "/sessions/*/source", "the first record of the session: source"},
+	{"/v1/approvals/ID", "/approvalId", "the record that asks: decision or approvalId"},
+	{"/v1/approvals/ID", "/log", "the checkpoint over the record that asks: origin"},
+	{"/v1/approvals/ID", "/index", "the record that asks: index"},
+	{"/v1/approvals/ID", "/hash", "the record that asks: hash"},
+	{"/v1/approvals/ID", "/agentId", "the record that asks: agentId"},
+	{"/v1/approvals/ID", "/tool", "the record that asks: tool"},
+	{"/v1/approvals/ID", "/requestReason", "approval.requested: reason"},
+	{"/v1/approvals/ID", "/state", "approval.granted, approval.denied, approval.used and approval.withdrawn"},
+	{"/v1/approvals/ID", "/by", "approval.granted and approval.denied: by"},
+	{"/v1/approvals/ID", "/controlIndex", "the newest control record of the approval"},
 	{"/v1/records", "/records/*/payload", "the record itself: hash"},
 	{"/v1/records", "/records/*/hash", "the record itself: hash"},
 	{"/v1/records", "/records/*/signature", "the record itself: signature"},
 	{"/v1/records", "/records/*/timestamp", "the record itself: hash"},
 }
+
+var approvalID = regexp.MustCompile(`apr_[A-Za-z0-9_-]{22}`)
 
 // onPage restricts entries of contradicted to the pages that read the record: others show what the
 // server lists under its own name.
@@ -182,6 +195,7 @@ var onPage = map[string]string{"/v1/sessions": "#/sessions/", "/v1/credentials":
 // left out is contradicted by the record that says that it is there.
 func recordAgainst(hash, path, place string) string {
 	path, _, _ = strings.Cut(path, "?")
+	path = approvalID.ReplaceAllString(path, "ID")
 	if page, is := onPage[path]; is && !strings.HasPrefix(hash, page) {
 		return ""
 	}
@@ -230,6 +244,14 @@ func TestBrowserLyingServer(t *testing.T) {
 	hook := s.api("POST", "/v1/webhooks", key, map[string]any{"url": "https://hooks.example.com/second", "agents": []string{"agent-1"}})
 	s.api("POST", "/v1/webhooks/"+hook["webhookId"].(string)+"/disable", key, nil)
 	s.api("POST", "/v1/agents/agent-2/disable", key, nil)
+	approvals := make([]string, 2)
+	for i := range approvals {
+		approvals[i] = s.api("POST", "/v1/approvals", key, map[string]any{
+			"agentId": "agent-0", "tool": "Bash", "arguments": map[string]any{"command": "make release", "run": i},
+			"reason": "the release of May", "expiresIn": 86400,
+		})["approvalId"].(string)
+	}
+	s.api("DELETE", "/v1/approvals/"+approvals[1], key, nil)
 	driver := fmt.Sprintf(fuzzDriver, jsonOf(t, ownNames(t)))
 	begin := func(b *browser) {
 		t.Helper()
@@ -260,6 +282,7 @@ func TestBrowserLyingServer(t *testing.T) {
 	var answers []answer
 	var heard strings.Builder
 	hashes := append(b.allPages(), "#/agents/agent-1", "#/agents/agent-2", "#/proof/5", "#/records/8", "#/control/3",
+		"#/approvals/"+approvals[0], "#/approvals/"+approvals[1],
 		"#/sessions/run-1?agent=agent-1&kind=statement", "#/sessions/s-1?agent=agent-2&kind=hook")
 	honest := map[string][2]string{}
 	for _, hash := range hashes {

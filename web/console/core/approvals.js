@@ -6,11 +6,11 @@ import { approvalObject, askedBy, challengeOf, notOver, spelled, toolOf } from '
 import { utf8 } from '../lib/bytes.js';
 import { check as checkEvidence } from '../lib/evidence/check.js';
 import { FormError, hash, having, integer, json, list, nullable, oneOf, string, timestamp } from '../lib/form.js';
-import { table } from '../lib/table.js';
+import { member, textOf } from '../lib/json.js';
 import { call, records } from './api.js';
 import { mustFit, mustName, NOTHING } from './asked.js';
 import { checkActions } from './check_actions.js';
-import { changesAt } from './control_log.js';
+import { allChanges } from './control_log.js';
 import { evidenceOf } from './evidence.js';
 import { getAssertion } from './people.js';
 import { signedIn } from './session.js';
@@ -80,6 +80,8 @@ export async function requestOf(of) {
     throw new FormError(`Record ${index} asks for another approval, or for none.`);
   mustName({
     log: request.origin, hash: record.hash, agentId: record.agentId, tool: request.tool,
+    ...(record.actionType === 'approval.requested'
+      && { requestReason: textOf(member(record.inner, 'reason')) ?? null }),
     ...(asked.expiresAt && of.state === 'pending' && { expiresAt: asked.expiresAt }),
   }, of, `What the server lists of record ${index}`);
   return { ...request, ends: asked.expiresAt || of.expiresAt };
@@ -125,53 +127,74 @@ export async function decide(object, { verdict, reason, uses, until }) {
   });
 }
 
-/** The actions of the control records that say how an approval ended. */
-const ENDED = table({
-  approved: 'approval.granted', pending: 'approval.granted', denied: 'approval.denied', used: 'approval.used',
-  withdrawn: 'approval.withdrawn', expired: 'approval.granted',
-});
 const decisionForm = having({
   object: approvalObject, authenticatorData: string, clientDataJSON: string, by: nullable(string),
 });
-const useForm = having({ approvalId: string, remaining: integer });
-const withdrawalForm = having({ approvalId: string });
+const useForm = having({ remaining: integer });
 
 /**
- * Holds what the server lists of an approval against its newest control record: {change, wrong}.
- * change is null where it has none.
+ * The states that an approval can have after its newest control record, of which by people have
+ * decided it.
  * @param {Approval} of
- * @returns {Promise<{change: ControlChange | null, wrong: string}>}
+ * @param {LogRecord | undefined} newest
+ * @returns {Approval['state'][]}
  */
-export async function decisionOf(of) {
-  const { approvalId, state, controlIndex, by } = of;
-  if (controlIndex === null) {
-    const none = state === 'pending' || state === 'expired';
-    return { change: null, wrong: none && !by.length ? '' : `No control record says that it was ${state}.` };
-  }
-  const change = (await changesAt([controlIndex])).get(controlIndex);
-  if (!change) throw new FormError(`The server has no control record ${controlIndex}.`);
-  const { record, subject, ok, flaw } = change;
-  const { actionType, inner, source, index } = record;
+function statesAfter({ by, quorum }, newest) {
+  if (!newest) return ['pending', 'expired'];
+  if (newest.actionType === 'approval.denied') return ['denied'];
+  if (newest.actionType === 'approval.withdrawn') return ['withdrawn'];
+  if (newest.actionType === 'approval.used' && useForm(newest.inner, newest.source, 'it').remaining === 0)
+    return ['used'];
+  return newest.actionType === 'approval.granted' && by.length < quorum ? ['pending', 'expired']
+    : ['approved', 'expired'];
+}
+
+/**
+ * Why a decision of a person is not one of this approval; '' where it is.
+ * @param {Approval} of
+ * @param {ReturnType<typeof decisionForm>} said
+ */
+async function notOf({ approvalId, index, hash: recorded, log }, said) {
+  const { object, by } = said;
+  if (object.approvalId !== approvalId || object.index !== index || object.hash !== recorded || object.log !== log)
+    return 'it is of another record';
+  return by === `person:${object.person}` ? notOver(object, said) : `it is by ${by ?? 'nobody'}`;
+}
+
+/**
+ * Holds what the server lists of an approval against its control records, the newest first:
+ * {changes, wrong}.
+ * @param {Approval} of
+ * @returns {Promise<{changes: ControlChange[], wrong: string}>}
+ */
+export async function decisionsOf(of) {
+  const { approvalId, state, controlIndex } = of;
+  const changes = (await allChanges({ action: 'approval.*', q: approvalId }))
+    .filter(({ subject }) => subject === `approval:${approvalId}`);
   /** @param {string} why */
-  const misstated = (why) => ({ change, wrong: `Control record ${index} contradicts what the server lists: ${why}.` });
-  if (!ok) return misstated(flaw);
-  if (subject !== `approval:${approvalId}`) return misstated('it is about another thing');
-  if (actionType === 'approval.used' && (state === 'approved' || state === 'expired')) {
-    const { remaining } = useForm(inner, source, 'it');
-    return remaining === of.remaining ? { change, wrong: '' } : misstated(`${remaining} uses remain`);
+  const misstated = (why) => ({ changes, wrong: `The control log contradicts what the server lists: ${why}.` });
+  /** @type {ReturnType<typeof decisionForm>[]} */
+  const decisions = [];
+  for (const { record: { actionType, inner, source, index } } of changes.toReversed()) {
+    if (actionType !== 'approval.granted' && actionType !== 'approval.denied') continue;
+    const said = decisionForm(inner, source, `control record ${index}`);
+    const not = await notOf(of, said);
+    if (not) return misstated(`control record ${index}: ${not}`);
+    if (said.object.verdict !== (actionType === 'approval.granted' ? 'approve' : 'deny'))
+      return misstated(`control record ${index} has another verdict than it signs`);
+    decisions.push(said);
   }
-  if (actionType !== ENDED[state]) return misstated(`it is ${actionType}`);
-  if (actionType === 'approval.used' || actionType === 'approval.withdrawn') {
-    withdrawalForm(inner, source, 'it');
-    return { change, wrong: '' };
+  const newest = changes[0]?.record;
+  const by = decisions.map((said) => said.by);
+  const states = statesAfter(of, newest);
+  if (!states.includes(state)) return misstated(`it is ${states.join(' or ')}, and not ${state}`);
+  if (by.join() !== of.by.join()) return misstated(`it was decided by ${by.join(', ') || 'nobody'}`);
+  if (controlIndex !== (newest?.index ?? null)) return misstated('its newest record is another one');
+  if (decisions.length && of.reason !== decisions[decisions.length - 1].object.reason)
+    return misstated('the decision has another reason');
+  if (newest?.actionType === 'approval.used') {
+    const { remaining } = useForm(newest.inner, newest.source, 'it');
+    if (remaining !== of.remaining) return misstated(`${remaining} uses remain`);
   }
-  const said = decisionForm(inner, source, 'it');
-  const { object } = said;
-  if (object.approvalId !== approvalId || object.index !== of.index || object.hash !== of.hash || object.log !== of.log)
-    return misstated('it is of another record');
-  if (said.by !== `person:${object.person}` || !by.includes(said.by))
-    return misstated(`it is by ${said.by ?? 'nobody'}`);
-  if (object.reason !== of.reason) return misstated('it has another reason');
-  const not = await notOver(object, said);
-  return not ? misstated(not) : { change, wrong: '' };
+  return { changes, wrong: '' };
 }

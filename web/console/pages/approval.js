@@ -1,7 +1,7 @@
 // @ts-check
 // One approval: the call as its record has it, what is signed, and who decided.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
-import { decide, decisionOf, objectOf, readApproval, requestOf } from '../core/approvals.js';
+import { decide, decisionsOf, objectOf, readApproval, requestOf } from '../core/approvals.js';
 import { timeText, plural } from '../core/format.js';
 import { isPerson, readMe, signInHere } from '../core/people.js';
 import { href } from '../core/router.js';
@@ -101,20 +101,21 @@ function PersonFirst() {
         Sign in with a passkey</button></div><${Failure} error=${error} /></div>`;
 }
 
-/** @param {{approval: Approval, of: Awaited<ReturnType<typeof decisionOf>>}} props */
-function Decision({ approval, of: { change, wrong } }) {
+/** @param {{approval: Approval, of: Awaited<ReturnType<typeof decisionsOf>>}} props */
+function Decision({ approval, of: { changes, wrong } }) {
   const { key } = useSignedIn();
   const assess = useAssess(key);
   return html`
     <section class="card" aria-label="Decision" data-decided=${approval.state}>
       <h2>Decision</h2>
       ${wrong && html`<div data-misstated><${Notice} kind="bad"><${Text} of=${wrong} /><//></div>`}
-      ${change ? html`<ul class="change-list"><${Change} change=${change} assess=${assess} /></ul>`
+      ${changes.length ? html`<ul class="change-list">${changes.map((change) => html`
+        <${Change} key=${change.record.index} change=${change} assess=${assess} />`)}</ul>`
         : html`<p class="muted">No control record: nobody decided it in time.</p>`}
       ${approval.remaining !== undefined && approval.state === 'approved'
         && html`<p>${plural(approval.remaining, 'use')} left, until ${timeText(approval.expiresAt, 16)}.</p>`}
       ${approval.reason && html`<p>Reason: <${Text} of=${approval.reason} /></p>`}
-      <p class="small muted">The company signed this record, and the passkey’s assertion in it is over this approval.
+      <p class="small muted">The company signed these records, and each passkey’s assertion is over this approval.
         ${' '}<code>attestd check</code> verifies the passkey’s signature.</p>
     </section>`;
 }
@@ -126,7 +127,7 @@ export function ApprovalPage({ id }) {
   const heading = useRef(null);
   const [approval, setApproval] = useState(/** @type {Approval | null} */ (null));
   const [request, setRequest] = useState(/** @type {ApprovalRequest | null} */ (null));
-  const [decided, setDecided] = useState(/** @type {Awaited<ReturnType<typeof decisionOf>> | null} */ (null));
+  const [decided, setDecided] = useState(/** @type {Awaited<ReturnType<typeof decisionsOf>> | null} */ (null));
   const [me, setMe] = useState(/** @type {Person | null} */ (null));
   const [run, , error, retry] = useTask();
   const [runRequest, , refused] = useTask();
@@ -144,8 +145,16 @@ export function ApprovalPage({ id }) {
   const stamp = approval && `${approval.state} ${approval.by.join()} ${approval.controlIndex} ${approval.remaining}`;
   useEffect(() => {
     setDecided(null);
-    if (approval && (approval.controlIndex !== null || approval.state !== 'pending'))
-      runDecided(async () => setDecided(await decisionOf(approval)));
+    if (approval)
+      runDecided(async () => {
+        let found = await decisionsOf(approval);
+        if (found.wrong) { // it may have changed between the two answers
+          const now = await readApproval(id);
+          setApproval(now);
+          found = await decisionsOf(now);
+        }
+        setDecided(found);
+      });
   }, [stamp]);
   const waits = approval?.state === 'pending';
   const at = request && sessionOf(request.record);
@@ -181,7 +190,8 @@ export function ApprovalPage({ id }) {
           <${Quorum} approval=${approval} />
         </section>
         <div class="stack">
-          ${decided && html`<${Decision} approval=${approval} of=${decided} />`}
+          ${decided && (decided.wrong || decided.changes.length > 0 || !waits)
+            && html`<${Decision} approval=${approval} of=${decided} />`}
           ${waits && !isPerson() && html`<${PersonFirst} />`}
           ${waits && request && me && !refused && html`<${Decide} approval=${approval} request=${request} me=${me}
             onDone=${setApproval} />`}</div>
