@@ -179,3 +179,38 @@ func TestBrowserApprovals(t *testing.T) {
 	other.reads(`[data-person-first]`, "Only a person")
 	other.wait(`!document.querySelector('[aria-label="Decide"]')`)
 }
+
+// Once a person has allowed it by a click, the browser shows a notification of each call that waits,
+// on whatever page they are; it opens the call.
+func TestBrowserNotifiesOfApprovals(t *testing.T) {
+	testenv.Needs(t, testenv.Slow)
+	s := startService(t, "", "")
+	key := s.company("acme")
+	s.api("POST", "/v1/agents/register", key, map[string]any{"agentId": "bot"})
+	s.api("PUT", "/v1/policies/asking", key, map[string]any{"cedar": askingPolicies})
+	b := openBrowser(t, s.base)
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `window.notified = [];
+window.Notification = class {
+	static permission = 'default';
+	static async requestPermission() { return (Notification.permission = 'granted'); }
+	constructor(title, options) { Object.assign(this, options, { title }); notified.push(this); }
+	close() {}
+};`})
+	b.reload()
+	b.signIn(key)
+	s.asks(key, "Bash", `{"command":"make"}`) // which waits already
+	b.goTo("#/approvals")
+	b.shows(`[data-waiting="1"]`)
+	b.press("Notify me in this browser")
+	b.shows(`[data-notifies]`)
+	b.goTo("#/records")
+	b.shows(`.records`)
+	b.wait(`document.querySelector('[data-connection="open"]')`)
+	_, id := s.asks(key, "Bash", `{"command":"make install"}`)
+	b.wait(`notified.length === 1`)
+	if got := eval[string](b, `notified[0].title + ' / ' + notified[0].body + ' / ' + notified[0].tag`); got != "A call waits for your approval / bot: Bash / "+id {
+		t.Errorf("the notification is %s", got)
+	}
+	eval[bool](b, `(notified[0].onclick(), true)`)
+	b.reads(`[data-request]`, "make install")
+}

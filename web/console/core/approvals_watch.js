@@ -16,12 +16,18 @@ export const canNotify = () => globalThis.Notification?.permission === 'default'
 export async function notifyMe() {
   await Notification.requestPermission();
   watch();
+  await reading; // what waits now is on the page already
   return notifies();
 }
 
+const HELD = 1000; // IDs, of which 100 can wait on a page
+
 /** @type {Set<string> | null} */
 let known = null; // IDs of approvals that waited before, or were announced
-let reading = false;
+/** @type {Promise<void> | null} */
+let reading = null;
+let again = false; // whether a record has come while they were read
+let begun = false; // whether what waits was asked for since the sign-in
 let newest = -1;
 
 /** @param {Approval} approval */
@@ -36,16 +42,20 @@ function announce({ approvalId, agentId, tool }) {
   };
 }
 
-async function look() {
-  if (reading) return;
-  reading = true;
+async function read() {
   try {
     const { approvals } = await readApprovals('pending');
     const before = known;
-    known = new Set([...(before ?? []), ...approvals.map(({ approvalId }) => approvalId)]);
+    known = new Set([...(before ?? []), ...approvals.map(({ approvalId }) => approvalId)].slice(-HELD));
     if (before) approvals.filter(({ approvalId }) => !before.has(approvalId)).forEach(announce);
   } catch { /* the page says what is wrong; the next record asks again */ }
-  reading = false;
+  reading = null;
+  if (again) look();
+}
+
+function look() {
+  again = reading !== null;
+  reading ??= read();
 }
 
 /** @param {LogRecord} record */
@@ -53,10 +63,12 @@ const asks = ({ actionType, decision }) => actionType === 'approval.requested' |
 
 function onLive() {
   if (!notifies() || session.get().status !== 'in') return;
+  if (!begun) look();
+  begun = true;
   const fresh = live.get().entries.filter(({ record }) => record.index > newest);
   if (!fresh.length) return;
   newest = Math.max(...fresh.map(({ record }) => record.index));
-  if (!known || fresh.some(({ record }) => asks(record))) look();
+  if (fresh.some(({ record }) => asks(record))) look();
 }
 
 let watching = false;
@@ -64,7 +76,7 @@ let watching = false;
 export function watch() {
   if (watching || !notifies()) return;
   watching = true;
-  session.subscribe(() => { if (session.get().status !== 'in') [known, newest] = [null, -1]; });
+  session.subscribe(() => { if (session.get().status !== 'in') [known, begun, newest] = [null, false, -1]; });
   live.subscribe(onLive);
   onLive();
 }
