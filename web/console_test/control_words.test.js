@@ -65,7 +65,7 @@ const one = { // a payload of each kind
   'approval.granted': { object: approved },
   'approval.denied': { object: { ...approved, verdict: 'deny', reason: 'not on a Friday' } },
   'approval.used': { approvalId: approved.approvalId, log: 'l', index: 9, hash: 'f', remaining: 0 },
-  'approval.withdrawn': { approvalId: approved.approvalId, reason: null },
+  'approval.withdrawn': { approvalId: approved.approvalId, reason: 'person' },
   'head-file.made': { madeAt: at },
   'row.adopted': { table: 'agent', name: 'bot' },
   'row.accepted': { table: 'agent', name: 'bot' },

@@ -314,9 +314,10 @@ const KINDS = table({
   ),
   'approval.withdrawn': kind(
     'Approval withdrawn',
-    having({ approvalId: string }, { reason: nullable(string) }),
+    having({ approvalId: string, reason: string }),
     ({ approvalId, reason }) => html`
-    The request for the approval <${Approval} id=${approvalId} /> was withdrawn${reason ? `: ${visible(reason)}` : ''}`,
+    The approval <${Approval} id=${approvalId} /> was withdrawn${
+      reason === 'person' ? ': who had approved it was disabled or deleted' : ''}`,
   ),
   'invitation.created': kind(
     'Invitation made',
