@@ -180,8 +180,8 @@ func TestBrowserApprovals(t *testing.T) {
 	other.wait(`!document.querySelector('[aria-label="Decide"]')`)
 }
 
-// Once a person has allowed it by a click, the browser shows a notification of each call that waits,
-// on whatever page they are; it opens the call.
+// Once a person has allowed it by a click, the browser shows a notification of each call that
+// waits, on whatever page they are; it opens the call.
 func TestBrowserNotifiesOfApprovals(t *testing.T) {
 	testenv.Needs(t, testenv.Slow)
 	s := startService(t, "", "")
