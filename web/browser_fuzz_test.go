@@ -284,7 +284,7 @@ const fuzzDriver = `(() => {
 	window.visit = async (hash) => { location.hash = hash === '#/start' ? '#/passports' : '#/start'; await rest(); answered.length = 0; location.hash = hash; await rest(); return answered; };
 	window.missed = 0;
 	window.feedAsked = async ([hash, path, text]) => {
-		if (location.hash === hash) { location.hash = hash === '#/start' ? '#/passports' : '#/start'; await quiet(); }
+		if (location.hash === hash) { location.hash = hash === '#/passports' ? '#/verify' : '#/passports'; await quiet(); }
 		given = false;
 		planned = { path, text };
 		location.hash = hash;

@@ -106,7 +106,7 @@ const NO_PAGE = {
   open: true,
   page: () =>
     html`<${Page} title="Page not found"
-      lead="This console has no page at this address. Check its spelling, or go to the overview.">
+      lead="This console has no page at this address.">
       <div><a class="button" href=${href('start')}>Go to the overview</a></div><//>`,
 };
 
@@ -177,8 +177,9 @@ function App() {
   }, [shown.id, status]);
 
   useEffect(() => {
-    if (session.get().status === 'in') startStream(); // it may have ended since this was shown
-    else stopStream();
+    if (session.get().status !== 'in') return stopStream(); // it may have ended since this was shown
+    startStream();
+    import('./core/approvals_watch.js').then((m) => m.watch(), () => {});
   }, [status, company?.companyId, turn]);
 
   const body =

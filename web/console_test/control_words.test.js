@@ -7,6 +7,10 @@ import { parse } from '../console/lib/json.js';
 Object.assign(globalThis, { location: { hash: '' }, addEventListener() {} });
 const { ControlWords, kindName, kinds } = await import('../console/parts/control_words.js');
 
+const approved = {
+  approvalId: 'apr_3q8lYpA3n2k0vX7sWd1uEg', log: 'l', index: 8, hash: 'f', agentId: 'bot', tool: 'Bash', person: 'alice',
+  verdict: 'approve', uses: 1, expiresAt: '2026-03-02T09:30:00.000Z', reason: null,
+};
 const at = '2026-03-02T09:05:04.218Z';
 const one = { // a payload of each kind
   'company.registered': { kid: 'k1' },
@@ -17,10 +21,6 @@ const one = { // a payload of each kind
   'bytes.recounted': { by: null, log: 'actions', records: 12, from: 7, to: 9 },
   'payloads.pruned': { by: null, records: 12, skeleton: 's', bytes: 9, archive: 'a', root: 'r' },
   'call.disobeyed': { by: null, agentId: 'bot', tool: 'Bash', source: 'claude-code', callId: 'c', sessionId: 's', kid: 'hook', sid: 's', refused: 3, done: 5 },
-  'approval.granted': { approvalId: 'apr_1', object: {}, credentialId: 'c', authenticatorData: 'a', clientDataJSON: 'd', signature: 's', state: 'approved', remaining: 1, until: at },
-  'approval.denied': { approvalId: 'apr_1', object: {}, credentialId: 'c', authenticatorData: 'a', clientDataJSON: 'd', signature: 's', state: 'denied' },
-  'approval.used': { approvalId: 'apr_1', log: 'l', index: 7, hash: 'h', remaining: 0 },
-  'approval.withdrawn': { approvalId: 'apr_1', reason: 'person' },
   'agent.registered': { agentId: 'bot', metadataHash: 'h' },
   'agent.disabled': { agentId: 'bot', passportsRevoked: 2 },
   'agent.enabled': { agentId: 'bot' },
@@ -63,6 +63,10 @@ const one = { // a payload of each kind
   'api-key.recovered': { fingerprint: 'f', via: 'http' },
   'database.rekeyed': { from: 'plain', to: 'sealed' },
   'database.moved': { from: 'sqlite', to: 'postgres', digest: 'd' },
+  'approval.granted': { object: approved },
+  'approval.denied': { object: { ...approved, verdict: 'deny', reason: 'not on a Friday' } },
+  'approval.used': { approvalId: approved.approvalId, log: 'l', index: 9, hash: 'f', remaining: 0 },
+  'approval.withdrawn': { approvalId: approved.approvalId, reason: 'person' },
   'head-file.made': { madeAt: at },
   'row.adopted': { table: 'agent', name: 'bot' },
   'row.accepted': { table: 'agent', name: 'bot' },

@@ -5,7 +5,7 @@ import { sentenceOfDay } from '../console/core/day.js';
 import { lastHours, needsALook, shadeOf } from '../console/core/attention.js';
 
 const now = Date.parse('2026-03-02T09:30:00.000Z');
-const nothing = { sessions: [], credentials: [], webhooks: [], federations: [], service: { status: 'ready' } };
+const nothing = { sessions: [], credentials: [], webhooks: [], federations: [], service: { status: 'ready' }, waiting: 0 };
 /** @param {object} more */
 const words = (more) => needsALook({ ...nothing, ...more }, now).map((one) => `${one.words} → ${one.page}`);
 
@@ -34,6 +34,8 @@ test('each thing that needs a look leads to its rows', () => {
   const ends = ['2026-03-02T09:29:00.000Z', '2026-03-02T09:31:00.000Z', '2026-03-16T09:29:00.000Z', '2026-03-16T09:31:00.000Z'];
   assert.deepEqual(words({ credentials: [{}, ...ends.map((expiresAt) => ({ expiresAt }))] }), ['2 keys or clients will expire within two weeks → keys']);
   const webhooks = [{ failedAttempts: 0 }, { failedAttempts: 2 }, { failedAttempts: 0, disabledAt: 'then' }];
+  assert.deepEqual(words({ waiting: 1 }), ['1 call waits for you → approvals']);
+  assert.deepEqual(words({ waiting: 2 }), ['2 calls wait for you → approvals']);
   assert.deepEqual(words({ webhooks }), ['2 webhooks failing or disabled → webhooks']);
   assert.deepEqual(words({ federations: [{ keys: { failure: 'no answer' } }, { keys: {} }] }), ['1 federation whose keys could not be fetched → federation']);
 });

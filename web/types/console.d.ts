@@ -429,16 +429,30 @@ interface ControlChange {
   flaw: string;
 }
 
-/** What the control log says of each subject of a list (core/listed.js). */
-type ListedLives = Map<string, { first: LogRecord; last: LogRecord; ended: boolean }>;
+/** What is compared of a list with the control log (core/listed.js). */
+interface ListedKind {
+  what: string;
+  created: string;
+  changed?: string[];
+  ended: string;
+  says: (members: Record<string, any>, record: LogRecord) => Record<string, unknown>;
+}
+/** One thing of a list: the subject of its control records, and its members. */
+interface ListedItem { subject: string; lists: Record<string, unknown> }
+
+/** What the control log says of each subject of a list. */
+type ListedLives = Map<string, {
+  first: LogRecord; last: LogRecord; ended: boolean; said: Map<string, { value: any; record: LogRecord }>;
+}>;
 
 /** Something in which a list is not what the control log says; record says so. */
 interface ListedDifference {
   kind: string;
   what: string;
   name: string;
-  is: 'lacking' | 'ended' | 'unknown';
+  is: 'lacking' | 'ended' | 'unknown' | 'altered';
   record: LogRecord | null;
+  altered?: { member: string; lists: string; says: string };
 }
 
 /** A list compared with the control log: how many of its kinds were created and deleted there. */
@@ -500,6 +514,23 @@ interface Person {
   passkeys?: { credentialId: string; fingerprint: string; backupEligible: boolean; createdAt: string;
     revokedAt?: string }[];
 }
+
+/** What a passkey signs to decide an approval, and one as the server lists it. */
+interface ApprovalObject {
+  approvalId: string; log: string; index: number; hash: string; agentId: string; tool: string; person: string;
+  verdict: 'approve' | 'deny'; uses: number; expiresAt: string; reason: string | null;
+}
+interface Approval {
+  approvalId: string; state: 'pending' | 'approved' | 'denied' | 'expired' | 'used' | 'withdrawn'; log: string;
+  index: number; hash: string; agentId: string; tool: string; requestReason: string | null; createdAt: string;
+  expiresAt: string; quorum: number; approvers: string[]; by: string[]; reason: string | null;
+  controlIndex: number | null; uses?: number; remaining?: number;
+}
+/** The record that an approval is about, once it was checked, and when the request ends. */
+interface ApprovalRequest { record: LogRecord; origin: string; tool: string; ends: string }
+/** reason and until are '' where there is none. */
+interface ApprovalChoice { verdict: 'approve' | 'deny'; reason: string; uses: number; until: string }
+
 interface PersonSession {
   sessionId: string; signedIn: string; createdAt: string; lastUsedAt: string; expiresAt: string; present: boolean;
 }

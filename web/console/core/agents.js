@@ -146,6 +146,22 @@ export const agentsAsked =
 export const passportsAsked = ({ agent: agentId, status }) => eachNames('passports', { agentId, status });
 
 /**
+ * An agent as the control log is held against it.
+ * @param {RegisteredAgent} agent
+ * @returns {ListedItem}
+ */
+export const listedAgent = ({ agentId, registeredAt, disabledAt }) =>
+  ({ subject: `agent:${agentId}`, lists: { registeredAt, disabledAt } });
+
+/**
+ * A passport as the control log is held against it.
+ * @param {ListedPassport} passport
+ * @returns {ListedItem}
+ */
+export const listedPassport = ({ jti, revokedAt, reason, status, ...lists }) =>
+  ({ subject: `passport:${jti}`, lists: { ...lists, revokedAt, reason, revoked: status === 'revoked' } });
+
+/**
  * @param {string} agentId
  * @param {string} [more]
  */

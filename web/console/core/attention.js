@@ -38,11 +38,12 @@ export function shadeOf(n, most) {
  * behind it.
  * @param {{sessions: {state: string, completeness?: string}[],
  *   credentials: {expiresAt?: string}[] | null, federations: {keys: {failure?: string}}[] | null,
- *   webhooks: {disabledAt?: string, failedAttempts: number}[] | null, service: ServiceState}} found
+ *   webhooks: {disabledAt?: string, failedAttempts: number}[] | null, service: ServiceState,
+ *   waiting: number}} found
  * @param {number} now
  * @returns {{words: string, page: string, argument: string, query: Record<string, string>}[]}
  */
-export function needsALook({ sessions, credentials, webhooks, federations, service }, now) {
+export function needsALook({ sessions, credentials, webhooks, federations, service, waiting }, now) {
   /** @type {ReturnType<typeof needsALook>} */
   const all = [];
   /**
@@ -54,6 +55,7 @@ export function needsALook({ sessions, credentials, webhooks, federations, servi
   const add = (n, words, page, query = {}) => {
     if (n > 0) all.push({ words, page, argument: '', query });
   };
+  add(waiting, `${plural(waiting, 'call')} ${waiting === 1 ? 'waits' : 'wait'} for you`, 'approvals');
   for (const one of wordsOfService(service)) all.push({ argument: '', query: {}, ...one });
   /** @param {string} state */
   const inState = (state) => sessions.filter((one) => completenessOf(one) === state).length;

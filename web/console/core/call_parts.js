@@ -52,7 +52,7 @@ export function callParts({ actionType, inner, source }) {
   const input = member(inner, actionType === 'run.started' ? 'command' : 'input');
   const { kind, what } = input ? askedOf(actionType === 'run.started' ? 'shell' : tool, input, source)
     : { kind: /** @type {CallWords['kind']} */ ('other'), what: '' };
-  const isCall = actionType.startsWith('tool.') || actionType === 'run.started';
+  const isCall = /^(tool\.|approval\.requested$|run\.started$)/.test(actionType);
   return {
     kind,
     asked: isCall ? what : '',

@@ -326,7 +326,7 @@ function saying(record) {
   const { actionType, inner, source } = record;
   if (/^(run\.(started|ended)|git\.commit)$/.test(actionType)) return ofRun(record);
   if (actionType.startsWith('otel.')) return ofTelemetry(record);
-  if (actionType.startsWith('tool.') || actionType === 'session.ended') return ofTool(record);
+  if (/^(tool\.|approval\.requested$|session\.ended$)/.test(actionType)) return ofTool(record);
   if (/^authorization\.(denied|allowed)$/.test(actionType)) return ofAuthorization(record);
   const short = actionType === 'hook.oversized' ? shortened(member(inner, 'input')) : null;
   if (short) return { what: `an event of ${short.bytes} bytes, too large to be read` };

@@ -82,16 +82,19 @@ export const newestOf = async (action, since, limit) => (await pageOf({ action, 
 const PAGE = 1000;
 
 /**
- * All changes that the server finds, the newest first. Throws where one of them fails.
+ * All changes that the server finds, the newest first. Throws where one of them fails, or where
+ * there are more than so many.
  * @param {{q?: string, action?: string, since?: string}} asked
+ * @param {number} [most]
  */
-export async function allChanges(asked) {
+export async function allChanges(asked, most = Infinity) {
   const all = [];
   for (let before = null; ;) {
     const { found, page } = await pageOf(asked, before, PAGE);
     const bad = found.find(({ ok }) => !ok);
     if (bad) throw new Error(`Control record ${bad.record.index} fails: ${bad.flaw}.`);
     all.push(...found);
+    if (all.length > most) throw new Error(`There are more than ${most} records about it.`);
     if (!page.next) return all;
     before = page;
   }

@@ -23,11 +23,14 @@ export const readCredentials = async () =>
   (await call(having({ credentials: list(credential) }), 'GET', '/v1/credentials', { asked: NOTHING })).credentials;
 
 /**
- * The subject of its control records.
+ * It as the control log is held against it.
  * @param {KeyOrClient} credential
+ * @returns {ListedItem}
  */
-export const subjectOfCredential = ({ kind, fingerprint, clientId }) =>
-  (kind === 'apiKey' ? `api-key:${fingerprint}` : `oauth-client:${clientId ?? ''}`);
+export const listedCredential = ({ kind, label, madeBy, expiresAt, ...lists }) => ({
+  subject: kind === 'apiKey' ? `api-key:${lists.fingerprint}` : `oauth-client:${lists.clientId ?? ''}`,
+  lists: { ...lists, label, madeBy, expiresAt },
+});
 
 /** @param {string} secret */
 export const fingerprintOf = async (secret) => (await sha256hex(secret)).slice(0, 16);

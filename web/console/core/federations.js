@@ -2,6 +2,7 @@
 // Other issuers whose tokens the company trusts, and the rules that say which agents their
 // workloads are.
 import { boolean, having, integer, json, list, nullable, string, timestamp } from '../lib/form.js';
+import { canonical } from '../lib/jcs.js';
 import { call } from './api.js';
 import { NOTHING } from './asked.js';
 
@@ -22,10 +23,20 @@ export const readFederations = async () =>
   (await call(having({ federations: list(federation) }), 'GET', '/v1/federation', { asked: NOTHING })).federations;
 
 /**
- * The subject of its control records.
- * @param {{name: string}} federation
+ * It as the control log is held against it.
+ * @param {Federation} federation
+ * @returns {ListedItem}
  */
-export const subjectOfFederation = ({ name }) => `federation:${name}`;
+export const listedFederation = ({ rules, jwks, jwksUri, ...lists }) => ({
+  subject: `federation:${lists.name}`,
+  lists: {
+    ...lists, jwksUri, jwks: jwks && plain(jwks),
+    rules: rules.map(({ match, ...rule }) => ({ ...rule, match: plain(match) })),
+  },
+});
+
+/** @param {JSONText} text */
+const plain = ({ node }) => JSON.parse(canonical(node));
 
 /**
  * @typedef {{name: string, issuer: string, audience: string, rules: unknown}} Required

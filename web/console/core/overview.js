@@ -3,6 +3,7 @@
 // changed, and what else needs a look. What it names is the server's word; the records are checked.
 import { keyStateOf } from './agent_keys_said.js';
 import { call } from './api.js';
+import { readApprovals } from './approvals.js';
 import { HOURS, lastHours, needsALook } from './attention.js';
 import { newestChanges, newestOf } from './control_log.js';
 import { readCredentials } from './credentials.js';
@@ -42,7 +43,7 @@ export async function readOverview(now) {
   const countOf = async (action) => (await histogramOf(searchOf({ action, since, until }, now), 1)).total;
   const [
     activity, decided, denied, failed, deniedCalls, failedCalls, disobeyed, changes, sessions, credentials, webhooks,
-    federations, service,
+    federations, service, waiting,
   ] = await Promise.all([
     countsByAgent(since, until, HOURS),
     histogramOf(searchOf({ since, until }, now), 1),
@@ -57,6 +58,7 @@ export async function readOverview(now) {
     allowed(readWebhooks()),
     allowed(readFederations()),
     readService(),
+    readApprovals('pending'),
   ]);
   const topAgents = activity.topAgents.slice(0, AGENTS);
   const agents = topAgents.map(({ agentId }) => agentId);
@@ -76,7 +78,9 @@ export async function readOverview(now) {
     keyStates: new Map(keyStates),
     changes,
     sessions: sessions.sessions.slice(0, SHOWN),
-    attention: needsALook({ sessions: sessions.sessions, credentials, webhooks, federations, service }, now),
+    attention: needsALook({
+      sessions: sessions.sessions, credentials, webhooks, federations, service, waiting: waiting.approvals.length,
+    }, now),
     limited: !credentials,
     // newestChanges has proven that both logs have grown from what this browser saw of them
     intactSince: knownSince(signedIn().key, 'actions'),

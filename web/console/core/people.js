@@ -61,8 +61,11 @@ async function asked(ask) {
 /** @param {JSONText} options */
 const valueOf = ({ node, source }) => JSON.parse(source.slice(node.start, node.end));
 
-/** @param {JSONText} options */
-const get = (options) => asked(() => navigator.credentials.get({
+/**
+ * An assertion over options of a server.
+ * @param {JSONText} options
+ */
+export const getAssertion = (options) => asked(() => navigator.credentials.get({
   publicKey: PublicKeyCredential.parseRequestOptionsFromJSON(valueOf(options)),
 }));
 /** @param {JSONText} options */
@@ -92,7 +95,7 @@ async function signInWithPasskey() {
   const { publicKey } = await call(options, 'POST', '/v1/people/sign-in/options', {
     asked: NOTHING, person: true, body: {},
   });
-  const credential = await get(publicKey);
+  const credential = await getAssertion(publicKey);
   await call(begun, 'POST', '/v1/people/sign-in', { asked: NOTHING, person: true, body: { credential } });
   await begin();
 }
@@ -116,7 +119,7 @@ export async function join(who) {
 export async function reauthenticate() {
   const path = '/v1/people/me/reauthenticate';
   const { publicKey } = await call(options, 'POST', `${path}/options`, { asked: NOTHING, body: {} });
-  const credential = await get(publicKey);
+  const credential = await getAssertion(publicKey);
   await call(having({ until: timestamp }), 'POST', path, { asked: NOTHING, body: { credential } });
 }
 

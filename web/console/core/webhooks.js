@@ -2,6 +2,7 @@
 // Webhooks: where the service sends the company's records, how far each has come, and how to change
 // one.
 import { boolean, having, integer, list, string, timestamp } from '../lib/form.js';
+import { sha256hex } from '../lib/sha256.js';
 import { call } from './api.js';
 import { NOTHING } from './asked.js';
 
@@ -34,10 +35,17 @@ export const readWebhooks = async () =>
   (await call(having({ webhooks: list(webhook) }), 'GET', '/v1/webhooks', { asked: NOTHING })).webhooks;
 
 /**
- * The subject of its control records.
- * @param {{webhookId: string}} webhook
+ * It as the control log, which has the hash of its URL, is held against it.
+ * @param {Webhook} webhook
+ * @returns {Promise<ListedItem>}
  */
-export const subjectOfWebhook = ({ webhookId }) => `webhook:${webhookId}`;
+export async function listedWebhook({ agents, actions, disabledAt, disabledReason, ...lists }) {
+  const url = await sha256hex(lists.url);
+  return {
+    subject: `webhook:${lists.webhookId}`,
+    lists: { ...lists, url, agents, actions, disabledAt, disabledReason },
+  };
+}
 
 /** @param {{url: string, agents?: string[], actions?: string[], description?: string}} body */
 export const createWebhook = (body) =>

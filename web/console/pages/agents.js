@@ -2,11 +2,12 @@
 // Agents: who may act for the company. The list is searched by the server, and what was searched
 // for is in the URL.
 import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
-import { agentPage, agentsAsked } from '../core/agents.js';
+import { agentPage, agentsAsked, listedAgent } from '../core/agents.js';
 import { timeText, plural } from '../core/format.js';
 import { href, replace, route } from '../core/router.js';
 import { useStore } from '../core/store.js';
 import { Badge, Failure, Field, Page, useReturn } from '../parts/basic.js';
+import { Listed, useListedPage } from '../parts/listed.js';
 import { usePaged } from '../parts/pages_of.js';
 import { Text } from '../parts/text.js';
 import { Agent } from './agent.js';
@@ -57,13 +58,9 @@ function AgentList() {
   const { query } = useStore(route);
   const { q = '', status = '' } = query;
   const asked = { q, status: STATES.some(([state]) => state === status) ? status : '' };
-  const { items, total, more, reload, retry, hasMore, busy, error } = usePaged(
-    agentPage,
-    '/v1/agents',
-    'agents',
-    asked,
-    agentsAsked,
-  );
+  const paged = usePaged(agentPage, '/v1/agents', 'agents', asked, agentsAsked);
+  const { items, total, more, reload, retry, hasMore, busy, error } = paged;
+  const compared = useListedPage('agent', paged, listedAgent, (all) => (all.length === 1 ? { q: all[0].agentId } : {}));
   const sought = asked.q || asked.status;
   return html`
     <${Page} title="Agents"
@@ -73,6 +70,7 @@ function AgentList() {
         <section class="stack" aria-label="Registered agents">
           <${Search} ...${asked} />
           <${Failure} error=${error} retry=${retry} />
+          <${Listed} of=${compared} page />
           ${total !== undefined
             && html`<p class="small muted" role="status" data-total=${total}>
             ${sought ? `${plural(total, 'agent')} found` : plural(total, 'agent')}</p>`}

@@ -5,8 +5,8 @@ import {
   EXAMPLES,
   createFederation,
   deleteFederation,
+  listedFederation,
   readFederations,
-  subjectOfFederation,
   typed,
 } from '../core/federations.js';
 import { plural, timeText } from '../core/format.js';
@@ -138,7 +138,7 @@ function New({ load }) {
 
 export function Federations() {
   const [deleting, setDeleting] = useState(/** @type {Federation | null} */ (null));
-  const [all, compared, load, error] = useListed(['federation'], readFederations, subjectOfFederation);
+  const [all, compared, load, error] = useListed(['federation'], readFederations, listedFederation);
   useEffect(() => { load(); }, []);
   return html`
     <${Page} title="Federation"

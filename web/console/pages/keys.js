@@ -9,11 +9,11 @@ import {
   chosen,
   fingerprintOf,
   lasting,
+  listedCredential,
   madeBy,
   readCredentials,
   secretOf,
   sizeOf,
-  subjectOfCredential,
 } from '../core/credentials.js';
 import { timeText, plural } from '../core/format.js';
 import { href, replace, route } from '../core/router.js';
@@ -262,7 +262,7 @@ export function Keys({ argument }) {
   const [all, compared, load, error] = useListed(['api-key', 'oauth-client'], async () => {
     setOwn(await fingerprintOf(getCredential()));
     return readCredentials();
-  }, subjectOfCredential);
+  }, listedCredential);
   useEffect(() => { load(); }, []);
   useReturn(argument);
   if (argument && all)

@@ -24,8 +24,12 @@ import { Text } from '../parts/text.js';
 
 const ROLES = ['admin', 'approver', 'reader'];
 
-/** @param {{personId: string}} person */
-const subjectOfPerson = ({ personId }) => `person:${personId}`;
+/**
+ * @param {Person} person
+ * @returns {ListedItem}
+ */
+const listedPerson = ({ disabledAt, ...lists }) =>
+  ({ subject: `person:${lists.personId}`, lists: { ...lists, disabledAt } });
 
 /** @param {string} text */
 const names = (text) => text.split(',').map((s) => s.trim()).filter(Boolean);
@@ -181,7 +185,7 @@ function Me() {
 }
 
 export function People() {
-  const [all, compared, load, error] = useListed(['person'], readPeople, subjectOfPerson);
+  const [all, compared, load, error] = useListed(['person'], readPeople, listedPerson);
   useEffect(() => { load(); }, []);
   return html`
     <${Page} title="People"

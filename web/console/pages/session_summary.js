@@ -90,7 +90,7 @@ export function Summary({ rows, listed, whole, tone, isLive, linkOf }) {
               : `, no end on record${isLive ? '; new records appear here' : ''}`}</dd></div>
         <div><dt>Began</dt><dd title=${first?.record.timestamp}>
           ${first ? timeText(first.record.timestamp) : 'no record is here'}</dd></div>
-        ${whole.continues && html`<div><dt>Goes on from</dt><dd data-continues=${visible(whole.continues.sid)}>
+        ${whole.continues && html`<div><dt>Continues</dt><dd data-continues=${visible(whole.continues.sid)}>
           <a href=${sessionHref({ agentId: listed.agentId, sid: whole.continues.sid, kind: listed.kind,
             kid: whole.continues.kid })}>session <code><${Text} of=${whole.continues.sid} /></code></a>
           <div class="small muted">key <code><${Text} of=${whole.continues.kid} /></code>, whose last statement has the

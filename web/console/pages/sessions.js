@@ -44,7 +44,7 @@ function SessionList() {
       <form class="filters" role="search" onSubmit=${search}>
         <${Field} label="Session ID">
           ${(p) => html`<input ...${p} class="input" name="sid" type="search" maxlength="256" spellcheck="false"
-            autocomplete="off" placeholder="the whole ID" value=${typed.sid}
+            autocomplete="off" placeholder="exact session ID" value=${typed.sid}
             onInput=${(e) => setTyped({ ...typed, sid: e.target.value })} onChange=${search} />`}<//>
         <${Field} label="Agent, exact ID">
           ${(p) => html`<input ...${p} class="input" name="agent" type="search" maxlength="256"

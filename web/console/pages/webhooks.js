@@ -8,10 +8,10 @@ import { useStore } from '../core/store.js';
 import {
   createWebhook,
   deleteWebhook,
+  listedWebhook,
   names,
   readWebhooks,
   rotateSecret,
-  subjectOfWebhook,
   switchWebhook,
   testWebhook,
 } from '../core/webhooks.js';
@@ -23,7 +23,7 @@ import { table } from '../lib/table.js';
 
 /** @type {Record<string, string>} */
 const REASONS = table({
-  requested: 'somebody disabled it',
+  requested: 'disabled on request',
   gone: 'the endpoint answered 410 Gone',
   failing: 'all attempts failed',
 });
@@ -81,7 +81,7 @@ function One({ of, load, onDelete, onRotate }) {
             onClick=${() => onDelete(of)}>Delete</button></div></div>
       <${Failure} error=${error} />
       ${said && html`<${Notice} kind=${said.delivered ? '' : 'bad'}>
-        ${said.delivered ? `The endpoint took the test (status ${said.status}).`
+        ${said.delivered ? `The endpoint accepted the test (status ${said.status}).`
           : html`The test was not delivered: <${Text} of=${said.failure ?? `status ${said.status}`} />.`}<//>`}
       <table class="table">
         <thead><tr><th>Endpoint</th><th>Agents</th><th>Actions</th><th>Delivered</th><th>State</th></tr></thead>
@@ -155,7 +155,7 @@ export function Webhooks() {
   const [deleting, setDeleting] = useState(/** @type {Webhook | null} */ (null));
   const [rotating, setRotating] = useState(/** @type {Webhook | null} */ (null));
   const [secret, setSecret] = useState('');
-  const [all, compared, load, error] = useListed(['webhook'], readWebhooks, subjectOfWebhook);
+  const [all, compared, load, error] = useListed(['webhook'], readWebhooks, listedWebhook);
   useEffect(() => { load(); }, []);
   return html`
     <${Page} title="Webhooks"

@@ -45,13 +45,13 @@ const NAMES = table({ command: 'Command', prompt: 'Prompt' });
 
 /**
  * What a record says of a call, where it is one, and the decision in it.
- * @param {{record: LogRecord, isCall: boolean}} props
+ * @param {{record: LogRecord, isCall: boolean, openRules?: boolean}} props
  */
-export const CallView = ({ record, isCall }) => html`
+export const CallView = ({ record, isCall, openRules }) => html`
   ${isCall && html`<${Words} record=${record} />`}
   ${record.decision && html`<${DecisionView} of=${record.decision} />`}
   ${record.decision && record.decision.by.length > 0 && session.get().company?.companyId === record.companyId
-    && html`<${DecisionRules} of=${record.decision} />`}`;
+    && html`<${DecisionRules} of=${record.decision} open=${openRules} />`}`;
 
 /** @param {{record: LogRecord}} props */
 function Words({ record }) {

@@ -68,6 +68,21 @@ const passkey = having({ personId: string, credentialId: string });
 const person = having({ personId: string }, { name: string, disabledAt: string, roles: list(string) });
 const DECISIONS = new Map([['denied', 'those that deny'], ['all', 'all']]);
 
+const decided = having({
+  object: having({
+    approvalId: string, index: integer, agentId: string, tool: string, person: string, uses: integer, expiresAt: string,
+    reason: nullable(string),
+  }),
+});
+/** @param {{id: string}} props */
+const Approval = ({ id }) => html`<a href=${href('approvals', id)}><${Name} of=${id} /></a>`;
+/** @param {{of: ReturnType<typeof decided>, was: 'approved' | 'denied'}} props */
+const DecidedCall = ({ of: { object }, was }) => html`<${Name} of=${object.person} /> ${was} the call of
+  ${' '}<${Name} of=${object.tool} /> by <${Agent} id=${object.agentId} />,
+  ${' '}<a href=${href('records', object.index)}>record ${object.index}</a>${was === 'approved'
+    && html`, for ${plural(object.uses, 'use')}${until(object.expiresAt)}`}${object.reason
+    && html`: “${visible(object.reason)}”`}`;
+
 const row = having({ table: string, name: string });
 
 /**
@@ -171,28 +186,6 @@ const KINDS = table({
       html`A call of <${Name} of=${tool || 'a tool'} /> by <${Agent} id=${agentId} /> ran although it was refused:
       refused at <a href=${href('records', refused)}>record ${refused}</a>, done at${' '}
       <a href=${href('records', done)}>record ${done}</a>`,
-  ),
-  'approval.granted': kind(
-    'Approved',
-    having({ approvalId: string }),
-    ({ approvalId }) => html`A call was approved: <${Name} of=${approvalId} />`,
-  ),
-  'approval.denied': kind(
-    'Approval denied',
-    having({ approvalId: string }),
-    ({ approvalId }) => html`A call was not approved: <${Name} of=${approvalId} />`,
-  ),
-  'approval.used': kind(
-    'Approval used',
-    having({ approvalId: string, index: integer, remaining: integer }),
-    ({ approvalId, index, remaining }) => html`The approval <${Name} of=${approvalId} /> was used by
-      <a href=${href('records', index)}>record ${index}</a>; it allows ${plural(remaining, 'more use')}`,
-  ),
-  'approval.withdrawn': kind(
-    'Approval withdrawn',
-    having({ approvalId: string, reason: string }),
-    ({ approvalId, reason }) => html`The approval <${Name} of=${approvalId} /> was
-      withdrawn${reason === 'person' ? ': who had approved it was disabled or deleted' : ''}`,
   ),
   'agent.registered': kind(
     'Agent registered',
@@ -319,6 +312,23 @@ const KINDS = table({
     passkey,
     ({ personId, credentialId }) => html`
     The passkey <${Name} of=${credentialId} /> of <${Name} of=${personId} /> was revoked`,
+  ),
+  'approval.granted': kind('Call approved', decided, (said) => html`<${DecidedCall} of=${said} was="approved" />`),
+  'approval.denied': kind('Call refused by a person', decided, (said) =>
+    html`<${DecidedCall} of=${said} was="denied" />`),
+  'approval.used': kind(
+    'Approval used',
+    having({ approvalId: string, index: integer, remaining: integer }),
+    ({ approvalId, index, remaining }) => html`
+    <a href=${href('records', index)}>Record ${index}</a> used the approval <${Approval} id=${approvalId} />;
+    ${plural(remaining, 'use')} ${remaining === 1 ? 'remains' : 'remain'}`,
+  ),
+  'approval.withdrawn': kind(
+    'Approval withdrawn',
+    having({ approvalId: string, reason: string }),
+    ({ approvalId, reason }) => html`
+    The approval <${Approval} id=${approvalId} /> was withdrawn${
+      reason === 'person' ? ': who had approved it was disabled or deleted' : ''}`,
   ),
   'invitation.created': kind(
     'Invitation made',

@@ -9,8 +9,8 @@ import { Change } from './change.js';
 import { useAssess } from './key_trust.js';
 import { Text } from './text.js';
 
-/** @param {{of: Decision}} props */
-export function DecisionRules({ of }) {
+/** @param {{of: Decision, open?: boolean}} props */
+export function DecisionRules({ of, open }) {
   const { key } = useSignedIn();
   const assess = useAssess(key);
   const [found, setFound] = useState(/** @type {CedarSet | null} */ (null));
@@ -18,7 +18,7 @@ export function DecisionRules({ of }) {
   const load = () => run(async () => setFound(await policiesAt(of)));
   const ids = [...new Set(of.by.map((id) => id.split('#')[0]))];
   return html`
-    <details data-rules=${found ? ids.length : ''}
+    <details open=${open} data-rules=${found ? ids.length : ''}
       onToggle=${(/** @type {Event} */ event) => isOpen(event) && !found && !busy && load()}>
       <summary>The policies that decided, as they were</summary>
       <${Failure} error=${error} retry=${load} />

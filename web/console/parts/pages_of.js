@@ -2,6 +2,7 @@
 // Lists that the API gives in pages.
 import { useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { call } from '../core/api.js';
+import { mustFit } from '../core/asked.js';
 import { useTask } from './basic.js';
 
 const LIMIT = 50;
@@ -35,6 +36,8 @@ export function usePaged(form, path, name, query, asked) {
       Object.entries({ limit: String(LIMIT), ...query, cursor }).filter(([, value]) => value),
     );
     const page = await call(form, 'GET', `${path}?${search}`, { asked: asked(query) });
+    mustFit(before.length || page.next || page.total === undefined || page.total === page[name].length,
+      `it counts ${page.total} ${name} and lists ${page[name].length}`);
     setState({ items: [...before, ...page[name]], next: page.next ?? '', total: page.total });
   });
   useEffect(() => { load('', []); }, [JSON.stringify(query)]);

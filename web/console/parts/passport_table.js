@@ -4,6 +4,7 @@
 import { html, useState } from '../vendor/preact-htm.js';
 import { passportRevoked } from '../core/answers.js';
 import { call, callText } from '../core/api.js';
+import { listedPassport } from '../core/agents.js';
 import { timeText } from '../core/format.js';
 import { href } from '../core/router.js';
 import { companyKey, signedIn } from '../core/session.js';
@@ -13,6 +14,7 @@ import { visible } from '../lib/visible.js';
 import { Badge, Failure, useTask } from './basic.js';
 import { Confirm } from './dialogs.js';
 import { useAssess } from './key_trust.js';
+import { Listed, useListedPage } from './listed.js';
 import { Text } from './text.js';
 import { table } from '../lib/table.js';
 
@@ -102,9 +104,13 @@ function Row({ passport: p, ofAgent, onRevoke }) {
  */
 export function PassportTable({ paged, empty, ofAgent, onChange }) {
   const { items, more, retry, hasMore, busy, error } = paged;
+  const compared = useListedPage('passport', paged, listedPassport, (all) => ({
+    since: all.map(({ issuedAt }) => issuedAt).sort()[0], ...(ofAgent && { q: all[0].agentId }),
+  }));
   const [revoking, setRevoking] = useState(/** @type {ListedPassport | null} */ (null));
   return html`
     <${Failure} error=${error} retry=${retry} />
+    <${Listed} of=${compared} page />
     ${items?.length === 0 && html`<p class="empty">${hasMore ? 'None among the newest 100,000 passports.' : empty}</p>`}
     ${items && items.length > 0 && html`
       <table class="table passports">

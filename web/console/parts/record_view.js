@@ -26,7 +26,7 @@ import { lazy } from './lazy.js';
 const CallView = lazy('', () => import('./call_view.js').then((m) => m.CallView));
 
 // The actions of which the words say what a reader looks for. Of others the payload does.
-const CALL = /^(tool\.|run\.|git\.commit$|otel\.|session\.ended$|authorization\.(denied|allowed)$)/;
+const CALL = /^(tool\.|approval\.|run\.|git\.commit$|otel\.|session\.ended$|authorization\.(denied|allowed)$)/;
 
 /** @param {{number: string, title: string, tone?: Tone, children?: Child}} props */
 function Step({ number, title, tone, children }) {
