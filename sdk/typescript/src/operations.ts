@@ -188,5 +188,6 @@ export interface CallOptions {
 }
 
 type Schemas = components["schemas"];
+export type Approval = Schemas["Approval"];
 export type AttestationRecord = Schemas["AttestationRecord"];
 export type StreamMessage = Schemas["StreamMessage"];
