@@ -514,6 +514,44 @@ CREATE TABLE person_session (
 CREATE INDEX person_session_person ON person_session (company, person_id);
 CREATE INDEX person_session_expires ON person_session (expires_at);
 
+-- What people are asked to approve: one record of the actions each, which idx and hash name once it
+-- is durable. call is a SHA-256 of the agent, the action type, the tool and the arguments, session
+-- '' where any session may use the approval. asked_by is the fingerprint of the credential that
+-- asked, person with whom the delegation of the agent began. granted is a JSON array of [person,
+-- index of the control record]. Times are in Unix milliseconds: until is when an approval that is
+-- approved ends. mac is over the other columns.
+CREATE TABLE approval (
+  id          INTEGER PRIMARY KEY,
+  company     INTEGER NOT NULL REFERENCES company (id),
+  approval_id TEXT NOT NULL UNIQUE,
+  call        BLOB NOT NULL CHECK (length(call) = 32),
+  session     TEXT NOT NULL,
+  agent_id    TEXT NOT NULL,
+  action_type TEXT NOT NULL,
+  tool        TEXT NOT NULL,
+  idx         INTEGER NOT NULL,
+  hash        TEXT NOT NULL,
+  asked_by    TEXT,
+  person      TEXT,
+  reason      TEXT,
+  quorum      INTEGER NOT NULL,
+  approvers   TEXT NOT NULL,
+  created_at  INTEGER NOT NULL,
+  expires_at  INTEGER NOT NULL,
+  state       TEXT NOT NULL CHECK (state IN ('pending', 'approved', 'denied', 'used', 'withdrawn')),
+  granted     TEXT NOT NULL,
+  decided     TEXT,
+  uses        INTEGER,
+  remaining   INTEGER,
+  until       INTEGER,
+  gone_at     INTEGER NOT NULL,
+  mac         BLOB CHECK (length(mac) = 32)
+) STRICT;
+CREATE INDEX approval_call ON approval (company, call);
+CREATE INDEX approval_live ON approval (company, agent_id) WHERE state IN ('pending', 'approved');
+CREATE INDEX approval_state ON approval (company, state, id);
+CREATE INDEX approval_gone ON approval (gone_at);
+
 -- Who may change what a control record tells of: any credential that may, or people alone. Without
 -- a row any.
 CREATE TABLE change_policy (
@@ -744,4 +782,4 @@ CREATE TRIGGER invitation_only_spent BEFORE UPDATE ON invitation WHEN
 CREATE TRIGGER invitation_no_delete BEFORE DELETE ON invitation BEGIN SELECT RAISE(ABORT, 'an invitation is only spent, once'); END;
 
 PRAGMA application_id = 1635021684; -- "atst"
-PRAGMA user_version = 23;
+PRAGMA user_version = 24;

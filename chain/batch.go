@@ -73,10 +73,13 @@ func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 	groups, failed, err := w.plan(tx, batch)
 	var extensions []Extension
 	if err == nil {
-		extensions = build(groups, now)
+		var at *Draft
+		if extensions, at, err = build(groups, now); err != nil {
+			failed = slices.DeleteFunc(slices.Clone(batch), func(s *waiter) bool { return !s.has(at) })
+		}
 		w.log.learnAhead(batch, groups)
 	}
-	for i := range extensions {
+	for i := 0; i < len(extensions) && err == nil; i++ {
 		if err = tx.Extend(&extensions[i]); err != nil {
 			failed, err = w.notExtended(tx, batch, &groups[i], err)
 			break
@@ -116,6 +119,16 @@ func (w *writer) transact(batch []*waiter) (retry []*waiter, err error) {
 	return retry, nil
 }
 
+// has reports whether a draft is one of the waiter's.
+func (s *waiter) has(d *Draft) bool {
+	for i := range s.drafts {
+		if &s.drafts[i] == d {
+			return true
+		}
+	}
+	return false
+}
+
 // without returns the waiters of a batch that are not among removed.
 func without(batch, removed []*waiter) []*waiter {
 	return slices.DeleteFunc(slices.Clone(batch), func(s *waiter) bool { return slices.Contains(removed, s) })
@@ -141,7 +154,9 @@ func (w *writer) plan(tx Transaction, batch []*waiter) (groups []group, failed [
 	if failed, err := resolve(tx, batch); err != nil {
 		return nil, failed, err
 	}
-	refuseOutdated(bases, batch)
+	if failed := refuseOutdated(bases, batch); failed != nil {
+		return nil, failed, ErrRevision
+	}
 	room := tx.Room()
 	if err := tx.Err(); err != nil {
 		return nil, batch, err

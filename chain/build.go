@@ -64,15 +64,17 @@ func (g *group) keys() (keys []RecordKey) {
 
 // build makes the extensions of a batch on copies of the heads. It takes the records that were
 // sealed ahead, and sets indices and times of the others, so that their hashes and signatures can
-// be computed in parallel.
-func build(groups []group, now time.Time) []Extension {
+// be computed in parallel. Drafts that are to Complete come after all others. An error is that of a
+// draft.
+func build(groups []group, now time.Time) (all []Extension, failed *Draft, err error) {
 	type job struct {
 		record    *Record
 		canonical []byte
 		from      *signedHead
 		leaf      *tlog.Hash
+		draft     *Draft
 	}
-	var jobs []job
+	var jobs, late []job
 	leaves := make([][]tlog.Hash, len(groups))
 	extensions := make([]Extension, len(groups))
 	timestamp := FormatTime(now)
@@ -90,19 +92,48 @@ func build(groups []group, now time.Time) []Extension {
 			}
 			last = max(last, timestamp) // the clock may have been set back
 			records[j] = d.record(index, last)
-			jobs = append(jobs, job{&records[j], d.Canonical, &g.from, &leaves[i][j]})
+			made := job{&records[j], d.Canonical, &g.from, &leaves[i][j], d}
+			if d.Complete != nil {
+				late = append(late, made)
+			} else {
+				jobs = append(jobs, made)
+			}
 		}
 		extensions[i] = Extension{Chain: g.chain, From: g.from.Head, Epoch: g.from.epoch, Records: records, Keys: g.keys()}
 	}
-	parallel(len(jobs), func(i int) {
-		j := &jobs[i]
+	seal := func(j *job) {
 		j.record.seal(j.canonical, j.from.key)
 		*j.leaf = j.record.leafHash(&j.from.keyDigest)
-	})
+	}
+	parallel(len(jobs), func(i int) { seal(&jobs[i]) })
+	for i := range jobs {
+		if err := jobs[i].draft.sealed(jobs[i].record); err != nil {
+			return nil, jobs[i].draft, err
+		}
+	}
+	for i := range late {
+		j := &late[i]
+		if j.canonical, err = j.draft.Complete(); err != nil {
+			return nil, j.draft, err
+		}
+		j.record.Payload = j.canonical
+		seal(j)
+		if err := j.draft.sealed(j.record); err != nil {
+			return nil, j.draft, err
+		}
+	}
 	for i := range extensions {
 		extensions[i].grow(leaves[i])
 	}
-	return extensions
+	return extensions, nil, nil
+}
+
+// sealed tells the draft which record it has become.
+func (d *Draft) sealed(r *Record) error {
+	if d.Sealed == nil {
+		return nil
+	}
+	return d.Sealed(r)
 }
 
 // record returns the record that the draft becomes, before it is sealed.

@@ -62,7 +62,8 @@ type Draft struct {
 	Payload    []byte // the stored bytes: a JSON object
 	Canonical  []byte // the RFC 8785 form of Payload
 	Delegation []byte // canonical DelegationInfo, or nil
-	// Keys make the append idempotent. There are none for drafts of Write.
+	// Keys make the append idempotent. A draft of Write whose key has a record already fails with
+	// ErrRecorded, for its rows are about a new one.
 	Keys []Key
 	// Replays says which delegation a record has that was made for the same request; see Matches.
 	Replays Delegated
@@ -78,6 +79,13 @@ type Draft struct {
 	// Exempt lets the record be written whatever the Limit of its chain and the Room of the storage
 	// say: it ends a right, or an operator demands it. It counts all the same.
 	Exempt bool
+	// Sealed is called for a draft of Write, before the commit, with the record that it becomes; it
+	// may write rows. An error fails the Write. It MUST NOT keep the record. Nil for none.
+	Sealed func(*Record) error
+	// Complete returns the payload of a draft of Write, which is Canonical too, after Sealed of all
+	// others was called: so a record can name one of the same transaction. Until then Payload is one
+	// that is at least as long. Nil where Payload is the payload.
+	Complete func() ([]byte, error)
 }
 
 // Head is the state of a chain after its last record. A Head is a value: its Frontier MUST NOT be
@@ -128,6 +136,9 @@ var (
 	// ErrTransactionLost reports that a transaction was lost through no fault of its own. Nothing
 	// was written, and the caller MUST retry it.
 	ErrTransactionLost = errors.New("chain: transaction lost")
+
+	// ErrRecorded reports that a draft of a Write has a key that has a record. Nothing was written.
+	ErrRecorded = errors.New("chain: the draft of a change is recorded already")
 
 	// ErrClosed reports that the log is closed. Nothing was written.
 	ErrClosed = errors.New("chain: log is closed, because its process stops or has not begun to write: nothing was written; try again when it runs")

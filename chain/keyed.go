@@ -204,22 +204,33 @@ func (s *waiter) source(draft int) source {
 }
 
 // resolve finds the drafts of a batch whose keys belong to an existing record or to an earlier
-// draft. A waiter with an unusable key fails alone. Other errors apply to the returned waiters.
+// draft. A waiter with an unusable key fails alone, unless it has written rows. Other errors apply
+// to the returned waiters.
 func resolve(tx Transaction, batch []*waiter) (failed []*waiter, err error) {
 	keys := batchKeys{tx: tx}
 	if failed, err = keys.read(batch); err != nil {
 		return failed, err
 	}
 	for _, s := range batch {
+	drafts:
 		for i := range s.sources {
 			if s.sources[i], err = keys.find(s, i); err != nil && tx.Err() != nil {
 				return batch, err
 			}
 			if err != nil {
-				s.err = &DraftError{i, err}
-				keys.forget(s)
-				break
+				err = &DraftError{i, err}
+			} else if s.rows != nil && s.sources[i] != (source{}) {
+				err = ErrRecorded
 			}
+			switch {
+			case err == nil:
+				continue
+			case s.rows != nil: // they are written, so the transaction ends, and is tried without them
+				return []*waiter{s}, err
+			}
+			s.err = err
+			keys.forget(s)
+			break drafts
 		}
 	}
 	return nil, nil
@@ -249,11 +260,9 @@ type freshKey struct {
 func (k *batchKeys) read(batch []*waiter) (failed []*waiter, err error) {
 	names, users := make(map[int64][]Hash), make(map[int64][]*waiter)
 	for _, s := range batch {
-		// its rows are already written, so it can no longer be refused; it has no keys
-		if s.rows != nil {
-			continue
+		if s.sources = nil; s.rows == nil { // left over from an abandoned attempt
+			s.err = nil
 		}
-		s.sources, s.err = nil, nil // left over from an abandoned attempt
 		for i := range s.drafts {
 			d := &s.drafts[i]
 			if len(d.Keys) == 0 {

@@ -3,6 +3,7 @@ package chain
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // The reasons for which a storage refuses records; each wraps no other.
@@ -154,14 +155,20 @@ func (l *Limit) check(chain, records, bytes int64) error {
 }
 
 // refuseOutdated refuses the waiters of a batch that have a draft whose decision has another
-// Revision than its chain.
-func refuseOutdated(bases map[int64]signedHead, batch []*waiter) {
+// Revision than its chain. One that has written rows is in failed: its error ends the transaction.
+func refuseOutdated(bases map[int64]signedHead, batch []*waiter) (failed []*waiter) {
 	for _, s := range batch {
 		for i := range s.drafts {
 			d := &s.drafts[i]
-			if d.Decided && s.err == nil && s.source(i) == (source{}) && bases[d.Chain].revision != d.Revision {
+			if !d.Decided || s.err != nil || s.source(i) != (source{}) || bases[d.Chain].revision == d.Revision {
+				continue
+			}
+			if s.rows == nil {
 				s.err = ErrRevision
+			} else if !slices.Contains(failed, s) {
+				failed = append(failed, s)
 			}
 		}
 	}
+	return failed
 }

@@ -57,6 +57,7 @@ func del(path string, needs httpapi.Need, tier limit.Tier, policy httpapi.Undecl
 // resources are what the routes are about. Each has what it needs and no more.
 type resources struct {
 	agents       api.Agents
+	approvals    api.Approvals
 	agentKeys    api.AgentKeys
 	attestations api.Attestations
 	authzen      api.AuthZEN
@@ -113,6 +114,13 @@ func routes(r *resources) []httpapi.Route {
 		get("/v1/policies/{policyId}", reader, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.policies.Get)),
 		put("/v1/policies/{policyId}", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.policies.Put)),
 		del("/v1/policies/{policyId}", admin, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.policies.Delete)),
+
+		post("/v1/approvals", writerOrAgent, limit.Attest, httpapi.Strict, httpapi.Endpoint(201, r.approvals.Request)),
+		get("/v1/approvals", reader, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.approvals.List)),
+		get("/v1/approvals/{approvalId}", readerOrAgent, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.approvals.Get)),
+		del("/v1/approvals/{approvalId}", writerOrAgent, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.approvals.Withdraw)),
+		post("/v1/approvals/{approvalId}/options", person, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.approvals.Options)),
+		post("/v1/approvals/{approvalId}/decision", person, limit.Standard, httpapi.Strict, httpapi.Endpoint(200, r.approvals.Decide)),
 
 		post("/access/v1/evaluation", mayAsk, limit.Standard, httpapi.StrictQuery, r.authzen.Evaluation()),
 		post("/access/v1/evaluations", mayAsk, limit.Standard, httpapi.StrictQuery, r.authzen.Evaluations()),

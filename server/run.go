@@ -86,9 +86,13 @@ func (s *Server) write(ctx context.Context) error {
 		KeyLifetime: s.Retention.RetryKeys, Steady: jobs.SteadyClock(), Log: s.Log})
 }
 
-// grown notifies the witness publishers, the exporter and the feed that a log has grown.
+// grown notifies the witness publishers, the exporter, the feed and who waits for approvals that a
+// log has grown.
 func (s *Server) grown(number int64) {
 	s.feed.Grown(number)
+	if company, is := store.ControlOf(number); is {
+		s.approvals.Wake(company)
+	}
 	if s.exporter != nil {
 		s.exporter.Grown(number)
 	}
@@ -118,6 +122,7 @@ func (s *Server) endStreams() {
 	var ending sync.WaitGroup
 	ending.Go(s.hub.Close)
 	ending.Go(s.deliverer.Close)
+	ending.Go(s.approvals.Close)
 	if s.exporter != nil {
 		ending.Go(s.exporter.Close)
 	}

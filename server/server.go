@@ -43,6 +43,7 @@ type Server struct {
 	webhooks    *webhook.Client
 	keySets     *keysets.Sets
 	federations *service.Federations
+	approvals   service.ApprovalWaiters
 	metrics     *metrics.Metrics // nil without MetricsListener
 
 	live      atomic.Pointer[Live]
@@ -113,10 +114,12 @@ func New(cfg Config) *Server {
 	search := limit.NewPool(cfg.Budgets.Searches)
 	s.status = &status{Config: s.Config, background: s.background, live: &s.live, api: s.api, hub: s.hub, keySets: s.keySets,
 		verifications: verifications, searches: search, began: time.Now()}
+	people := &service.People{Store: db, Link: s.api.InvitationLink}
 	s.resources = resources{
 		agents:       api.Agents{Agents: agents},
 		agentKeys:    api.AgentKeys{Keys: agentKeys, Decisions: decisions},
 		policies:     api.Policies{Decisions: decisions},
+		approvals:    api.Approvals{API: s.api, Approvals: &service.Approvals{Store: db, Attestations: attestations, People: people, Waiters: &s.approvals}},
 		attestations: api.Attestations{Attestations: attestations},
 		authzen:      api.AuthZEN{API: s.api, Authorizations: authorizations},
 		chains:       api.Chains{Store: db, Verifications: verifications},
@@ -134,7 +137,7 @@ func New(cfg Config) *Server {
 		logs:        api.Logs{Store: db, Checkpoints: checkpoints},
 		telemetry:   api.Telemetry{Attestations: attestations},
 		passports:   api.Passports{Passports: passports},
-		people:      api.People{API: s.api, Store: db, Hub: s.hub, People: &service.People{Store: db, Link: s.api.InvitationLink}},
+		people:      api.People{API: s.api, Store: db, Hub: s.hub, People: people},
 		searches:    api.Searches{Store: db, Pool: search, Long: semaphore.NewWeighted(1), Appends: s.deliverer.Pace},
 		status:      s.status,
 		streams:     api.Streams{Mode: cfg.Stream, Store: db, Tokens: tokens, Hub: s.hub, Monitor: s.monitor, Feed: s.feed},

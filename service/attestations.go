@@ -64,10 +64,12 @@ type Attestations struct {
 func (a *Attestations) Append(ctx context.Context, by store.Caller, items ...Attestation) ([]chain.Appended, error) {
 	for range maxDecided {
 		all, err := a.append(ctx, by, items)
-		if !errors.Is(err, chain.ErrRevision) {
+		switch {
+		case errors.Is(err, chain.ErrRevision):
+			a.Store.Cedar.Forget(by)
+		case !errors.Is(err, chain.ErrRecorded): // which the next attempt finds
 			return all, err
 		}
-		a.Store.Cedar.Forget(by)
 	}
 	return nil, fmt.Errorf("%w: the policies of the company change too often", store.ErrUnavailable)
 }
@@ -80,10 +82,16 @@ func (a *Attestations) append(ctx context.Context, by store.Caller, items []Atte
 	drafts := make([]chain.Draft, 0, len(items))
 	places := make([]int, 0, len(items)) // of the drafts among the items
 	var sessions []names.Session         // which the items name
+	asking := asking{asked: make([]*store.Asked, 0, len(items)), made: make([]*decision.Decision, 0, len(items))}
 	for i := range items {
 		draft, stmt, err := a.draft(ctx, by, &items[i])
+		var made *decision.Decision
+		var asked *store.Asked
 		if err == nil && draft.Decided {
-			err = a.decide(ctx, by, &items[i], &draft)
+			made, asked, err = a.decide(ctx, by, &items[i], &draft, stmt)
+		}
+		if err == nil && made != nil && asked == nil {
+			err = hold(&draft, made)
 		}
 		if err != nil && len(draft.Keys) > 0 {
 			var existing *chain.Record
@@ -101,12 +109,23 @@ func (a *Attestations) append(ctx context.Context, by store.Caller, items []Atte
 				sessions = append(sessions, of)
 			}
 		}
+		if len(draft.Keys) > 0 && asked != nil {
+			existing, err := a.orRecorded(ctx, by, &draft, nil)
+			if err != nil {
+				return nil, &chain.DraftError{Draft: i, Err: err}
+			}
+			if existing != nil {
+				all[i] = chain.Appended{Record: *existing, Replayed: true}
+				continue
+			}
+		}
 		drafts, places = append(drafts, draft), append(places, i)
+		asking.add(asked, made)
 	}
 	if len(drafts) == 0 {
 		return all, nil
 	}
-	appended, err := a.Store.AppendAll(ctx, drafts)
+	appended, err := a.appendDrafts(ctx, by, drafts, &asking)
 	if err != nil {
 		if refused := (*chain.DraftError)(nil); errors.As(err, &refused) {
 			refused.Draft = places[refused.Draft]
@@ -188,20 +207,21 @@ func (a *Attestations) isDecided(ctx context.Context, by store.Caller, item *Att
 	return len(set.Policies) > 0, set.Revision > 0, nil
 }
 
-// decide puts the decision into a draft that is Decided.
-func (a *Attestations) decide(ctx context.Context, by store.Caller, item *Attestation, d *chain.Draft) error {
+// decide decides a draft that is Decided. asked is of one that needs an approval, or may use one.
+func (a *Attestations) decide(ctx context.Context, by store.Caller, item *Attestation, d *chain.Draft, stmt *statement.Statement) (_ *decision.Decision, asked *store.Asked, err error) {
 	c, err := contextOf(by, item, d.Delegation)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	made, err := a.Decisions.Decide(ctx, by, item.AgentID, item.ActionType, item.Payload, c)
+	made, ask, err := a.Decisions.Decide(ctx, by, item.AgentID, item.ActionType, item.Payload, c)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if made.Passport = item.passport; item.unauthorized { // the passport is asked for first
 		made.Verdict, made.Code, made.By, made.Errors = decision.Deny, decision.ScopeDenied, nil, nil
 	}
-	return hold(d, &made)
+	asked, err = a.asked(ctx, by, item, stmt, &made, ask)
+	return &made, asked, err
 }
 
 // hold puts a decision into a draft.

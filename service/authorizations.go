@@ -121,7 +121,7 @@ func (a *Authorizations) decide(ctx context.Context, by store.Caller, q *Questio
 	if err != nil {
 		return decision.Decision{}, err
 	}
-	made, err := a.Decisions.Decide(ctx, by, q.name(), decision.AuthorizationDenied, payload, q.Context)
+	made, _, err := a.Decisions.Decide(ctx, by, q.name(), decision.AuthorizationDenied, payload, q.Context)
 	made.Passport = q.Passport
 	if err == nil && code != "" {
 		made.Verdict, made.Code, made.By, made.Errors = decision.Deny, code, nil, nil

@@ -62,14 +62,14 @@ func policiesOf(stored []store.CedarPolicy) []decide.Policy {
 // what the door knows; groups and time are set here.
 //
 // What cannot be decided is denied. An error is one of the storage, without which nothing can be
-// recorded either.
-func (d *Decisions) Decide(ctx context.Context, by store.Caller, agentID, actionType string, payload []byte, c decision.Context) (decision.Decision, error) {
+// recorded either. ask says who may approve what is decided ask; nil of any other.
+func (d *Decisions) Decide(ctx context.Context, by store.Caller, agentID, actionType string, payload []byte, c decision.Context) (_ decision.Decision, ask *decide.Ask, err error) {
 	stored, set, err := d.set(ctx, by)
 	if stored == nil {
-		return decision.Decision{}, err
+		return decision.Decision{}, nil, err
 	}
 	if c.Groups, err = d.Store.Cedar.Groups(ctx, by, agentID); err != nil {
-		return decision.Decision{}, err
+		return decision.Decision{}, nil, err
 	}
 	c.Time = chain.FormatTime(by.At)
 	req := decide.Recorded(by.Company.ID, agentID, actionType, payload, c)
@@ -77,7 +77,7 @@ func (d *Decisions) Decide(ctx context.Context, by store.Caller, agentID, action
 	return decision.Decision{
 		Verdict: made.Verdict, By: made.By, Errors: made.Errors, Code: made.Code, Context: c,
 		Policies: stored.SHA256, Revision: stored.Revision,
-	}, nil
+	}, made.Ask, nil
 }
 
 // Any reports whether a company has a policy.

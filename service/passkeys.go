@@ -232,30 +232,36 @@ func (s *People) asserted(ctx context.Context, p relyingParty, purpose string, c
 		return k, by, proof, false, errBadPasskey("is no PublicKeyCredential of navigator.credentials.get in the form of toJSON")
 	}
 	challenge, proof, err := s.challenge(ctx, purpose, parsed.Response.CollectedClientData.Challenge, at)
-	if err != nil {
-		return k, by, proof, false, err
+	if err == nil {
+		k, by, isEligible, err = s.verified(ctx, p, parsed, challenge, proof.Ends, at)
 	}
+	return k, by, proof, isEligible, err
+}
+
+// verified returns the passkey that has signed a challenge, which counts until a time, and its
+// person. isEligible is as of asserted.
+func (s *People) verified(ctx context.Context, p relyingParty, parsed *protocol.ParsedCredentialAssertionData, challenge []byte, ends, at time.Time) (k store.Passkey, by store.Caller, isEligible bool, err error) {
 	k, by, err = s.Store.People.FindPasskey(ctx, base64url.EncodeToString(parsed.RawID), at)
 	if errors.Is(err, store.ErrNotFound) {
 		err = errPasskey
 	}
 	if err != nil {
-		return k, by, proof, false, err
+		return k, by, false, err
 	}
 	// by our own reader, as whoever verifies a record does it
 	public, err := base64url.DecodeString(k.PublicKey)
 	if err != nil {
-		return k, by, proof, false, err
+		return k, by, false, err
 	}
 	key, err := passkey.ParseKey(public)
 	if err != nil {
-		return k, by, proof, false, err
+		return k, by, false, err
 	}
 	raw := parsed.Raw.AssertionResponse
 	flags, err := key.Verify(&passkey.Assertion{AuthenticatorData: raw.AuthenticatorData, ClientDataJSON: raw.ClientDataJSON, Signature: raw.Signature},
 		passkey.Expected{RPID: p.rpID, Origins: []string{p.origin}, Challenge: challenge})
 	if err != nil {
-		return k, by, proof, false, &Error{Kind: Untrusted, Code: "PASSKEY_REFUSED", Message: "Unauthorized: the assertion does not count: " + err.Error()}
+		return k, by, false, &Error{Kind: Untrusted, Code: "PASSKEY_REFUSED", Message: "Unauthorized: the assertion does not count: " + err.Error()}
 	}
 	// and by the library. A passkey may become one that is synced, and no other way round.
 	u := &user{credentials: credentials([]store.Passkey{k})}
@@ -263,13 +269,13 @@ func (s *People) asserted(ctx context.Context, p relyingParty, purpose string, c
 		u.credentials[0].Flags.BackupEligible = true
 	}
 	if u.handle, err = s.Store.People.UserHandle(ctx, by.Company.ID, by.Person); err != nil {
-		return k, by, proof, false, err
+		return k, by, false, err
 	}
-	session := webauthn.SessionData{Challenge: base64url.EncodeToString(challenge), RelyingPartyID: p.rpID, Expires: proof.Ends, UserVerification: protocol.VerificationRequired}
+	session := webauthn.SessionData{Challenge: base64url.EncodeToString(challenge), RelyingPartyID: p.rpID, Expires: ends, UserVerification: protocol.VerificationRequired}
 	if _, _, err = p.web.ValidatePasskeyLogin(func(_, _ []byte) (webauthn.User, error) { return u, nil }, session, parsed); err != nil {
-		return k, by, proof, false, &Error{Kind: Untrusted, Code: "PASSKEY_REFUSED", Message: "Unauthorized: the assertion does not count: " + reasonOf(err)}
+		return k, by, false, &Error{Kind: Untrusted, Code: "PASSKEY_REFUSED", Message: "Unauthorized: the assertion does not count: " + reasonOf(err)}
 	}
-	return k, by, proof, isEligible, nil
+	return k, by, isEligible, nil
 }
 
 // get returns the options for an assertion: of any passkey of this host, or of those that are

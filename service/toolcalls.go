@@ -221,7 +221,9 @@ func (a *Attestations) appendCalls(ctx context.Context, by store.Caller, agent s
 		if exists {
 			continue
 		}
-		item.Key = derivedKey(by, r.Key)
+		if item.Key, err = a.attemptKey(ctx, by, &item, r.Key); err != nil {
+			return nil, err
+		}
 		d := derived{Attestation: item}
 		if !how.Late {
 			d.other = func() string { return derivedKey(by, r.OtherKey()) }
@@ -229,6 +231,52 @@ func (a *Attestations) appendCalls(ctx context.Context, by store.Caller, agent s
 		items = append(items, d)
 	}
 	return a.appendDerived(ctx, by, items, func(_ *derived, refused error) error { return refused })
+}
+
+// maxAttempts bounds how often one event of a call is recorded, each time with another approval.
+const maxAttempts = 16
+
+// attemptKey returns the key of a record of a call. A request that is recorded with the verdict ask
+// is attempted again, under a further key, once its approval allows that: both records are of one
+// call, and the second one is found by a retry too.
+func (a *Attestations) attemptKey(ctx context.Context, by store.Caller, item *Attestation, of string) (key string, err error) {
+	key = derivedKey(by, of)
+	if of == "" || item.ActionType != string(action.ToolRequested) {
+		return key, nil
+	}
+	for range maxAttempts {
+		isOf := func(r *chain.Record) bool {
+			var has struct{ AgentID, ActionType string }
+			return json.Unmarshal(r.Payload, &has) == nil && has.AgentID == item.AgentID && has.ActionType == item.ActionType
+		}
+		r, err := a.Store.Retries.RecordedUnder(ctx, by, names.Key(key), isOf)
+		if errors.Is(err, store.ErrNotFound) || err == nil && r.IsPruned() {
+			return key, nil
+		}
+		var made *decision.Decision
+		if err == nil {
+			made, err = decision.Of(r.Payload)
+		}
+		if err != nil {
+			return "", err
+		}
+		if made == nil || made.Verdict != decision.Ask || made.Approval == "" {
+			return key, nil
+		}
+		asked, err := a.Store.Approvals.Get(ctx, by, made.Approval)
+		if errors.Is(err, store.ErrNotFound) {
+			return key, nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if state := asked.StateAt(by.At); state != store.ApprovalIsApproved && state != store.ApprovalIsUsed {
+			return key, nil
+		}
+		of += "\x00" + made.Approval
+		key = derivedKey(by, of)
+	}
+	return key, nil
 }
 
 // isRecordedInClear says whether its key has the very same record as earlier versions stored it,

@@ -59,9 +59,13 @@ func (s *base) loadChanges(r *db.Conn, company *Company) (string, error) {
 }
 
 // changesNoRight reports whether a change happens by itself, where somebody signs in, out, or is
-// issued a token for the first time.
+// issued a token for the first time, or is about one approval, which has its own assertion.
 func (e controlEvent) changesNoRight() bool {
-	return e.action == PersonSignedIn || e.action == PersonSignedOut || e.action == TokenKeyCreated || e.action == FederationUsed
+	switch e.action {
+	case PersonSignedIn, PersonSignedOut, TokenKeyCreated, FederationUsed, ApprovalGranted, ApprovalDenied, ApprovalUsed, ApprovalWithdrawn:
+		return true
+	}
+	return false
 }
 
 // mayChange refuses changes of rights by a person whose passkey has not signed for a while:

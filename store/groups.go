@@ -22,6 +22,7 @@ type groups struct {
 	Policies    Policies
 	Cedar       CedarPolicies
 	People      People
+	Approvals   Approvals
 	Passports   Passports
 	Webhooks    Webhooks
 	Checkpoints Checkpoints
@@ -87,6 +88,7 @@ func newGroups(b *base) (g groups, view View) {
 		decisions: db.NewCache[int64, db.Dated[string]](b.DB),
 	}
 	g.People = People{b, keys, g.Companies}
+	g.Approvals = Approvals{b, keys, g.People}
 	g.Webhooks = Webhooks{db: b, keys: keys, companies: companies, view: &view}
 	g.Settings = Settings{db: b, keys: keys, companies: g.Companies}
 	g.Tables = Tables{

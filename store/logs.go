@@ -7,6 +7,13 @@ import (
 	"attestd/store/db"
 )
 
+// ControlOf returns the number of the company of whose control log a chain is; is is false for a
+// chain of another log.
+func ControlOf(number int64) (company int64, is bool) {
+	company, name := db.LogOf(number)
+	return company, name == db.Control
+}
+
 // Checkpoint returns the last published checkpoint of a log with its signatures, or "" before the
 // first.
 func (v *View) Checkpoint(ctx context.Context, logID string) (size int64, note string, err error) {

@@ -175,7 +175,7 @@ func (s People) loadEnabled(r *db.Conn, company *Company, personID string) (Pers
 }
 
 // Change changes a person: the members that change sets. It ends the sessions of one who is
-// disabled, and returns them. ErrNotFound; ErrLastAdmin where nobody would be left who is an admin,
+// disabled, which it returns, and the approvals that are not used up. ErrNotFound; ErrLastAdmin where nobody would be left who is an admin,
 // enabled and has a passkey.
 func (s People) Change(ctx context.Context, by Caller, personID string, change func(*Person)) (p Person, ended []string, err error) {
 	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
@@ -196,10 +196,14 @@ func (s People) Change(ctx context.Context, by Caller, personID string, change f
 		if err == nil {
 			err = s.leavesAdmin(w, by.Company, had)
 		}
+		events := []controlEvent{}
 		if err == nil && p.DisabledAt != "" {
-			ended, err = s.endSessions(w, by.Company, personID)
+			if events, err = s.withdrawApprovals(w, by, personID); err == nil {
+				ended, err = s.endSessions(w, by.Company, personID)
+			}
 		}
-		return append(signedOut(personID, ended), people.created(PersonChanged, &p, nil)), err
+		events = append(events, signedOut(personID, ended)...)
+		return append(events, people.created(PersonChanged, &p, nil)), err
 	})
 	if err != nil {
 		return Person{}, nil, fmt.Errorf("change person %q: %w", personID, err)
@@ -207,8 +211,8 @@ func (s People) Change(ctx context.Context, by Caller, personID string, change f
 	return p, ended, nil
 }
 
-// Delete deletes a person, revokes the passkeys and ends the sessions, which it returns.
-// ErrNotFound, ErrLastAdmin.
+// Delete deletes a person, revokes the passkeys, and ends the approvals that are not used up and the
+// sessions, which it returns. ErrNotFound, ErrLastAdmin.
 func (s People) Delete(ctx context.Context, by Caller, personID string) (ended []string, err error) {
 	err = s.db.controlled(ctx, by, func(w *db.Conn) (events []controlEvent, err error) {
 		had, err := s.hasAdmin(w, by.Company)
@@ -235,6 +239,11 @@ func (s People) Delete(ctx context.Context, by Caller, personID string) (ended [
 		}
 		if err == nil {
 			ended, err = s.endSessions(w, by.Company, personID)
+		}
+		if err == nil {
+			var withdrawn []controlEvent
+			withdrawn, err = s.withdrawApprovals(w, by, personID)
+			events = append(events, withdrawn...)
 		}
 		events = append(events, signedOut(personID, ended)...)
 		return append(events, controlEvent{PersonDeleted, people.about(personID), map[string]any{"personId": personID}}), err

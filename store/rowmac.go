@@ -56,7 +56,7 @@ func (t *macTable) obeyed() obeyedTable {
 }
 
 // macTables are all of them.
-var macTables = []*macTable{&webhookTable}
+var macTables = []*macTable{&webhookTable, &approvalTable}
 
 // all returns the columns of a row with its HMAC, for SELECT and RETURNING.
 func (t *macTable) all() string { return strings.Join(t.columns, ", ") + ", mac" }

@@ -91,8 +91,10 @@ func (s Tables) enter(
 		_, err := s.db.Change(ctx, func(w *db.Conn) (drafts []chain.Draft, err error) {
 			for _, d := range step {
 				event, err := s.rowEvent(w, c, action, d)
-				if err == nil && action == RowAccepted && d.Table == webhookTable.name {
-					err = s.keys.sign(w, &webhookTable, `SELECT `+webhookTable.all()+` FROM webhook WHERE company = ? AND webhook_id = ?`, c.Chain, d.Row)
+				for _, t := range macTables {
+					if err == nil && action == RowAccepted && d.Table == t.name {
+						err = s.keys.sign(w, t, fmt.Sprintf(`SELECT %s FROM %s WHERE company = ? AND %s = ?`, t.all(), t.name, t.title), c.Chain, d.Row)
+					}
 				}
 				if err != nil {
 					return nil, err

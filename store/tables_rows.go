@@ -59,6 +59,9 @@ func (r *comparison) readTables(ctx context.Context) error {
 	if err := r.readMACs(ctx); err != nil {
 		return err
 	}
+	if err := r.readApprovals(ctx); err != nil {
+		return err
+	}
 	return r.readSettings(ctx)
 }
 

@@ -14,10 +14,11 @@
 //	errors    the policies that erred, sorted; absent where none did
 //	code      why it is denied: by the policies POLICY_DENIED or DECISION_ERROR, before them
 //	          DETAILS_DENIED, COMPANY_SUSPENDED, AGENT_DISABLED, SUBJECT_UNKNOWN, ACTION_UNKNOWN,
-//	          AUDIENCE_DENIED, SCOPE_DENIED or another code of a passport's verification; absent
-//	          otherwise
+//	          AUDIENCE_DENIED, SCOPE_DENIED or another code of a passport's verification, and
+//	          after them APPROVAL_LIMIT; absent otherwise
 //	passport  the jti of the passport by which it was decided; absent without
-//	approval  the approval by which it is allowed; absent without
+//	approval  the approval by which it is allowed, or of ask, which is to be decided; absent
+//	          without
 //	context   what was decided on that is nowhere else in the record; see [Context]
 //
 // What is absent is not there: no optional member is null, empty or false. A decision nests at most
@@ -76,6 +77,7 @@ const (
 	ActionUnknown  = "ACTION_UNKNOWN"
 	AudienceDenied = "AUDIENCE_DENIED" // a token is exchanged for none that the company names
 	Suspended      = "COMPANY_SUSPENDED"
+	ApprovalLimit  = "APPROVAL_LIMIT" // it would be ask, and too many approvals are pending
 )
 
 // ByPolicies reports whether a decision with a code, "" for none, follows from the details and the

@@ -230,18 +230,27 @@ func (s *Set) Decide(req *Request) (d Decision) {
 	return first
 }
 
-// askOf returns the annotations of the permits that allow a request once it is approved. Each is
-// enough by itself: the one that wants the most approvers counts, and of several the first by ID.
+// askOf returns the annotations of the permits that allow a request once it is approved. All of
+// them count: the highest quorum, the shortest time and each group of approvers.
 func (s *Set) askOf(by []string) *Ask {
-	var ask *Ask
+	all := Ask{Quorum: 1}
 	for i := range s.policies {
 		p := &s.policies[i]
-		if _, is := slices.BinarySearch(by, p.id); is && (ask == nil || p.ask.Quorum > ask.Quorum) {
-			ask = &p.ask
+		if _, is := slices.BinarySearch(by, p.id); !is {
+			continue
+		}
+		all.Quorum = max(all.Quorum, p.ask.Quorum)
+		if p.ask.Within > 0 && (all.Within == 0 || p.ask.Within < all.Within) {
+			all.Within = p.ask.Within
+		}
+		for _, group := range p.ask.Approvers {
+			if !slices.Contains(all.Approvers, group) {
+				all.Approvers = append(all.Approvers, group)
+			}
 		}
 	}
-	clone := *ask
-	return &clone
+	slices.Sort(all.Approvers)
+	return &all
 }
 
 // evaluation is the state of one decision.

@@ -75,7 +75,7 @@ func TestDecide(t *testing.T) {
 		{"an erring forbid of another scope", []string{everything, `forbid (principal, action == Action::"token", resource) when { context.arguments.nothing > 1 };`},
 			decide.Decision{Verdict: "allow", By: []string{"p0"}}},
 		{"ask", []string{`@approvers("finance") @quorum("2") @within("10m") permit (principal, action, resource) when { context.approved };`},
-			decide.Decision{Verdict: "ask", By: []string{"p0"}, Ask: &decide.Ask{Approvers: "finance", Quorum: 2, Within: 10 * time.Minute}}},
+			decide.Decision{Verdict: "ask", By: []string{"p0"}, Ask: &decide.Ask{Approvers: []string{"finance"}, Quorum: 2, Within: 10 * time.Minute}}},
 		{"the larger quorum counts", []string{`permit (principal, action, resource) when { context.approved };`,
 			`@quorum("3") permit (principal, action, resource) when { context.approved };`},
 			decide.Decision{Verdict: "ask", By: []string{"p0", "p1"}, Ask: &decide.Ask{Quorum: 3}}},

@@ -269,7 +269,7 @@ func (p Policy) at(one *cedar.Policy, name string, e *PolicyError) error {
 
 // Ask says who may approve a call whose verdict is ask.
 type Ask struct {
-	Approvers string        // a group of people; "" for all approvers
+	Approvers []string      // groups of people, each of which must approve; none for all approvers
 	Quorum    int           // how many must approve
 	Within    time.Duration // until when; 0 where the policy does not say
 }
@@ -284,7 +284,7 @@ func askOf(p *cedar.Policy) (ask Ask, name string, err error) {
 	ask.Quorum = 1
 	notes := p.Annotations()
 	if v, has := notes["approvers"]; has {
-		if ask.Approvers = string(v); !decision.IsID(ask.Approvers) {
+		if ask.Approvers = []string{string(v)}; !decision.IsID(string(v)) {
 			return ask, "approvers", fmt.Errorf("@approvers names one group of people")
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // schema.sql makes.
 const (
 	oldestSchema  = 1
-	SchemaVersion = 23
+	SchemaVersion = 24
 )
 
 // migrations[v] brings a file of schema v to v+1. A step is never changed once it is released: a
@@ -390,6 +390,40 @@ CREATE TRIGGER invitation_only_spent BEFORE UPDATE ON invitation WHEN
   BEGIN SELECT RAISE(ABORT, 'an invitation is only spent, once'); END;
 CREATE TRIGGER invitation_no_delete BEFORE DELETE ON invitation BEGIN SELECT RAISE(ABORT, 'an invitation is only spent, once'); END;
 PRAGMA user_version = 23;`},
+
+	23: {sql: `
+CREATE TABLE approval (
+  id          INTEGER PRIMARY KEY,
+  company     INTEGER NOT NULL REFERENCES company (id),
+  approval_id TEXT NOT NULL UNIQUE,
+  call        BLOB NOT NULL CHECK (length(call) = 32),
+  session     TEXT NOT NULL,
+  agent_id    TEXT NOT NULL,
+  action_type TEXT NOT NULL,
+  tool        TEXT NOT NULL,
+  idx         INTEGER NOT NULL,
+  hash        TEXT NOT NULL,
+  asked_by    TEXT,
+  person      TEXT,
+  reason      TEXT,
+  quorum      INTEGER NOT NULL,
+  approvers   TEXT NOT NULL,
+  created_at  INTEGER NOT NULL,
+  expires_at  INTEGER NOT NULL,
+  state       TEXT NOT NULL CHECK (state IN ('pending', 'approved', 'denied', 'used', 'withdrawn')),
+  granted     TEXT NOT NULL,
+  decided     TEXT,
+  uses        INTEGER,
+  remaining   INTEGER,
+  until       INTEGER,
+  gone_at     INTEGER NOT NULL,
+  mac         BLOB CHECK (length(mac) = 32)
+) STRICT;
+CREATE INDEX approval_call ON approval (company, call);
+CREATE INDEX approval_live ON approval (company, agent_id) WHERE state IN ('pending', 'approved');
+CREATE INDEX approval_state ON approval (company, state, id);
+CREATE INDEX approval_gone ON approval (gone_at);
+PRAGMA user_version = 24;`},
 }
 
 // Upgrading hears of an upgrade, in records; it may be nil.

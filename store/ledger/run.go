@@ -165,6 +165,17 @@ func (l *Ledger) Change(ctx context.Context, rows func(*db.Conn) ([]chain.Draft,
 	return records, l.refused.count(err)
 }
 
+// ChangeAlone is Change in a transaction of its own: rows reads what other changes have written
+// together with their records.
+func (l *Ledger) ChangeAlone(ctx context.Context, rows func(*db.Conn) ([]chain.Draft, error)) ([]chain.Record, error) {
+	if l.writer == nil {
+		return nil, db.ErrReadOnly
+	}
+	asItIs := func(now time.Time) time.Time { return now }
+	records, err := l.log.WriteAlone(ctx, asItIs, change{l.storage, rows}.write)
+	return records, l.refused.count(err)
+}
+
 // change is rows that are written inside the transaction of the log.
 type change struct {
 	storage storage

@@ -64,7 +64,7 @@ func createdAt9(t *testing.T) (*sql.DB, string) {
 		    NEW.chain <> OLD.chain OR NEW.epoch < OLD.epoch OR NEW.length < OLD.length OR NEW.length = OLD.length AND (NEW.epoch = OLD.epoch
 		      OR (NEW.root, NEW.frontier, NEW.timestamp, NEW.log_root, NEW.log_frontier)
 		        IS DISTINCT FROM (OLD.root, OLD.frontier, OLD.timestamp, OLD.log_root, OLD.log_frontier)))
-		  EXECUTE FUNCTION refuse_change('a head only grows'); DROP TABLE company_suspension, company_quota, federation_use, federated_token, federation, agent_key, enrolment, attest_policy, company_policy, cedar_policy, cedar_set, agent_groups, decision_policy, person, passkey, invitation, person_session, change_policy, call_watch, refused_call, agent_session, used_proof, token_key; DROP TRIGGER IF EXISTS passport_only_revoked ON passport; DROP TRIGGER passport_no_delete ON passport;
+		  EXECUTE FUNCTION refuse_change('a head only grows'); DROP TABLE company_suspension, company_quota, federation_use, federated_token, federation, agent_key, enrolment, attest_policy, company_policy, cedar_policy, cedar_set, agent_groups, decision_policy, person, passkey, invitation, person_session, approval, change_policy, call_watch, refused_call, agent_session, used_proof, token_key; DROP TRIGGER IF EXISTS passport_only_revoked ON passport; DROP TRIGGER passport_no_delete ON passport;
 		DROP TRIGGER record_no_update ON record; DROP FUNCTION record_only_pruned;
 		CREATE TRIGGER record_no_update BEFORE UPDATE ON record EXECUTE FUNCTION refuse_change('records are append-only');
 		DROP TRIGGER company_usage_passport_deleted ON passport; DROP FUNCTION company_usage_passport_deleted; ALTER TABLE company_usage DROP COLUMN deleted_revocations;
@@ -102,7 +102,7 @@ func TestSchema9IsUpgraded(t *testing.T) {
 	execute(t, db, "INSERT INTO log (chain, company, name, log_id, origin) VALUES (1, 1, 'actions', 'a', 'a'), (-1, 1, 'control', 'c', 'c')")
 	execute(t, db, "INSERT INTO head (chain, length, root, frontier, timestamp) VALUES (1, 3, sha256('r'), '', ''), (-1, 7, sha256('r'), '', '')")
 	execute(t, db, "INSERT INTO webhook (company, webhook_id, url, created_at, public_key, fingerprint, secret, next_record) VALUES (1, 'w', 'u', 't', sha256('p'), 'f', 's', 2)")
-	grants := regexp.MustCompile(`(?m)^.*(summary|agent_key|enrolment|attest_policy|company_policy|cedar_policy|cedar_set|agent_groups|decision_policy|person|passkey|invitation|person_session|change_policy|call_watch|refused_call|agent_session|used_proof|token_key|revoked_token|federation|federated_token|federation_use|company_suspension|company_quota).*$`).ReplaceAllString(postgres.Grants("public", u.User.Username()), "")
+	grants := regexp.MustCompile(`(?m)^.*(summary|agent_key|enrolment|attest_policy|company_policy|cedar_policy|cedar_set|agent_groups|decision_policy|person|passkey|invitation|person_session|approval|change_policy|call_watch|refused_call|agent_session|used_proof|token_key|revoked_token|federation|federated_token|federation_use|company_suspension|company_quota).*$`).ReplaceAllString(postgres.Grants("public", u.User.Username()), "")
 	execute(t, db, strings.NewReplacer(", next_control", "", ", mac", "", "epoch, bytes", "epoch", ", deleted_revocations", "", "(revoked_at, reason), DELETE", "(revoked_at, reason)", ", UPDATE (payload)", "", "until, run", "until").Replace(grants))
 	if err := postgres.Migrate(t.Context(), db, func(int) {}); err != nil {
 		t.Fatal(err)

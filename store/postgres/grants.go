@@ -51,6 +51,7 @@ func grants() []struct{ table, privileges string } {
 		{"passkey", "SELECT, INSERT, UPDATE (revoked_at)"},
 		{"invitation", "SELECT, INSERT, UPDATE (passkey)"},
 		{"person_session", "SELECT, INSERT, UPDATE (passkey, last_used_at, reauthenticated_at, mac), DELETE"},
+		{"approval", "SELECT, INSERT, UPDATE (state, granted, decided, uses, remaining, until, gone_at, mac), DELETE"},
 		{"change_policy", "SELECT, INSERT, UPDATE (changes)"},
 		{"call_watch", "SELECT, INSERT, UPDATE (next_record)"},
 		{"refused_call", "SELECT, INSERT, UPDATE (counted, requests, refusals, refused, done, tool, expires_at, found_at), DELETE"},

@@ -14,7 +14,7 @@ const oldestServer = 150000
 
 // Version is the number of the schema that this program makes. It is that of store: a change of one
 // engine alone counts in both.
-const Version = 23
+const Version = 24
 
 // The names in the table setting that this package uses.
 const (

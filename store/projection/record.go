@@ -86,6 +86,17 @@ type details struct {
 	AAGUID         string         `json:"aaguid"`
 	Invitation     *string        `json:"invitation"`
 
+	ApprovalID string         `json:"approvalId"`
+	Object     jsontext.Value `json:"object"` // what a passkey signed for an approval
+	// of the assertion, in base64url
+	AuthenticatorData string `json:"authenticatorData"`
+	ClientDataJSON    string `json:"clientDataJSON"`
+	Signature         string `json:"signature"`
+
+	State     string `json:"state"`
+	Remaining int64  `json:"remaining"`
+	Until     string `json:"until"`
+
 	SuspendedAt string `json:"suspendedAt"`
 	MaxRecords  *int64 `json:"maxRecords"`
 	MaxBytes    *int64 `json:"maxBytes"`

@@ -42,6 +42,8 @@ func (t *Touched) explains(d *Difference) bool {
 		return t.subjects["database"]
 	case TableSigningKey:
 		return t.keys
+	case TableApproval:
+		return t.subjects[SubjectApproval+d.Row]
 	case TableCedarPolicy:
 		return t.subjects[subjectCedarSet]
 	}

@@ -549,6 +549,7 @@ DecisionContext = TypedDict("DecisionContext", {
 })
 
 Decision = TypedDict("Decision", {
+    "approval": NotRequired[ApprovalID],
     "by": list[str],
     "code": NotRequired[str],
     "context": DecisionContext,
