@@ -5,6 +5,7 @@ package claude
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -47,12 +48,13 @@ func TestApprovals(t *testing.T) {
 					t.Errorf("in turn %d the model is told %+v, want %q", turn, told, want)
 				}
 			}
-			whole := d.recorded("agent.watched", "session.ended",
+			d.recorded("agent.watched", "session.ended",
 				"tool.requested toolu_0_0", "tool.requested toolu_0_0", "tool.completed toolu_0_0",
 				"tool.requested toolu_1_0", "tool.denied toolu_1_0", "tool.requested toolu_2_0", "tool.denied toolu_2_0",
 				"tool.requested toolu_3_0", "tool.completed toolu_3_0")
-			if last := whole["tool.requested toolu_0_0"]; !strings.Contains(last, `"verdict":"allow"`) || !strings.Contains(last, `"approval":"`+asked[0]+`"`) {
-				t.Errorf("the call that was made is %s", last)
+			chain := string(d.ask("GET", "/v1/chain", ""))
+			if allowed := regexp.MustCompile(`"decision":\{"approval":"` + asked[0] + `"[^}]*\}[^}]*"verdict":"allow"`); len(allowed.FindAllString(chain, -1)) != 1 {
+				t.Errorf("the approval %s is not on record once: %s", asked[0], chain)
 			}
 		})
 	}
