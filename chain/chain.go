@@ -83,8 +83,8 @@ type Draft struct {
 	// may write rows. An error fails the Write. It MUST NOT keep the record. Nil for none.
 	Sealed func(*Record) error
 	// Complete returns the payload of a draft of Write, which is Canonical too, after Sealed of all
-	// others was called: so a record can name one of the same transaction. Until then Payload is one
-	// that is at least as long. Nil where Payload is the payload.
+	// others was called: so a record can name one of the same transaction. Until then Payload is
+	// one that is at least as long. Nil where Payload is the payload.
 	Complete func() ([]byte, error)
 }
 

@@ -225,7 +225,7 @@ func resolve(tx Transaction, batch []*waiter) (failed []*waiter, err error) {
 			switch {
 			case err == nil:
 				continue
-			case s.rows != nil: // they are written, so the transaction ends, and is tried without them
+			case s.rows != nil: // they are written, so the transaction is tried again without them
 				return []*waiter{s}, err
 			}
 			s.err = err

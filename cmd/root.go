@@ -60,7 +60,7 @@ func rootCommand(version, schema string) *cobra.Command {
 		rotateKeyCommand(schema), acceptRollbackCommand(schema), acceptTablesCommand(schema), masterKeyCommand(),
 		rekeyCommand(schema), moveCommand(schema), migrateCommand(), backupCommand(version, schema), restoreCommand(schema),
 		archiveCommand(schema), verifyCommand(schema), companyLogCommand(), companyCommand(schema), personCommand(schema), exportCommand(),
-		demoCommand(), healthCommand(), policyCommand(), doctorCommand(version, schema), cli.VersionCommand(version))
+		demoCommand(), healthCommand(), policyCommand(), approveCommand(), doctorCommand(version, schema), cli.VersionCommand(version))
 	root.AddCommand(agent.Commands(version)...)
 	root.AddCommand(check.Command(new(decide.Decider)), check.TrustCommand(), verifierCommand(), report.Command(new(decide.Decider)))
 	cli.Explain(root, statuses, examples)

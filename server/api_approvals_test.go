@@ -8,13 +8,18 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"attestd/chain"
 	"attestd/chain/approval"
+	"attestd/crypto/cred"
 	"attestd/crypto/passkey"
 	"attestd/internal/must"
 	"attestd/internal/testenv"
+	"attestd/server"
+	"attestd/server/internal/pipes"
+	"attestd/store/storetest"
 )
 
 const askPolicy = `permit (principal, action, resource) unless { resource == Tool::"bank/transfer" };
@@ -101,7 +106,8 @@ func TestApproval(t *testing.T) {
 	equal(t, "challenge", string(o.Challenge()), string(challengeOf(t, options)))
 	signed := alice.signs(t, options)
 	decision := body(t, "verdict", "approve", "reason", "invoice 7", "credential", signed)
-	alice.asks(t, "POST /v1/approvals/"+id+"/decision", body(t, "verdict", "approve", "credential", signed)).status(401) // another object
+	// another object
+	alice.asks(t, "POST /v1/approvals/"+id+"/decision", body(t, "verdict", "approve", "credential", signed)).status(401)
 	alice.asks(t, "POST /v1/approvals/"+id+"/decision", decision).status(200).
 		has(`{"state":"approved","by":["person:alice"],"reason":"invoice 7","uses":1,"remaining":1}`)
 	alice.asks(t, "POST /v1/approvals/"+id+"/decision", decision).gets(409, `{"error":"…","code":"APPROVAL_DECIDED"}`)
@@ -194,9 +200,10 @@ func TestApprovalEnds(t *testing.T) {
 		carol.decides(t, id, "approve").gets(409, `{"error":"…","code":"APPROVAL_DECIDED"}`)
 	})
 	ends("withdrawn", func(id string) {
-		acme.create(t, "writer", "").do(t, "DELETE /v1/approvals/"+id, "").status(404) // who has not asked
-		acme.do(t, "DELETE /v1/approvals/"+id, "").gets(200, `{"deleted":true}`)
-		acme.do(t, "DELETE /v1/approvals/"+id, "").gets(409, `{"error":"…","code":"APPROVAL_WITHDRAWN"}`)
+		acme.signer(t, "eve", "EdDSA").signsIn(t).do(t, "DELETE /v1/approvals/"+id, "").status(404)
+		for range 2 {
+			acme.do(t, "DELETE /v1/approvals/"+id, "").gets(200, `{"deleted":true}`)
+		}
 		carol.decides(t, id, "approve").gets(409, `{"error":"…","code":"APPROVAL_WITHDRAWN"}`)
 	})
 	for name, end := range map[string]string{"dave": `PATCH /v1/people/dave {"disabled":true}`, "erin": "DELETE /v1/people/erin "} {
@@ -265,6 +272,15 @@ func TestApprovers(t *testing.T) {
 	globex := s.company(t, "globex")
 	other := globex.approver(t, "alice", "finance")
 	other.decides(t, own, "approve").status(404)
+	for _, wrong := range [][]any{
+		{"verdict", "maybe"}, {"verdict", ""}, {"verdict", []any{}}, {"verdict", "approve", "uses", 0}, {"verdict", "approve", "uses", 1001}, {"verdict", "approve", "uses", ""},
+		{"verdict", "approve", "until", ""}, {"verdict", "approve", "until", "2020-01-01T00:00:00.000Z"}, {"verdict", "approve", "until", chain.FormatTime(time.Now().AddDate(0, 0, 31))},
+		{"verdict", "approve", "reason", strings.Repeat("x", 1025)}, {"verdict", "approve", "reason", ""},
+	} {
+		if r := alice.asks(t, "POST /v1/approvals/"+own+"/options", body(t, wrong...)); r.code != 400 {
+			t.Errorf("%v: %d", wrong, r.code)
+		}
+	}
 	options := alice.asks(t, "POST /v1/approvals/"+own+"/options", body(t, "verdict", "approve")).status(200)
 	alice.asks(t, "POST /v1/approvals/"+own+"/decision", body(t, "verdict", "approve", "credential", other.signs(t, options))).status(401)
 	alice.asks(t, "POST /v1/approvals/"+own+"/decision", body(t, "verdict", "approve", "credential", bob.signs(t, options))).status(401)
@@ -339,4 +355,112 @@ func TestApprovalAcrossServers(t *testing.T) {
 		t.Errorf("%d attempts are allowed", allowed.Load())
 	}
 	acme.do(t, "GET /v1/verify?log=control", "").has(`{"valid":true}`)
+}
+
+// A webhook hears of a decision, with the agent that has asked.
+func TestWebhookApprovalDecided(t *testing.T) {
+	testenv.Concurrent(t)
+	t.Parallel()
+	s := start(t, private)
+	acme := asksFor(t, s, "acme")
+	alice := acme.approver(t, "alice")
+	e := newEndpoint(t)
+	acme.webhook(t, e.URL, `,"actions":["approval.*"]`)
+	for verdict, action := range map[string]string{"approve": "approval.granted", "deny": "approval.denied"} {
+		id := acme.attempts(t, "bot", "bank/transfer", `{"verdict":"`+verdict+`"}`).wants("ask")
+		alice.decides(t, id, verdict).status(200)
+		if d := e.next(t); d.Type != "approval.decided" || d.Data.ActionType != action || d.Data.AgentID != "bot" || d.Data.Log != "control" {
+			t.Errorf("%s arrives", d.body)
+		}
+	}
+}
+
+// The hook of a coding agent reports the same call again. Once it is approved, the repeat is
+// allowed, under the same call ID, and so are its own retries. The call's outcome is no finding.
+func TestHookIsRepeatedWithApproval(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	acme.agent(t, "claude-code")
+	acme.do(t, "PUT /v1/policies/p", policyBody(t, `permit (principal, action, resource) when { context.approved };`)).status(200)
+	alice := acme.approver(t, "alice")
+	const event = `{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_use_id":"c-1","tool_input":{"command":"ls"},"cwd":"/srv"}`
+	hook := func() string { return string(acme.do(t, "POST /v1/hooks/claude-code", event).status(200).raw) }
+	for range 2 {
+		if answer := hook(); !strings.Contains(answer, "deny") {
+			t.Fatalf("a call that nobody approved: %s", answer)
+		}
+	}
+	list := acme.do(t, "GET /v1/approvals?state=pending", "").status(200)
+	if len(list.at("approvals").([]any)) != 1 {
+		t.Fatalf("the approvals are %s", list.raw)
+	}
+	id := list.str("approvals", 0, "approvalId")
+	alice.decides(t, id, "approve").status(200)
+	for range 2 {
+		if answer := hook(); strings.Contains(answer, "deny") {
+			t.Fatalf("the repeat of an approved call: %s", answer)
+		}
+	}
+	equal(t, "state", acme.approvalState(t, id), "used")
+	var verdicts []string
+	for _, r := range acme.do(t, "GET /v1/records?action=tool.requested&order=oldest", "").status(200).at("records").([]any) {
+		payload := r.(map[string]any)["payload"].(map[string]any)
+		equal(t, "call", payload["payload"].(map[string]any)["callId"].(string), "c-1")
+		verdicts = append(verdicts, payload["decision"].(map[string]any)["verdict"].(string))
+	}
+	equal(t, "verdicts", strings.Join(verdicts, " "), "ask allow")
+}
+
+// A request that waits is answered at the end of the request for the approval, which is not used
+// after it.
+func TestApprovalExpires(t *testing.T) {
+	t.Parallel()
+	_, err := document() // outside of the bubble, because other tests share it
+	must.OK(t, err)
+	path := storetest.New(t)
+	synctest.Test(t, func(t *testing.T) {
+		network := pipes.New()
+		s := startBehind(t, network, network.Dial, path, cred.Domain{}, func(c *server.Config) { c.BaseURL = "http://localhost:8080" })
+		acme := asksFor(t, s, "acme")
+		ask := func() string { return acme.attempts(t, "bot", "bank/transfer", transfer).wants("ask") }
+		id := ask()
+		time.Sleep(9*time.Minute + 30*time.Second)
+		if again := ask(); again != id {
+			t.Error("the approval has ended before its time")
+		}
+		began := time.Now()
+		acme.do(t, "GET /v1/approvals/"+id+"?wait=55", "").has(`{"state":"expired"}`)
+		if took := time.Since(began); took < 29*time.Second || took > 31*time.Second {
+			t.Errorf("it has waited for %s", took)
+		}
+		if ask() == id {
+			t.Error("the same call has the approval that is expired")
+		}
+		began = time.Now()
+		acme.do(t, "GET /v1/approvals/"+ask()+"?wait=3", "").has(`{"state":"pending"}`)
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("it has waited for %s", took)
+		}
+		acme.do(t, "GET /v1/approvals?state=expired", "").has(`{"approvals":[{"approvalId":"` + id + `"}]}`)
+		network.Close()
+		s.stop()
+	})
+}
+
+// An agent has a hundred pending approvals at most; its next call is denied.
+func TestApprovalLimit(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	acme := asksFor(t, s, "acme")
+	items := make([]string, 100)
+	for i := range items {
+		items[i] = fmt.Sprintf(`{"agentId":"bot","actionType":"tool.requested","payload":{"tool":"bank/transfer","input":{"n":%d}},"decide":true}`, i)
+	}
+	acme.do(t, "POST /v1/attest/batch", `{"records":[`+strings.Join(items, ",")+`]}`).status(201)
+	same(t, "decision", acme.attempts(t, "bot", "bank/transfer", transfer).at("payload", "decision"),
+		`{"by":[],"code":"APPROVAL_LIMIT","context":{"door":"attest","time":"<time>"},"policies":"<anything>","revision":1,"verdict":"deny"}`)
+	acme.attempts(t, "bot", "bank/transfer", `{"n":7}`).wants("ask") // which is there
+	acme.attempts(t, "other", "bank/transfer", transfer).wants("ask")
+	acme.do(t, "POST /v1/approvals", `{"agentId":"bot","tool":"x","arguments":{}}`).gets(409, `{"error":"…","code":"APPROVAL_LIMIT"}`)
 }

@@ -74,6 +74,12 @@ POST   /v1/policies/test                               reader writer admin
 GET    /v1/policies/{policyId}                         reader writer admin
 PUT    /v1/policies/{policyId}                         admin
 DELETE /v1/policies/{policyId}                         admin
+POST   /v1/approvals                                   writer admin agent forPerson
+GET    /v1/approvals                                   reader writer admin
+GET    /v1/approvals/{approvalId}                      reader writer admin agent forPerson
+DELETE /v1/approvals/{approvalId}                      writer admin agent forPerson
+POST   /v1/approvals/{approvalId}/options              person
+POST   /v1/approvals/{approvalId}/decision             person
 POST   /access/v1/evaluation                           reader writer admin agent forPerson
 POST   /access/v1/evaluations                          reader writer admin agent forPerson
 POST   /v1/people                                      admin

@@ -36,6 +36,7 @@ var mayBeEmpty = map[string]string{
 	"query cursor":      "the first page",
 
 	"body label":       "for people",
+	"body arguments":   "a tool may have none",
 	"body description": "for people",
 	"body email":       "none is removed, or given",
 	"body groups":      "a person or an agent in no group",
@@ -78,7 +79,9 @@ func TestEmptyValuesAreRefused(t *testing.T) {
 				answer := as.do(t, call, body, headers...)
 				// whatever is wrong with an assertion is 401
 				asserted := strings.HasPrefix(what, "client_assertion ") && answer.code == 401
-				if answer.code != 400 && answer.code != 422 && !asserted {
+				// who is no person is refused first; TestApprovers tries these members
+				ofPerson := op.Extensions["x-role"] == "person" && answer.code == 403
+				if answer.code != 400 && answer.code != 422 && !asserted && !ofPerson {
 					t.Errorf("%s: %s that is empty is %d: %s", op.OperationID, what, answer.code, short(answer.raw))
 				}
 			}

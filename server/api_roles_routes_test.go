@@ -144,8 +144,9 @@ func (s *service) populate(t *testing.T, id string) populated {
 	p.do(t, "POST /v1/federation", federationBody("ci", "https://ci.example.invalid", "a", ciRules)).status(201)
 	p.do(t, "PUT /v1/policies/all-of-"+id, policyBody(t, `permit (principal, action, resource);`)).status(200)
 	passkeyID, _ := p.personOf(t, "person-of-"+id, "reader")
+	asked := p.do(t, "POST /v1/approvals", `{"agentId":"deploy-bot","tool":"deploy","arguments":{},"expiresIn":86400}`).status(201)
 	p.names = map[string]string{
-		"personId": "person-of-" + id, "credentialId": passkeyID, "name": "ci", "policyId": "all-of-" + id, "agentId": "deploy-bot", "key": spare, "clientId": client.str("clientId"), "jti": jti(t, p.caller, passport), "index": "1", "webhookId": hook.str("webhookId"),
+		"approvalId": asked.str("approvalId"), "personId": "person-of-" + id, "credentialId": passkeyID, "name": "ci", "policyId": "all-of-" + id, "agentId": "deploy-bot", "key": spare, "clientId": client.str("clientId"), "jti": jti(t, p.caller, passport), "index": "1", "webhookId": hook.str("webhookId"),
 		"logId": p.do(t, "GET /v1/logs", "").status(200).str("logs", 0, "logId"), "path": "0/000.p/2",
 		"Service-Passport": passport, "passport": passport, "delegation": delegation, "subject_token": svid, "actor_token": actor,
 	}

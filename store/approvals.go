@@ -296,8 +296,8 @@ type Asked struct {
 	Call                      chain.Hash
 	Session                   string
 	AgentID, ActionType, Tool string
-	// for whom the agent asks: person: and the ID of one who has signed in, or the issuer, # and the
-	// subject of an identity; "" for nobody
+	// for whom the agent asks: person: and the ID of one who has signed in, or the issuer, # and
+	// the subject of an identity; "" for nobody
 	Person    string
 	Reason    *string
 	Quorum    int
@@ -325,11 +325,11 @@ type ExistingApproval struct{ ID string }
 
 func (e *ExistingApproval) Error() string { return "the approval is there already" }
 
-// Append appends drafts of the caller's actions, for each of which asked has an Asked, or nil. draft
-// returns them: what it says of an approval is decided in the transaction that appends, and is made
-// durable with the approval's row and, of one that is used, with its control record. Its errors are
-// those of AppendAll, chain.ErrRecorded for a draft that is recorded already, and of a Request
-// *ExistingApproval and ErrApprovalLimit.
+// Append appends drafts of the caller's actions, for each of which asked has an Asked, or nil.
+// draft returns them: what it says of an approval is decided in the transaction that appends, and
+// is made durable with the approval's row and, of one that is used, with its control record. Its
+// errors are those of AppendAll, chain.ErrRecorded for a draft that is recorded already, and of a
+// Request *ExistingApproval and ErrApprovalLimit.
 //
 // draft may be called more than once for a draft.
 func (s Approvals) Append(ctx context.Context, by Caller, asked []*Asked, draft func(i int, a Approved) (chain.Draft, error)) ([]chain.Record, error) {
@@ -812,16 +812,18 @@ const (
 	withdrawnByPerson = "person" // who has approved it is disabled or deleted
 )
 
-// Withdraw ends an approval that is pending, or approved and not used up. Who has asked does that,
-// or an admin: ErrNotFound for others; ErrApprovalEnded.
+// Withdraw ends an approval that is pending, or approved and not used up. An agent does that for
+// itself: ErrNotFound for others; ErrApprovalEnded.
 func (s Approvals) Withdraw(ctx context.Context, by Caller, id string) (err error) {
 	_, err = s.db.ChangeAlone(ctx, func(w *db.Conn) ([]chain.Draft, error) {
 		r, a, err := s.load(w, by.Company, id)
 		switch {
 		case err != nil:
 			return nil, err
-		case by.Agent != "" && by.Agent != a.AgentID, by.Agent == "" && by.Role != Admin && by.Credential != a.AskedBy:
+		case by.Agent != "" && by.Agent != a.AgentID:
 			return nil, ErrNotFound
+		case a.State == ApprovalIsWithdrawn:
+			return nil, nil
 		case a.StateAt(by.At) == ApprovalIsExpired || !a.isLive():
 			return nil, ErrApprovalEnded
 		}

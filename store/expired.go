@@ -32,23 +32,25 @@ type Sweep struct {
 	Deleted func(kind string, rows int64)
 }
 
-// datedTable is a table whose rows end at expires_at, in Unix milliseconds. It has an index by
-// that.
+// datedTable is a table whose rows end at a time in a column, in Unix milliseconds. It has an index
+// by that.
 type datedTable struct {
-	kind, table, key string
-	keep             func(Retention) time.Duration
+	kind, table, key, ends string
+	keep                   func(Retention) time.Duration
 }
 
 var datedTables = []datedTable{
-	{KindAccessToken, "oauth_token", "hash", func(r Retention) time.Duration { return r.Tokens }},
-	{KindAccessToken, "federated_token", "hash", func(r Retention) time.Duration { return r.Tokens }},
-	{KindAccessToken, "person_session", "hash", func(Retention) time.Duration { return 0 }},
-	{KindRevokedToken, "revoked_token", "name", func(r Retention) time.Duration { return r.Tokens }},
-	{KindUsedProof, "used_proof", "name", func(Retention) time.Duration { return proofsStay }},
-	{KindRefusedCall, "refused_call", "call", func(Retention) time.Duration { return 0 }},
+	{KindAccessToken, "oauth_token", "hash", "expires_at", func(r Retention) time.Duration { return r.Tokens }},
+	{KindAccessToken, "federated_token", "hash", "expires_at", func(r Retention) time.Duration { return r.Tokens }},
+	{KindAccessToken, "person_session", "hash", "expires_at", func(Retention) time.Duration { return 0 }},
+	{KindRevokedToken, "revoked_token", "name", "expires_at", func(r Retention) time.Duration { return r.Tokens }},
+	{KindUsedProof, "used_proof", "name", "expires_at", func(Retention) time.Duration { return proofsStay }},
+	{KindRefusedCall, "refused_call", "call", "expires_at", func(Retention) time.Duration { return 0 }},
+	// which is a day after the approval ends
+	{KindApproval, "approval", "id", "gone_at", func(Retention) time.Duration { return 0 }},
 }
 
-// Tokens deletes access tokens, revocations, and used proofs.
+// Tokens deletes access tokens, revocations, used proofs, and approvals.
 func (s Expired) Tokens(ctx context.Context, w Sweep) error {
 	return s.sweep(ctx, "tokens", w, func(now time.Time) error {
 		for _, t := range datedTables {
@@ -57,9 +59,9 @@ func (s Expired) Tokens(ctx context.Context, w Sweep) error {
 				continue
 			}
 			ended := now.Add(-keep).UnixMilli()
-			err := s.delete(ctx, w, t.kind, `SELECT 1 FROM `+t.table+` WHERE expires_at <= ? LIMIT 1`,
-				fmt.Sprintf(`DELETE FROM %s WHERE %s IN (SELECT %s FROM %s WHERE expires_at <= ? ORDER BY expires_at LIMIT %d)`,
-					t.table, t.key, t.key, t.table, sweepRows), ended)
+			err := s.delete(ctx, w, t.kind, `SELECT 1 FROM `+t.table+` WHERE `+t.ends+` <= ? LIMIT 1`,
+				fmt.Sprintf(`DELETE FROM %s WHERE %s IN (SELECT %s FROM %s WHERE %s <= ? ORDER BY %s LIMIT %d)`,
+					t.table, t.key, t.key, t.table, t.ends, t.ends, sweepRows), ended)
 			if err != nil {
 				return err
 			}

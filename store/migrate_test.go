@@ -27,9 +27,8 @@ import (
 // compromised. From schema 8 on each has its control log. In schema 9, acme has 600 records, for
 // which a later schema has summaries. In schema 20 deploy-bot has a key, agentKey, with which it
 // has made a session of statements, and there are webhooks, idempotency keys, policies and
-// enrolments. Those of schemas 21 and 22 are the one
-// of the schema before, as a server of theirs has left it. When
-// each was in use: its access tokens and passports had not expired
+// enrolments. Those of schemas 21 to 23 are the one of the schema before, as a server of theirs has
+// left it. When each was in use: its access tokens and passports had not expired
 var older = map[string]time.Time{
 	"1":  time.Date(2026, 11, 21, 17, 20, 0, 0, time.UTC),
 	"2":  time.Date(2026, 11, 21, 18, 35, 0, 0, time.UTC),
@@ -49,10 +48,11 @@ var older = map[string]time.Time{
 	"20": time.Date(2026, 11, 26, 13, 58, 0, 0, time.UTC),
 	"21": time.Date(2026, 11, 28, 5, 18, 4, 0, time.UTC),
 	"22": time.Date(2026, 11, 28, 5, 18, 4, 0, time.UTC),
+	"23": time.Date(2026, 11, 28, 5, 18, 4, 0, time.UTC),
 }
 
 // current is the schema of this program.
-const current = "23"
+const current = "24"
 
 // fixture is the content of schema-N.json: the companies of schema-N.db.
 type fixture map[string]struct {

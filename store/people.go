@@ -175,8 +175,8 @@ func (s People) loadEnabled(r *db.Conn, company *Company, personID string) (Pers
 }
 
 // Change changes a person: the members that change sets. It ends the sessions of one who is
-// disabled, which it returns, and the approvals that are not used up. ErrNotFound; ErrLastAdmin where nobody would be left who is an admin,
-// enabled and has a passkey.
+// disabled, which it returns, and the approvals that are not used up. ErrNotFound; ErrLastAdmin
+// where nobody would be left who is an admin, enabled and has a passkey.
 func (s People) Change(ctx context.Context, by Caller, personID string, change func(*Person)) (p Person, ended []string, err error) {
 	err = s.db.controlled(ctx, by, func(w *db.Conn) ([]controlEvent, error) {
 		if p, err = s.load(w, by.Company, personID); err != nil {
@@ -211,8 +211,8 @@ func (s People) Change(ctx context.Context, by Caller, personID string, change f
 	return p, ended, nil
 }
 
-// Delete deletes a person, revokes the passkeys, and ends the approvals that are not used up and the
-// sessions, which it returns. ErrNotFound, ErrLastAdmin.
+// Delete deletes a person, revokes the passkeys, and ends the approvals that are not used up and
+// the sessions, which it returns. ErrNotFound, ErrLastAdmin.
 func (s People) Delete(ctx context.Context, by Caller, personID string) (ended []string, err error) {
 	err = s.db.controlled(ctx, by, func(w *db.Conn) (events []controlEvent, err error) {
 		had, err := s.hasAdmin(w, by.Company)

@@ -51,7 +51,8 @@ const (
 	KindSession      = "session"
 	KindRetryKey     = "retry_key"
 	KindRefusedCall  = "refused_call"
+	KindApproval     = "approval"
 )
 
 // RetainedKinds are all of them.
-var RetainedKinds = []string{KindPassport, KindAccessToken, KindUsedProof, KindRevokedToken, KindSession, KindRetryKey, KindRefusedCall}
+var RetainedKinds = []string{KindPassport, KindAccessToken, KindUsedProof, KindRevokedToken, KindSession, KindRetryKey, KindRefusedCall, KindApproval}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"attestd/chain"
+	"attestd/chain/approval"
 	authorization "attestd/crypto/cred/details"
 	"attestd/crypto/jose"
 	"attestd/crypto/keys"
@@ -253,6 +254,31 @@ var authenticated = map[string]string{
 	"federated_token.mac":               `UPDATE federated_token SET mac = zeroblob(32)`,
 	"federated_token.client":            `UPDATE federated_token SET client = 2, delegation = '{}'`,
 	"federated_token.delegation":        `UPDATE federated_token SET delegation = '{}'`,
+	"approval.company":                  `UPDATE approval SET company = 3 - company`,
+	"approval.approval_id":              `UPDATE approval SET approval_id = 'apr_AAAAAAAAAAAAAAAAAAAAAA' WHERE id = 1`,
+	"approval.call":                     `UPDATE approval SET call = zeroblob(32)`,
+	"approval.session":                  `UPDATE approval SET session = 'another'`,
+	"approval.agent_id":                 `UPDATE approval SET agent_id = 'gone'`,
+	"approval.action_type":              `UPDATE approval SET action_type = 'deploy'`,
+	"approval.tool":                     `UPDATE approval SET tool = 'another'`,
+	"approval.idx":                      `UPDATE approval SET idx = idx + 1`,
+	"approval.hash":                     `UPDATE approval SET hash = '00'`,
+	"approval.asked_by":                 `UPDATE approval SET asked_by = 'me'`,
+	"approval.person":                   `UPDATE approval SET person = 'person:rita'`,
+	"approval.reason":                   `UPDATE approval SET reason = 'another'`,
+	"approval.quorum":                   `UPDATE approval SET quorum = 1`,
+	"approval.approvers":                `UPDATE approval SET approvers = '["staff"]'`,
+	"approval.created_at":               `UPDATE approval SET created_at = created_at + 1`,
+	"approval.expires_at":               `UPDATE approval SET expires_at = expires_at + 3600000`,
+	"approval.state":                    `UPDATE approval SET state = 'approved'`,
+	"approval.granted":                  `UPDATE approval SET granted = '[["rita",1]]'`,
+	"approval.decided":                  `UPDATE approval SET decided = 'fine'`,
+	"approval.uses":                     `UPDATE approval SET uses = 1000`,
+	"approval.remaining":                `UPDATE approval SET remaining = 1000`,
+	"approval.until":                    `UPDATE approval SET until = 9999999999999`,
+	"approval.gone_at":                  `UPDATE approval SET gone_at = gone_at + 1`,
+	"approval.mac":                      `UPDATE approval SET mac = zeroblob(32)`,
+	"approval.id":                       `UPDATE approval SET id = id + 100`,
 	"person_session.hash":               `UPDATE person_session SET hash = zeroblob(32) WHERE company = 1`,
 	"person_session.company":            `UPDATE person_session SET company = 3 - company`,
 	"person_session.session_id":         `UPDATE person_session SET session_id = '0011223344556677'`,
@@ -682,8 +708,26 @@ func somePeople(t testing.TB, s *store.Store, who store.Caller) {
 	}
 	_, _, err = s.People.RevokePasskey(ctx, alice, "alice", "daily-"+who.Company.ID)
 	must.OK(t, err)
+	someApprovals(t, s, who, alice)
 	for _, changes := range []string{store.ChangesPeople, store.ChangesAny} {
 		got(s.Policies.SetCompany(ctx, alice, store.CompanyChange{Changes: changes}))(t)
+	}
+}
+
+// someApprovals has an approver decide one of two calls that need an approval.
+func someApprovals(t testing.TB, s *store.Store, who, alice store.Caller) {
+	t.Helper()
+	_, _, err := s.People.Change(ctx, who, "alice", func(p *store.Person) { p.Roles = append(p.Roles, store.PersonApprover) })
+	must.OK(t, err)
+	for i := range 2 {
+		ask := store.Asked{Call: chain.Hash{byte(i + 1)}, AgentID: "bot", ActionType: "tool.requested", Tool: "x", Quorum: 2, Expires: now.Add(time.Hour), ID: store.NewApprovalID()}
+		got(s.Approvals.Append(ctx, who, []*store.Asked{&ask}, func(int, store.Approved) (chain.Draft, error) { return draft(who.Company), nil }))(t)
+		a := got(s.Approvals.Get(ctx, who, ask.ID))(t)
+		o := a.Object(who.Company, "alice")
+		o.Verdict, o.Uses, o.ExpiresAt = approval.Approve, 1, chain.FormatTime(a.Expires)
+		if i > 0 {
+			got(s.Approvals.Decide(ctx, alice, store.ApprovalDecision{Object: o, Passkey: store.Passkey{CredentialID: "spare-" + who.Company.ID}}))(t)
+		}
 	}
 }
 

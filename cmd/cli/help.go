@@ -35,7 +35,7 @@ func helpCommand() *cobra.Command {
 // groups are the groups of commands in the help of a program, by what a reader has come for.
 var groups = []struct{ title, commands string }{
 	{"Start", "serve demo init open"},
-	{"Agents", "agent-key attest hook mcp mcp-server policy run spool token"},
+	{"Agents", "agent-key approve attest hook mcp mcp-server policy run spool token"},
 	{"Check", "check records report tail trust verifier verify"},
 	{"Operate", "accept-rollback accept-tables archive backup company company-log config doctor export health migrate move restore"},
 	{"Keys", "master-key person recover-key rekey rotate-key"},

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"time"
+	"unicode/utf8"
 
 	"attestd/server/httpapi"
 	"attestd/service"
@@ -21,12 +22,12 @@ type Approvals struct {
 type requestApprovalRequest struct {
 	_          struct{}        `missing:"Missing or invalid fields: agentId, tool, arguments are required"`
 	AgentID    string          `json:"agentId" must:"name"`
-	ActionType *string         `json:"actionType" must:"name"`
+	ActionType *string         `json:"actionType" must:"given"`
 	Tool       string          `json:"tool" must:"name"`
 	Arguments  json.RawMessage `json:"arguments" must:"present"`
 	Reason     *string         `json:"reason" must:"given"`
 	ExpiresIn  int             `json:"expiresIn" must:"number 1..86400" default:"600"`
-	CallID     *string         `json:"callId" must:"name"`
+	CallID     *string         `json:"callId" must:"given"`
 	*http.Request
 }
 
@@ -34,6 +35,11 @@ type requestApprovalRequest struct {
 func (s *Approvals) Request(ctx context.Context, by store.Caller, r requestApprovalRequest) (service.Approval, error) {
 	n := service.NewApproval{
 		AgentID: r.AgentID, Tool: r.Tool, Arguments: r.Arguments, Reason: r.Reason, CallID: r.CallID, ExpiresIn: time.Duration(r.ExpiresIn) * time.Second,
+	}
+	for name, text := range map[string]*string{"actionType": r.ActionType, "callId": r.CallID} {
+		if text != nil && utf8.RuneCountInString(*text) > httpapi.MaxName {
+			return service.Approval{}, httpapi.Invalid(name, "must have 1 to 256 characters")
+		}
 	}
 	if r.ActionType != nil {
 		n.ActionType = *r.ActionType

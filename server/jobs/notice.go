@@ -32,6 +32,9 @@ func (n notice) message(h store.Webhook, c *store.Company) (webhook.Message, err
 	data := map[string]any{"companyId": c.ID, "index": n.index, "hash": hash, "agentId": n.agent, "actionType": n.action}
 	if n.log == store.Control {
 		event, place, data["log"] = n.action, "control_"+place, n.log
+		if n.action == string(store.ApprovalGranted) || n.action == string(store.ApprovalDenied) {
+			event = "approval.decided"
+		}
 	}
 	body, err := json.Marshal(webhookMessage{event, n.timestamp, data})
 	return webhook.Message{ID: fmt.Sprintf("msg_%s_%s_%s", strings.TrimPrefix(h.ID, "wh_"), place, hash[:16]),
@@ -46,21 +49,24 @@ type webhookMessage struct {
 }
 
 // agentConcerned returns the agent that a control record with an action is about, if webhooks have
-// messages about such records: those about keys of agents, and about calls that disobeyed a
-// refusal. isSent is false for all others.
+// messages about such records: those about keys of agents, about calls that disobeyed a refusal,
+// and about decided approvals. isSent is false for all others.
 func agentConcerned(action string, payload []byte) (agent string, isSent bool) {
 	switch store.ControlAction(action) {
-	case store.AgentKeyEnrolled, store.AgentKeyRevoked, store.CallDisobeyed:
+	case store.AgentKeyEnrolled, store.AgentKeyRevoked, store.CallDisobeyed, store.ApprovalGranted, store.ApprovalDenied:
 	default:
 		return "", false
 	}
 	var record struct {
 		Payload struct {
 			AgentID string `json:"agentId"`
+			Object  struct {
+				AgentID string `json:"agentId"`
+			} `json:"object"` // of an approval
 		} `json:"payload"`
 	}
 	err := json.Unmarshal(payload, &record)
-	return record.Payload.AgentID, err == nil
+	return record.Payload.AgentID + record.Payload.Object.AgentID, err == nil
 }
 
 // agentAndAction reads the agent and the action at the start of a record's payload, or returns "".

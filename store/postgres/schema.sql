@@ -1,4 +1,4 @@
--- The database of attestd in PostgreSQL, schema 23: the tables of /schema.sql, where their meaning
+-- The database of attestd in PostgreSQL, schema 24: the tables of /schema.sql, where their meaning
 -- stands. Here is what differs.
 --
 -- Everything is made in the first schema of search_path, and no name says which that is. Text is
@@ -739,4 +739,4 @@ CREATE TRIGGER invitation_only_spent BEFORE UPDATE ON invitation FOR EACH ROW WH
 CREATE TRIGGER invitation_no_delete BEFORE DELETE ON invitation EXECUTE FUNCTION refuse_change('an invitation is only spent, once');
 CREATE TRIGGER invitation_no_truncate BEFORE TRUNCATE ON invitation EXECUTE FUNCTION refuse_change('an invitation is only spent, once');
 
-INSERT INTO setting (name, value) VALUES ('schema', '23'), ('schema_compatible', '20');
+INSERT INTO setting (name, value) VALUES ('schema', '24'), ('schema_compatible', '20');

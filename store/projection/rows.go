@@ -93,7 +93,7 @@ func (s *State) set(index int64, d *details) error {
 	case TableName:
 		s.Names[d.Name] = true
 		return nil
-	case TableSession, TableApproval: // follows from the actions; is compared with its newest record
+	case TableSession, TableApproval: // follows from the actions, and is compared as it is read
 		return nil
 	}
 	for _, t := range s.tables() {

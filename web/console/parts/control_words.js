@@ -168,6 +168,28 @@ const KINDS = table({
       refused at <a href=${href('records', refused)}>record ${refused}</a>, done at${' '}
       <a href=${href('records', done)}>record ${done}</a>`,
   ),
+  'approval.granted': kind(
+    'Approved',
+    having({ approvalId: string }),
+    ({ approvalId }) => html`A call was approved: <${Name} of=${approvalId} />`,
+  ),
+  'approval.denied': kind(
+    'Approval denied',
+    having({ approvalId: string }),
+    ({ approvalId }) => html`A call was not approved: <${Name} of=${approvalId} />`,
+  ),
+  'approval.used': kind(
+    'Approval used',
+    having({ approvalId: string, index: integer, remaining: integer }),
+    ({ approvalId, index, remaining }) => html`The approval <${Name} of=${approvalId} /> was used by
+      <a href=${href('records', index)}>record ${index}</a>; it allows ${plural(remaining, 'more use')}`,
+  ),
+  'approval.withdrawn': kind(
+    'Approval withdrawn',
+    having({ approvalId: string, reason: string }),
+    ({ approvalId, reason }) => html`The approval <${Name} of=${approvalId} /> was
+      withdrawn${reason === 'person' ? ': who had approved it was disabled or deleted' : ''}`,
+  ),
   'agent.registered': kind(
     'Agent registered',
     agent,
