@@ -118,11 +118,12 @@ func New(cfg Config) *Server {
 	s.status = &status{Config: s.Config, background: s.background, live: &s.live, api: s.api, hub: s.hub, keySets: s.keySets,
 		verifications: verifications, searches: search, began: time.Now()}
 	people := &service.People{Store: db, Refusals: s.refusals, Link: s.api.InvitationLink}
+	approvals := &service.Approvals{Store: db, Attestations: attestations, People: people, Waiters: &s.approvals}
 	s.resources = resources{
 		agents:       api.Agents{Agents: agents},
 		agentKeys:    api.AgentKeys{Keys: agentKeys, Decisions: decisions},
 		policies:     api.Policies{Decisions: decisions},
-		approvals:    api.Approvals{API: s.api, Approvals: &service.Approvals{Store: db, Attestations: attestations, People: people, Waiters: &s.approvals}},
+		approvals:    api.Approvals{API: s.api, Approvals: approvals},
 		attestations: api.Attestations{Attestations: attestations},
 		authzen:      api.AuthZEN{API: s.api, Authorizations: authorizations},
 		chains:       api.Chains{Store: db, Verifications: verifications},
@@ -136,7 +137,7 @@ func New(cfg Config) *Server {
 		publicKeys:  api.PublicKeys{API: s.api, Store: db, Version: cfg.Version},
 		evidence:    api.Evidence{Store: db, Proofs: proofs, AgentKeys: agentKeys},
 		federations: api.Federations{Federations: s.federations, Hub: s.hub},
-		hooks:       api.Hooks{Attestations: attestations, Passports: passports, Log: cfg.Log},
+		hooks:       api.Hooks{Attestations: attestations, Passports: passports, Approvals: approvals, Log: cfg.Log},
 		issuers:     api.Issuers{API: s.api, Store: db, Issuers: issuers, Agents: agents},
 		logs:        api.Logs{Store: db, Checkpoints: checkpoints},
 		telemetry:   api.Telemetry{Attestations: attestations},

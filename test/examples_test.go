@@ -1,6 +1,7 @@
 package test
 
 import (
+	"bytes"
 	"cmp"
 	"io/fs"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"attestd/internal/approver"
 	"attestd/internal/must"
 	"attestd/internal/testenv"
 	"attestd/store/storetest"
@@ -69,6 +71,63 @@ func TestExamplesAttestToolCalls(t *testing.T) {
 				t.Errorf("two calls have the IDs %v", calls)
 			}
 		})
+	}
+}
+
+// The examples that have a person approve a call make it after that alone, and with the approval on
+// record.
+func TestExamplesWaitForApproval(t *testing.T) {
+	othersRun(t)
+	s := serve(t, storetest.New(t), "--rate-limits", "off")
+	for _, name := range []string{"langchain", "openai-agents"} {
+		for verdict, want := range map[string]struct {
+			says    string
+			actions []string
+		}{
+			"approve": {"The hotel: paid 500.\n", []string{"approval.requested", "tool.requested"}},
+			"deny":    {" is denied: too dear.\n", []string{"approval.requested"}},
+		} {
+			t.Run(name+"/"+verdict, func(t *testing.T) {
+				t.Parallel()
+				dir := "../examples/" + name
+				if _, err := os.Stat(dir + "/node_modules"); err != nil {
+					testenv.Missing(t, "there are no packages: npm ci --prefix examples/"+name)
+				}
+				builtClient(t)
+				c := s.register(t, name+"-"+verdict)
+				alice := approver.New(t, s.URL, c.key, "alice")
+				cmd := exec.CommandContext(t.Context(), testenv.Path(t, "node"), "approve.mjs")
+				cmd.Dir = dir
+				cmd.Env = append(os.Environ(), "ATTESTD_URL="+s.URL, "ATTESTD_KEY="+c.key)
+				var out bytes.Buffer
+				cmd.Stdout, cmd.Stderr = &out, &out
+				must.OK(t, cmd.Start())
+				id := alice.Pending(t)
+				alice.Decide(t, id, verdict, "too dear")
+				if err := cmd.Wait(); err != nil || !strings.HasSuffix(out.String(), want.says) {
+					t.Fatalf("the agent ends with %v:\n%s", err, &out)
+				}
+				var chain struct {
+					Records []struct {
+						Payload struct {
+							ActionType string
+							Decision   struct{ Verdict, Approval string }
+						}
+					}
+				}
+				c.call(t, 200, "GET", "/v1/chain", "", &chain)
+				var actions []string
+				for _, r := range chain.Records {
+					actions = append(actions, r.Payload.ActionType)
+				}
+				if !slices.Equal(actions, want.actions) {
+					t.Fatalf("recorded %q, want %q", actions, want.actions)
+				}
+				if d := chain.Records[len(actions)-1].Payload.Decision; verdict == "approve" && (d.Verdict != "allow" || d.Approval != id) {
+					t.Errorf("the decision of the call is %+v", d)
+				}
+			})
+		}
 	}
 }
 

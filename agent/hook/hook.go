@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"attestd/agent/approval"
 	"attestd/chain/action"
 	"attestd/chain/action/hookevent"
 	"attestd/chain/decision"
@@ -33,6 +34,12 @@ type Hook struct {
 	Identity   *attestd.Identity // signs the events; nil for none
 	Reader     *attestd.Client   // lists passports; nil for Client, which an agent's own cannot
 	Alarms     []string          // for the agent's user, with an answer that lets it proceed
+	// AskWait is for how long a call waits for its approval; 0 refuses it at once. It is less than
+	// the time that the agent gives the hook.
+	AskWait time.Duration
+	// Extend gives a hook that waits for an approval so much more time than others, in a context of
+	// its own; nil where nothing limits the time.
+	Extend func(by time.Duration) (context.Context, context.CancelFunc)
 	// Ends is a folder that remembers which sessions have ended, so that each end of one that is
 	// resumed is recorded; "" for none.
 	Ends string
@@ -188,7 +195,9 @@ func (h answering) ask(ctx context.Context, e action.Event) (Answer, error) {
 	asked.Decide, asked.Folder = h.Decided, e.Folder
 	if !h.FailClosed && !h.Decided {
 		made, err := h.record(ctx, asked)
-		if refused := hookevent.Refused(made); refused != "" {
+		ctx, cancel := h.extend(ctx, made)
+		defer cancel()
+		if refused := h.await(ctx, asked, made); refused != "" {
 			return h.refuse(ctx, e, refused)
 		}
 		return h.proceed(), err
@@ -197,7 +206,9 @@ func (h answering) ask(ctx context.Context, e action.Event) (Answer, error) {
 	if err != nil {
 		return h.deny(ctx, h.enqueueAfter(err), asked, e, "attestd: this call could not be recorded, so it is refused: "+err.Error())
 	}
-	refused := hookevent.Refused(made)
+	ctx, cancel := h.extend(ctx, made)
+	defer cancel()
+	refused := h.await(ctx, asked, made)
 	if made == nil && h.Decided {
 		refused = "attestd: the server has not decided this call, so it is refused"
 	}
@@ -205,6 +216,26 @@ func (h answering) ask(ctx context.Context, e action.Event) (Answer, error) {
 		return h.refuse(ctx, e, refused)
 	}
 	return h.proceed(), nil
+}
+
+// extend returns the context of a hook that has the decision of its request.
+func (h *Hook) extend(ctx context.Context, made *decision.Decision) (context.Context, context.CancelFunc) {
+	if h.Extend != nil && h.AskWait > 0 && made != nil && made.Verdict == decision.Ask {
+		return h.Extend(h.AskWait)
+	}
+	return ctx, func() {}
+}
+
+// await waits for the approval that the decision of a request asks for. It returns why the call is
+// refused; "" where it is allowed, or nothing was decided.
+func (h answering) await(ctx context.Context, asked attestd.Attestation, made *decision.Decision) string {
+	waiting, cancel := context.WithTimeout(ctx, h.AskWait)
+	defer cancel()
+	key := asked.IdempotencyKey
+	return approval.Await(waiting, h.Client, made, func(id string) (*decision.Decision, error) {
+		asked.IdempotencyKey = action.Record{Key: key, Payload: json.RawMessage(id)}.OtherKey()
+		return h.attest(ctx, asked)
+	})
 }
 
 // refuse refuses a call whose request is on record with the decision.

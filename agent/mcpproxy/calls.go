@@ -41,6 +41,7 @@ type call struct {
 	task      *call  // the call whose outcome or status it requests, or nil
 	method    string // of a request that reads content; tool is what it reads
 	fetched   bool   // it is parked, and its outcome is recorded
+	stopWait  func() // ends the wait for its approval; nil while there is none
 }
 
 const (
@@ -266,6 +267,9 @@ func (cs *calls) cancel(exchange uint64, id []byte, reason string, now time.Time
 		c.cancelled = "cancelled by the client"
 	}
 	c.deadline = now.Add(cancelledLife)
+	if c.stopWait != nil {
+		c.stopWait()
+	}
 }
 
 // answered removes and returns the request with that ID. It returns nil if there is none, or if the

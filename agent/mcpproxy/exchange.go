@@ -28,6 +28,7 @@ type exchange struct {
 	out     *http.ResponseController
 	budget  *budget
 	gone    bool // the client takes no more bytes
+	streams bool // the response is a stream of events, and has begun
 }
 
 // maxOpaque bounds a response that is not made of messages, in bytes.
@@ -65,7 +66,7 @@ func (x *exchange) post() {
 		return
 	}
 	p := x.session.proxy
-	d := &departure{exchange: x.number, decided: make(chan struct{})}
+	d := &departure{exchange: x.number, decided: make(chan struct{}), waits: &waiting{ctx: x.ctx, tell: x.teller()}}
 	p.admit(x.ctx, d, body, messages, batch)
 	<-d.decided
 	switch {
@@ -87,6 +88,34 @@ func (x *exchange) post() {
 	if x.id != "" && resp.StatusCode == http.StatusNotFound { // the server knows no such session
 		x.end(x.id, x.session, errSessionEnded)
 	}
+}
+
+// teller returns what sends messages to the client before the answer; nil where the client takes no
+// stream.
+func (x *exchange) teller() func([]byte) {
+	if !strings.Contains(strings.Join(x.r.Header["Accept"], ","), sseType) {
+		return nil
+	}
+	return func(message []byte) {
+		if !x.streams {
+			x.beginStream()
+		}
+		if !x.gone {
+			x.write((&event{name: "message", data: message}).bytes())
+		}
+	}
+}
+
+// beginStream begins a response that is a stream of events.
+func (x *exchange) beginStream() {
+	x.streams = true
+	h := x.w.Header()
+	h.Set("Content-Type", sseType)
+	if h.Get("Cache-Control") == "" {
+		h.Set("Cache-Control", "no-cache")
+	}
+	x.w.WriteHeader(http.StatusOK)
+	x.write(nil)
 }
 
 // isUTF8 reports whether a JSON body is in UTF-8 for every reader.
@@ -124,6 +153,10 @@ func (x *exchange) fail(d *departure, what string, err error) {
 		x.warn("%s", why)
 	}
 	x.recordFailed(d.calls, action.Event{Type: action.ToolFailed, Error: why})
+	if x.streams {
+		x.respond(http.StatusOK, jsonType, unanswered(d.ids[0], why))
+		return
+	}
 	http.Error(x.w, "attestd mcp: "+why, http.StatusBadGateway)
 }
 
@@ -245,6 +278,10 @@ func (x *exchange) relayOpaque(d *departure, resp *http.Response) {
 		e.Output = nil
 	}
 	x.recordFailed(d.calls, e)
+	if x.streams {
+		x.respond(http.StatusOK, jsonType, unanswered(d.ids[0], why))
+		return
+	}
 	if status/100 == 2 && x.r.Method != http.MethodDelete {
 		x.warn("a response of the server is withheld: its type is %.60q", kind)
 		http.Error(x.w, "attestd mcp: "+notMessages, http.StatusBadGateway)
@@ -268,6 +305,11 @@ func textOf(text []byte) []byte {
 
 // respond writes a response with a body.
 func (x *exchange) respond(status int, kind string, body []byte) {
+	if x.streams { // line feeds are between tokens of JSON
+		line := bytes.ReplaceAll(bytes.ReplaceAll(bytes.TrimSpace(body), []byte("\n"), []byte(" ")), []byte("\r"), []byte(" "))
+		x.write((&event{name: "message", data: line}).bytes())
+		return
+	}
 	x.w.Header().Set("Content-Type", kind)
 	x.w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	_ = x.out.SetWriteDeadline(time.Now().Add(bodyTimeout))

@@ -18,6 +18,8 @@ var seeds = []string{
 	`{"id":1.0,"error":{"code":-32602,"message":"no","data":{}}}`,
 	`{"method":"notifications/cancelled","params":{"requestId":1,"reason":"r"}}`,
 	`{"id":1,"Method":"tools/call"}`, `{"id":1e999,"method":"tools/call","params":{"name":"\ud83d"}}`, `[]`, ` `, `x`, `{"id":{}}`, `[[{"method":"tools/call"}]]`, `{"messages":[{"METHOD":"tools/call"}]}`, `{"id":2,"method":"tools/call\u0000"}`, `{"id":-0,"method":"ping"}`, `{"id":9007199254740992,"method":"tools/call"}`,
+	`{"id":1,"method":"initialize","params":{"capabilities":{"elicitation":{"url":{},"URL":1}}}}`,
+	`{"id":1,"method":"tools/call","params":{"name":"x","_meta":{"progressToken":{},"progressToken":"t"}}}`,
 }
 
 // FuzzReadLine compares readLine with encoding/json: without duplicate members, both find the same

@@ -23,7 +23,8 @@ type recorder struct {
 
 	persist func(attestd.Attestation) error // may return an error; nil accepts all
 	attest  func(context.Context, attestd.Attestation) error
-	made    *decision.Decision // of each record
+	made    *decision.Decision                           // of each record
+	decide  func(attestd.Attestation) *decision.Decision // in place of made
 }
 
 func (r *recorder) Persist(_ context.Context, a attestd.Attestation) error {
@@ -50,7 +51,11 @@ func (r *recorder) Attest(ctx context.Context, a attestd.Attestation) (*decision
 			return nil, err
 		}
 	}
-	return r.made, r.Persist(ctx, a)
+	made := r.made
+	if r.decide != nil {
+		made = r.decide(a)
+	}
+	return made, r.Persist(ctx, a)
 }
 
 // recorded has the members of a record that the tests check.

@@ -27,6 +27,15 @@
 //
 // Where the records are signed they are one session, which ends with the record session.ended.
 //
+// # What waits
+//
+// A call whose decision asks for an approval waits for it, for AskWait at most, while other lines
+// go on. The client is told by progress, where the call has a progressToken, and over standard
+// input and output by an elicitation with the URL of the page that decides, where the client has
+// that capability. The wait ends with the call's cancellation, and with the client. A call of a
+// batch, one in a line over 256 KiB, and one while 100 others wait are refused at once, as is the
+// call at the end of its wait: once it is approved, the same call again is allowed.
+//
 // # What is refused
 //
 // The proxy answers a refused call itself, with an error result, so that the agent reads the
@@ -92,9 +101,13 @@ type Config struct {
 	FailClosed bool // forward a call only after the service has acknowledged its record
 	Decided    bool // forward a call only after the service has decided that it is allowed
 	Gate       Gate // nil allows all tools
-	CallsOnly  bool // record calls of tools alone, and no other messages
-	MaxLine    int  // bytes; 0 is DefaultMaxLine
-	Warn       func(text string)
+	// AskWait is for how long a call that needs an approval waits for it; 0 refuses it at once.
+	// Approvals is required unless it is 0.
+	AskWait   time.Duration
+	Approvals Approvals
+	CallsOnly bool // record calls of tools alone, and no other messages
+	MaxLine   int  // bytes; 0 is DefaultMaxLine
+	Warn      func(text string)
 }
 
 const (
@@ -128,6 +141,10 @@ type Proxy struct {
 	messages messages
 	quiet    bool // a session without a call or a message leaves no record
 
+	waits      *semaphore.Weighted // calls that wait for approvals
+	opensPages atomic.Bool         // the client opens pages that it is asked to
+	pages      string              // secret prefix of the IDs of such requests
+
 	// when the service last acknowledged a request without a decision, in Unix nanoseconds
 	undecided atomic.Int64
 
@@ -148,6 +165,7 @@ func New(c Config) *Proxy {
 	}
 	return &Proxy{
 		Config: c, session: cmp.Or(c.Session, NewSession()), keys: attestd.NewIdempotencyKey(), calls: newCalls(),
+		waits: semaphore.NewWeighted(maxWaiting), pages: "attestd-" + attestd.NewIdempotencyKey() + "-",
 		queued: semaphore.NewWeighted(maxQueuedBytes), outcomes: semaphore.NewWeighted(maxQueuedBytes), queue: make(chan ended, maxOutcomes),
 	}
 }

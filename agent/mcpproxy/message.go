@@ -280,6 +280,7 @@ type toolCall struct {
 	modern    bool   // revision 2026-07-28 or later, which has no initialize
 	state     []byte // requestState; nil unless the call continues after input_required
 	retry     bool   // it brings the input that the server has requested
+	progress  []byte // progressToken; nil unless the client asks for progress
 	flaw      string // why two parsers could read the call differently, or ""
 }
 
@@ -306,6 +307,7 @@ func readToolCall(params []byte) (c toolCall) {
 	_, _, _ = members(meta, map[string]func([]byte){
 		"claudecode/toolUseId": func(v []byte) { c.toolUseID = text(v) },
 		"traceparent":          func(v []byte) { c.trace = text(v) },
+		"progressToken":        func(v []byte) { c.progress = identifier(v) },
 		protocolVersion:        func([]byte) { c.modern = true },
 	})
 	return c

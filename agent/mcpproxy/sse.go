@@ -163,14 +163,10 @@ func isPrintable(text string) bool {
 
 // stream forwards a stream of events, one by one, until it ends or the client has gone.
 func (x *exchange) stream(d *departure, resp *http.Response) {
-	h := x.w.Header()
-	x.Remote.returnHeader(h, resp.Header)
-	h.Set("Content-Type", sseType)
-	if h.Get("Cache-Control") == "" {
-		h.Set("Cache-Control", "no-cache")
+	if !x.streams {
+		x.Remote.returnHeader(x.w.Header(), resp.Header)
+		x.beginStream()
 	}
-	x.w.WriteHeader(http.StatusOK)
-	x.write(nil)
 	if d.answer != nil { // to refused messages of a batch
 		x.write((&event{name: "message", data: d.answer[:len(d.answer)-1]}).bytes())
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,9 @@ type departure struct {
 	calls    []*call  // the requests in line
 	ids      [][]byte // of the calls
 	batch    bool     // the client has sent an array
+	bytes    int      // of the line, as the client has sent it
+	waits    *waiting
+	late     *departure // what comes of the line after its call has waited; nil while none does
 }
 
 // opens adds a request that is forwarded, unless it is forgotten.
@@ -39,12 +43,18 @@ func (d *departure) opens(c *call, id []byte) { d.calls, d.ids = append(d.calls,
 func (p *Proxy) upstream(ctx context.Context, fromClient io.Reader, toServer, toClient io.Writer) error {
 	queue := make(chan *departure, maxQueued)
 	failed := make(chan error, 1)
+	asking, ended := context.WithCancelCause(ctx)
+	defer ended(nil)
+	waits := &waiting{ctx: asking, late: make(chan *departure), tell: func(message []byte) {
+		_ = p.write(toClient, withEnd(message)) // an error also ends downstream
+	}}
 	go func() {
 		defer close(queue)
-		failed <- p.receive(ctx, fromClient, queue)
+		failed <- p.receive(ctx, fromClient, waits, queue)
+		ended(errClientEnded)
 	}()
 	var writeErr error // then the server no longer reads and is about to end
-	for d := range queue {
+	for d := range waits.departures(queue) {
 		<-d.decided
 		if d.line != nil && writeErr == nil {
 			p.calls.markSent(d.calls, time.Now())
@@ -58,8 +68,35 @@ func (p *Proxy) upstream(ctx context.Context, fromClient io.Reader, toServer, to
 	return <-failed
 }
 
+// departures are those of the queue in their order, and between them those whose calls have waited.
+func (w *waiting) departures(queue <-chan *departure) iter.Seq[*departure] {
+	return func(yield func(*departure) bool) {
+		for late := w.late; queue != nil || late != nil; {
+			var d *departure
+			open := true
+			select {
+			case d, open = <-queue:
+				if !open { // so no further call begins to wait
+					queue = nil
+					go func() {
+						w.behind.Wait()
+						close(w.late)
+					}()
+				}
+			case d, open = <-late:
+				if !open {
+					late = nil
+				}
+			}
+			if open && !yield(d) {
+				return
+			}
+		}
+	}
+}
+
 // receive reads lines and starts to decide each.
-func (p *Proxy) receive(ctx context.Context, fromClient io.Reader, queue chan<- *departure) error {
+func (p *Proxy) receive(ctx context.Context, fromClient io.Reader, waits *waiting, queue chan<- *departure) error {
 	in := newLines(fromClient, p.MaxLine)
 	for {
 		line, err := in.next()
@@ -69,7 +106,7 @@ func (p *Proxy) receive(ctx context.Context, fromClient io.Reader, queue chan<- 
 		if err != nil {
 			return fmt.Errorf("read from the client: %w", err)
 		}
-		d := &departure{decided: make(chan struct{}), size: min(int64(len(line)), maxQueuedBytes)}
+		d := &departure{decided: make(chan struct{}), size: min(int64(len(line)), maxQueuedBytes), waits: waits}
 		if p.queued.Acquire(ctx, d.size) != nil {
 			return nil // the session is over
 		}
@@ -103,12 +140,19 @@ func (p *Proxy) decide(ctx context.Context, d *departure, line []byte) {
 // admit decides which of a line's messages to forward. It returns when their calls are open, and
 // closes d.decided when they are recorded.
 func (p *Proxy) admit(ctx context.Context, d *departure, line []byte, messages []message, batch bool) {
-	d.batch = batch
+	d.batch, d.bytes = batch, len(line)
 	answers := make([][]byte, len(messages)) // to refused messages
 	var undecided sync.WaitGroup
 	calling := false
 	for i, m := range messages {
 		if m.method != toolsCall {
+			if m.method == "initialize" {
+				p.opensPages.Store(opensPages(m.params))
+			}
+			if p.answersPage(m) {
+				answers[i] = []byte{} // it is not forwarded
+				continue
+			}
 			if m.method == "" && m.flaw == "" && m.outcome {
 				p.recordOther(p.answeredServer(d.exchange, m))
 			}
@@ -133,7 +177,7 @@ func (p *Proxy) admit(ctx context.Context, d *departure, line []byte, messages [
 		requested := p.attestation(c, action.Event{Type: action.ToolRequested, Input: t.arguments})
 		undecided.Go(func() {
 			defer p.calls.undecided.Done()
-			why := p.recordRequest(ctx, c, t, requested, why)
+			why := p.recordRequest(ctx, d, c, t, requested, why)
 			if why == nil {
 				return
 			}
@@ -151,8 +195,15 @@ func (p *Proxy) admit(ctx context.Context, d *departure, line []byte, messages [
 		return
 	}
 	go func() {
-		defer close(d.decided)
 		undecided.Wait()
+		if d.late != nil {
+			d.late.decided = d.decided // closed
+			d.late.assemble(line, messages, batch, answers)
+			d.waits.late <- d.late
+			d.waits.behind.Done()
+			return
+		}
+		defer close(d.decided)
 		d.assemble(line, messages, batch, answers)
 	}()
 }
@@ -211,7 +262,7 @@ func (d *departure) assemble(line []byte, messages []message, batch bool, answer
 	for i, m := range messages {
 		if answers[i] == nil {
 			left = append(left, m.raw)
-		} else if m.hasID || m.flaw == flawNeither || m.flaw == flawNoObject {
+		} else if len(answers[i]) > 0 && (m.hasID || m.flaw == flawNeither || m.flaw == flawNoObject) {
 			d.answers = append(d.answers, answers[i])
 		}
 	}
@@ -240,7 +291,9 @@ func refusedBy(made *decision.Decision) error {
 // attestRequest sends the record of a call to the service, where a decision may be had, or the call
 // must not be forwarded without. A decision that is demanded is by the passport, "" for none. why
 // is the reason to refuse the call, or nil.
-func (p *Proxy) attestRequest(ctx context.Context, c *call, requested attestd.Attestation, passport string) (isRecorded bool, why error) {
+func (p *Proxy) attestRequest(
+	ctx context.Context, d *departure, c *call, progress []byte, requested attestd.Attestation, passport string,
+) (isRecorded bool, why error) {
 	timeout := decisionTimeout
 	mustBe := p.FailClosed || p.Decided
 	switch {
@@ -252,15 +305,17 @@ func (p *Proxy) attestRequest(ctx context.Context, c *call, requested attestd.At
 	case time.Since(time.Unix(0, p.undecided.Load())) <= undecidedFor:
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	timed, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	made, err := p.Recorder.Attest(ctx, requested)
+	made, err := p.Recorder.Attest(timed, requested)
 	if made == nil { // of a company without policies, or of a service that cannot be reached
 		p.undecided.Store(time.Now().UnixNano())
 	}
 	switch isRecorded = err == nil || errors.As(err, new(*spool.ApartError)); {
 	case err == nil && made == nil && p.Decided:
 		return true, errors.New("attestd has not decided it")
+	case err == nil && made != nil && made.Verdict == decision.Ask:
+		return true, p.await(ctx, d, c, progress, requested, made)
 	case err == nil:
 		return true, refusedBy(made)
 	case mustBe:
@@ -272,7 +327,9 @@ func (p *Proxy) attestRequest(ctx context.Context, c *call, requested attestd.At
 
 // recordRequest records a call before it is forwarded, and returns an error if it is refused. why
 // is a reason that is already known, or nil.
-func (p *Proxy) recordRequest(ctx context.Context, c *call, t toolCall, requested attestd.Attestation, why error) error {
+func (p *Proxy) recordRequest(
+	ctx context.Context, d *departure, c *call, t toolCall, requested attestd.Attestation, why error,
+) error {
 	passport := ""
 	background := context.WithoutCancel(ctx) // the request is recorded even if the session ends
 	if why == nil && p.Gate != nil {
@@ -284,7 +341,7 @@ func (p *Proxy) recordRequest(ctx context.Context, c *call, t toolCall, requeste
 	}
 	isRecorded := false // or refused by the service, with its place in the session
 	if why == nil {
-		isRecorded, why = p.attestRequest(ctx, c, requested, passport)
+		isRecorded, why = p.attestRequest(ctx, d, c, t.progress, requested, passport)
 	}
 	if why == nil && !isRecorded {
 		if err := p.Recorder.Persist(background, requested); err != nil {

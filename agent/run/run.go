@@ -3,7 +3,8 @@
 //
 // These are the records. Absent members are left out of the payloads:
 //
-//	run.started  {"source":"run","runId":"…","command":["go","test"]}
+//	run.started  {"source":"run","runId":"…","command":["go","test"]}, and where the start is decided
+//	             "tool":"run","input":{"command":"go test"}, on which policies decide
 //	run.ended    {"source":"run","runId":"…","exitStatus":0,"durationMs":12}, or "signal":"killed" for the exit
 //	             status, or "error":"…" of a command that did not begin
 //	git.commit   {"source":"run","runId":"…","commit":"…",
@@ -24,6 +25,7 @@ import (
 	"time"
 
 	"attestd/chain/action/mask"
+	"attestd/internal/printable"
 	"attestd/sdk/attestd"
 )
 
@@ -48,9 +50,12 @@ type Config struct {
 	// forwarded, so that they do not arrive twice.
 	Terminal bool
 
+	Decided bool // the record of the start is to be decided, as a call of the tool run
+
 	Signed bool // the records are a session, which has an end also if the command is not started
 	// Record returns when a record is durable: in the spool or, with --fail closed, acknowledged by
-	// the service. If it fails for the start, the command is not started.
+	// the service. If it fails for the start, the command is not started; a *RefusedError says that
+	// the start is recorded and refused.
 	Record func(context.Context, attestd.Attestation) error
 }
 
@@ -64,11 +69,14 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 			return 1, err
 		}
 	}
-	err = r.record(ctx, "run.started", "started", struct {
-		Source  string   `json:"source"`
-		RunID   string   `json:"runId"`
-		Command []string `json:"command"`
-	}{source, r.ID, c.Mask.Arguments(c.Command)})
+	begun := started{Source: source, RunID: r.ID, Command: c.Mask.Arguments(c.Command)}
+	if c.Decided {
+		begun.Tool, begun.Input = source, &input{printable.ShellWords(begun.Command)}
+	}
+	err = r.record(ctx, Started, "started", begun)
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		return 1, errors.Join(err, r.record(ctx, "run.ended", "ended", ended{Source: source, RunID: r.ID, Error: refused.Error()}))
+	}
 	if err != nil {
 		err = fmt.Errorf("the command was not started because its start could not be attested: %w", err)
 		if c.Signed { // the start may be recorded all the same
@@ -91,6 +99,28 @@ func Run(ctx context.Context, c Config) (status int, err error) {
 }
 
 const source = "run"
+
+// Started is the action type of the record of a start.
+const Started = "run.started"
+
+// started is the payload of run.started. Tool and Input are what a decision is about.
+type started struct {
+	Source  string   `json:"source"`
+	RunID   string   `json:"runId"`
+	Command []string `json:"command"`
+	Tool    string   `json:"tool,omitempty"`
+	Input   *input   `json:"input,omitempty"`
+}
+
+// input has a command as policies read those of a shell.
+type input struct {
+	Command string `json:"command"`
+}
+
+// RefusedError reports that a command must not start.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return "the command was not started: " + e.Reason }
 
 // running is a run in progress.
 type running struct {

@@ -12,7 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"attestd/chain/action/hookevent"
 	"attestd/crypto/strictjson"
@@ -40,7 +42,15 @@ type Hooks struct {
 const (
 	hookPath = "/v1/hooks/claude-code"
 	timeout  = 5 // seconds that an agent waits for an answer
+	// the same before a call, which may wait for an approval: of a command hook, of an HTTP hook
+	askTimeout     = 315
+	askTimeoutHTTP = 60
+	// askWaitHTTP is for how many seconds the server holds the answer to such an HTTP hook.
+	askWaitHTTP = 55
 )
+
+// HookTimeout is for how long an agent waits for a hook whose command says nothing else.
+const HookTimeout = timeout * time.Second
 
 // hook is an entry of the settings.
 type hook struct {
@@ -58,26 +68,40 @@ type hook struct {
 // that the agent expands.
 func (h Hooks) group(event string) []byte {
 	kind := kindOf(h.Source)
+	asks := event == kind.Events[0]
 	of := hook{
-		Type: "http", URL: h.address(), Timeout: timeout * kind.unit,
+		Type: "http", URL: h.address(asks), Timeout: h.timeout(asks) * kind.unit,
 		Headers: map[string]string{"Authorization": "Bearer $ATTESTD_KEY"}, AllowedEnvVars: []string{"ATTESTD_KEY"},
 	}
 	if h.Command != "" {
-		of = hook{Type: "command", Timeout: timeout * kind.unit}
-		run := command{words: h.words()}
+		of = hook{Type: "command", Timeout: h.timeout(asks) * kind.unit}
+		run := command{words: h.words(asks)}
 		// The hook must not be the only one who can refuse: it may be gone, or hang.
-		run.refuses = h.Refuses() && event == kind.Events[0]
+		run.refuses = h.Refuses() && asks
 		if of.Command = run.in(kind.shellOf(h.System)); kind.shellOf(h.System) == anyWindows {
 			of.CommandWindows = of.Command
 		}
 	}
-	if h.Refuses() && event == kind.Events[0] && kind.OnFailure {
+	if h.Refuses() && asks && kind.OnFailure {
 		of.OnFailure = onFailureBlock
 	}
 	return marshal(struct {
 		Matcher string `json:"matcher"`
 		Hooks   []hook `json:"hooks"`
 	}{kind.matcher, []hook{of}})
+}
+
+// timeout returns for how many seconds the agent waits for the answer of a hook, of one that runs
+// before a call or of another. An HTTP hook waits for approvals only where calls need a decision:
+// for any other a longer time would delay each call while the server cannot be reached.
+func (h Hooks) timeout(asks bool) int {
+	switch {
+	case asks && h.Command != "":
+		return askTimeout
+	case asks && h.Decided:
+		return askTimeoutHTTP
+	}
+	return timeout
 }
 
 // onFailureBlock has Claude Code refuse a call when its hook cannot be started, hangs or fails.
@@ -90,7 +114,7 @@ func (h Hooks) Refuses() bool { return h.FailClosed || h.Passport || h.Decided }
 // "" for nothing.
 func (h Hooks) Lacks(version Version) string {
 	kind := kindOf(h.Source)
-	hangs := fmt.Sprintf("has no setting for a hook that does not answer in %d s: it goes on with the call. attestd hook answers in 4 s, unless its program hangs before that", timeout)
+	hangs := fmt.Sprintf("has no setting for a hook that does not answer in %d s: it goes on with the call. attestd hook answers before that, unless its program hangs", h.timeout(true))
 	switch {
 	case !h.Refuses() || kind.OnFailure && version.AtLeast(OnFailureBlocks):
 		return ""
@@ -104,7 +128,7 @@ func (h Hooks) Lacks(version Version) string {
 	return kind.Title + " " + hangs
 }
 
-func (h Hooks) address() string {
+func (h Hooks) address(asks bool) string {
 	query := url.Values{"agent": {h.Agent}}
 	if required := h.required(); required != "" {
 		query.Set("require", required)
@@ -114,6 +138,9 @@ func (h Hooks) address() string {
 	}
 	if h.FailClosed {
 		query.Set("fail", "closed")
+	}
+	if asks && h.Decided {
+		query.Set("askWait", strconv.Itoa(askWaitHTTP))
 	}
 	return strings.TrimRight(h.URL, "/") + hookPath + "?" + query.Encode()
 }
@@ -131,8 +158,8 @@ func (h Hooks) required() string {
 	return ""
 }
 
-// words are the program and the arguments of the hook.
-func (h Hooks) words() []string {
+// words are the program and the arguments of a hook. asks is whether it runs before a call.
+func (h Hooks) words(asks bool) []string {
 	words := []string{h.Command, "hook"}
 	// Claude Code is the default of --from.
 	if source := kindOf(h.Source).Source; source != hookevent.ClaudeCode {
@@ -147,6 +174,9 @@ func (h Hooks) words() []string {
 	}
 	if h.FailClosed {
 		words = append(words, "--fail", "closed")
+	}
+	if asks {
+		words = append(words, "--timeout", strconv.Itoa(askTimeout)+"s")
 	}
 	return words
 }

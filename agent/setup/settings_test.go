@@ -68,6 +68,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	type entry struct {
 		Type, URL, Command, OnFailure string
+		Timeout                       int
 		Headers                       map[string]string
 	}
 	of := func(h setup.Hooks) map[string]entry {
@@ -85,7 +86,7 @@ func TestSettings(t *testing.T) {
 	}
 	http := setup.Hooks{Source: hookevent.ClaudeCode, URL: "http://127.0.0.1:8080", Agent: "bot", FailClosed: true}
 	for event, e := range of(http) {
-		want := entry{"http", "http://127.0.0.1:8080/v1/hooks/claude-code?agent=bot&fail=closed", "", "", map[string]string{"Authorization": "Bearer $ATTESTD_KEY"}}
+		want := entry{"http", "http://127.0.0.1:8080/v1/hooks/claude-code?agent=bot&fail=closed", "", "", 5, map[string]string{"Authorization": "Bearer $ATTESTD_KEY"}}
 		if event == "PreToolUse" {
 			want.OnFailure = "block"
 		}
@@ -95,15 +96,26 @@ func TestSettings(t *testing.T) {
 	}
 	http.Command, http.Redact = "/opt/a b/attestd", "input"
 	for event, e := range of(http) {
-		want := entry{"command", "", "'/opt/a b/attestd' hook --agent bot --url http://127.0.0.1:8080 --redact input --fail closed", "", nil}
+		want := entry{"command", "", "'/opt/a b/attestd' hook --agent bot --url http://127.0.0.1:8080 --redact input --fail closed", "", 5, nil}
 		if event == "PreToolUse" {
-			want.OnFailure = "block"
-			want.Command += " || exit 2" // also where the program is gone
+			want.OnFailure, want.Timeout = "block", 315 // it may wait for an approval
+			want.Command += " --timeout 315s || exit 2" // also where the program is gone
 		}
 		if !reflect.DeepEqual(e, want) {
 			t.Errorf("%s: %+v", event, e)
 		}
 	}
+	http.Command, http.Redact, http.Decided = "", "", true
+	for event, e := range of(http) {
+		wait, timeout := "", 5
+		if event == "PreToolUse" {
+			wait, timeout = "askWait=55&", 60
+		}
+		if e.URL != "http://127.0.0.1:8080/v1/hooks/claude-code?agent=bot&"+wait+"fail=closed&require=policy" || e.Timeout != timeout {
+			t.Errorf("%s: %+v", event, e)
+		}
+	}
+	http.Command, http.Decided = "attestd", false
 	http.FailClosed = false // then a hook refuses nothing
 	for event, e := range of(http) {
 		if e.OnFailure != "" || strings.Contains(e.Command, "exit") {
@@ -122,7 +134,7 @@ func TestLacks(t *testing.T) {
 		want    string
 	}{
 		{hookevent.ClaudeCode, "2.1.295", ""},
-		{hookevent.ClaudeCode, "2.1.294", "Claude Code 2.1.294 is older than 2.1.295, and has no setting for a hook that does not answer in 5 s: it goes on with the call."},
+		{hookevent.ClaudeCode, "2.1.294", "Claude Code 2.1.294 is older than 2.1.295, and has no setting for a hook that does not answer in 315 s: it goes on with the call."},
 		{hookevent.ClaudeCode, "", "Claude Code of an unknown version may be older"},
 		{hookevent.Gemini, "0.61.0", "Gemini CLI has no setting for a hook that does not answer"},
 		{hookevent.Codex, "0.169.0", "Codex has no setting for a hook that does not answer"},

@@ -16,7 +16,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"attestd/agent/approval"
 	"attestd/agent/hook"
+	"attestd/agent/setup"
 	"attestd/chain/action"
 	"attestd/chain/action/hookevent"
 	"attestd/cmd/cli"
@@ -41,6 +43,7 @@ const (
 
 func hookCommand() *cobra.Command {
 	var agent, from, redact, require, fail, state string
+	var askWait, timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "hook",
 		Short: "Attest an event of a coding agent, as its command hook",
@@ -53,13 +56,15 @@ If the server cannot be reached, the event is stored on disk and sent with a lat
 tool call then continues (--fail open) or is refused (--fail closed). With --require passport
 it is refused unless a valid passport of the agent has the scope tool:NAME, tool:* or *, and with
 --require policy unless the server has decided that it is allowed; passport,policy requires both.
-The refusal is recorded. All of them also refuse an event that the agent named by --from does not
+The refusal is recorded. A call that needs an approval waits for it (--ask-wait), but for 8 s less
+than the agent waits for the hook (--timeout), and is refused then: the agent may repeat it when
+it is approved. All of them also refuse an event that the agent named by --from does not
 send.
 
 Exit status 2 refuses the call, with the reason on standard error and standard output. Exit
 status 1 means that an event could not be recorded; the agent continues. Other failures, a wrong
 flag too, end with 2 under --fail closed and --require, and otherwise with 1. An answer
-takes 4 s at most.
+takes 4 s at most, and 4 s more than the wait for an approval.
 
 A session of signed records is a session of the coding agent.
 
@@ -72,6 +77,12 @@ A session of signed records is a session of the coding agent.
 			}
 			if h.Agent = agent; agent == "" {
 				h.Agent = string(h.Source)
+			}
+			if h.AskWait, err = hookWait(askWait, timeout); err != nil {
+				return err
+			}
+			if guard, ok := cmd.OutOrStdout().(*hookGuard); ok {
+				h.Extend = guard.extend
 			}
 			if names := ignoredVariables(cmd); len(names) > 0 {
 				h.Alarms = append(h.Alarms, "attestd hook reads no variable for what it records and refuses; "+
@@ -101,12 +112,29 @@ A session of signed records is a session of the coding agent.
 		"`what` a tool requires: passport, a valid passport of the agent for it; policy, a decision that allows it; or passport,policy")
 	cmd.Flags().StringVar(&fail, "fail", "open",
 		"when the server is unreachable, `open` allows calls and closed refuses them")
+	askWaitFlag(cmd, &askWait)
+	cmd.Flags().DurationVar(&timeout, "timeout", setup.HookTimeout, "for how long the agent waits for this hook, as its settings say")
 	cmd.Flags().StringVar(&state, "state", "",
 		"`folder` of unsent records (default: one for each address and credential, in the user's state folder)")
 	// A project's settings may set variables for the hooks of its user. They may say how the server
 	// is reached. The command alone says what is recorded, where, and what is refused.
 	cli.TypeOnly(cmd, "url", "ca-file")
 	return cmd
+}
+
+// askWaitFlag adds the flag for how long a call waits for its approval.
+func askWaitFlag(cmd *cobra.Command, wait *time.Duration) {
+	cmd.Flags().DurationVar(wait, "ask-wait", approval.DefaultWait, "for how long a call that needs an approval waits for it; 0 refuses it at once")
+}
+
+// hookWait returns for how long a hook waits for an approval. What it does before and after fits
+// into the time that the agent gives it, also where that is short, as in settings of earlier
+// versions: an agent may call the tool when it has no answer by then.
+func hookWait(askWait, timeout time.Duration) (time.Duration, error) {
+	if askWait < 0 || timeout < 0 {
+		return 0, cli.Usagef("--ask-wait and --timeout must not be negative")
+	}
+	return max(0, min(askWait, timeout-2*hookDeadline)), nil
 }
 
 // ignoredVariables lists the variables that would set a flag which is always typed, and was not.
@@ -258,6 +286,9 @@ type hookGuard struct {
 
 	mu       sync.Mutex
 	answered bool
+	deadline *time.Timer // calls expire
+
+	parent context.Context // of the hook's; it ends with a signal
 }
 
 // isHook reports whether a command line is one of `attestd hook`.
@@ -301,11 +332,23 @@ func GuardHook(ctx context.Context, args []string) (context.Context, *cli.Guard)
 	if !isHook(args) {
 		return ctx, nil
 	}
-	g := &hookGuard{refuses: refusesUnrecorded(args), out: os.Stdout}
-	time.AfterFunc(hookDeadline, g.expire)
+	g := &hookGuard{refuses: refusesUnrecorded(args), out: os.Stdout, parent: ctx}
+	g.deadline = time.AfterFunc(hookDeadline, g.expire)
 	ctx, cancel := context.WithTimeout(ctx, hookWork)
 	context.AfterFunc(ctx, cancel)
 	return ctx, &cli.Guard{Out: g, Status: g.statusOf}
+}
+
+// extend begins the time of a hook anew, that much longer, unless it is over. The call that waits
+// is one that its decision refuses, so what ends the hook refuses it too.
+func (g *hookGuard) extend(by time.Duration) (context.Context, context.CancelFunc) {
+	if g.deadline.Stop() {
+		g.mu.Lock()
+		g.refuses = true
+		g.mu.Unlock()
+		g.deadline.Reset(by + hookDeadline)
+	}
+	return context.WithTimeout(g.parent, by+hookWork)
 }
 
 // Write writes the answer of the hook, unless the guard has answered.

@@ -45,6 +45,19 @@ func initCommand() *cobra.Command {
 
 const guardHelp = "put the starter policies in force, unless the company has policies, and refuse calls that none allows (--require policy)"
 
+const askHelp = "with --guard, have people approve pushes, deletions, deployments and payments"
+
+// checkGuard checks --guard and --ask. other is whether nothing is set up.
+func checkGuard(guard, ask, other bool) error {
+	switch {
+	case guard && other:
+		return cli.Usagef("--guard is not for --check and --remove")
+	case ask && !guard:
+		return cli.Usagef("--ask needs --guard: its rules go beside the starter policies")
+	}
+	return nil
+}
+
 // initFlags are the flags of `attestd init AGENT`.
 type initFlags struct {
 	kind              setup.Kind
@@ -54,7 +67,7 @@ type initFlags struct {
 	write, command    bool
 	check, remove     bool
 	unsigned, install bool
-	guard             bool
+	guard, ask        bool
 	showsAdmin        bool              // whether the admin key was printed
 	identity          *attestd.Identity // with which the hooks sign; nil for none
 	reader            *attestd.Client   // with the API key of the connection file
@@ -99,7 +112,8 @@ With --fail closed, a call that cannot be recorded is refused.
 
 With --guard, the company's calls are decided by the starter policies (examples/policies): no writes
 outside the project, no reading of key files, no forced pushes and so on. A company that has
-policies keeps them. "attestd policy" changes them.
+policies keeps them. "attestd policy" changes them. With --ask too, a person approves pushes,
+deletions, deployments and payments: such a call waits for it in the hook.
 
 With --check, runs the installed hooks with a test call as ` + kind.Title + ` would, then reads the
 records of the call from the server and prints them. It runs their command once more, as if its
@@ -123,6 +137,7 @@ Records and the registered agent remain.`,
 	cmd.Flags().BoolVar(&f.unsigned, "unsigned", false, "record with an API key of the role writer, in place of a key of the agent")
 	cmd.Flags().StringVar(&f.require, "require", "", "`what` a tool requires: passport, a valid passport of the agent for it; policy, a decision that allows it; or passport,policy")
 	cmd.Flags().BoolVar(&f.guard, "guard", false, guardHelp)
+	cmd.Flags().BoolVar(&f.ask, "ask", false, askHelp)
 	cmd.Flags().StringVar(&f.hooks.Redact, "redact", "", "record only the hash of `input,output` or one of them")
 	cmd.Flags().StringVar(&f.fail, "fail", "open", "for calls that cannot be recorded: `open` allows them, closed refuses them")
 	cmd.Flags().StringVar(&f.company, "company", "local", "`ID` of the company to register when there is no key")
@@ -263,8 +278,8 @@ func (f *initFlags) validate(cmd *cobra.Command) error {
 		return err
 	}
 	f.hooks.Decided = f.hooks.Decided || f.guard
-	if f.guard && (f.check || f.remove) {
-		return cli.Usagef("--guard is not for --check and --remove")
+	if err := checkGuard(f.guard, f.ask, f.check || f.remove); err != nil {
+		return err
 	}
 	if f.hooks.FailClosed, err = parseFail(f.fail); err != nil {
 		return err

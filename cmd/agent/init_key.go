@@ -76,7 +76,7 @@ func (f *initFlags) connect(cmd *cobra.Command, s setup.Steps) (c *attestd.Clien
 		return nil, "", err
 	}
 	if f.guard {
-		if err := putStarter(cmd.Context(), s, admin); err != nil {
+		if err := putStarter(cmd.Context(), s, admin, f.ask); err != nil {
 			return nil, "", err
 		}
 	}
@@ -301,24 +301,34 @@ func ownKey() string {
 	return "an API key of the company"
 }
 
-// putStarter puts the starter policies in force in a company that has none.
-func putStarter(ctx context.Context, s setup.Steps, admin *attestd.Client) error {
+// putStarter puts the starter policies in force in a company that has none, and with ask also those
+// that have people approve calls, which it adds to the starter set.
+func putStarter(ctx context.Context, s setup.Steps, admin *attestd.Client, ask bool) error {
 	set, err := admin.Policies(ctx)
 	if err != nil {
 		return err
 	}
 	starter := policies.Starter()
-	begun := map[string]bool{} // by a run that was interrupted
+	all := append(slices.Clone(starter), policies.Ask()...)
+	if ask {
+		starter = all
+	}
+	inForce := map[string]bool{} // of a run before, or of one that was interrupted
 	for _, p := range set.Policies {
-		begun[p.ID] = slices.ContainsFunc(starter, func(own policies.Policy) bool { return own.ID == p.ID && own.Text == p.Cedar })
-		if !begun[p.ID] || len(set.Policies) >= len(starter) {
-			s.Print("policies", fmt.Sprintf("the company has %d, which decide; the starter set is not put", len(set.Policies)))
-			return nil
+		inForce[p.ID] = slices.ContainsFunc(all, func(own policies.Policy) bool { return own.ID == p.ID && own.Text == p.Cedar })
+		if !inForce[p.ID] {
+			inForce = nil
+			break
 		}
+	}
+	isMissing := func(p policies.Policy) bool { return !inForce[p.ID] }
+	if inForce == nil || !slices.ContainsFunc(starter, isMissing) {
+		s.Print("policies", fmt.Sprintf("the company has %d, which decide; the starter set is not put", len(set.Policies)))
+		return nil
 	}
 	// What permits comes last: before it, nothing is allowed that a rule would have forbidden.
 	for i := len(starter) - 1; i >= 0; i-- {
-		if begun[starter[i].ID] {
+		if inForce[starter[i].ID] {
 			continue
 		}
 		_, err := admin.PutPolicy(ctx, starter[i].ID, attestd.NewPolicy{Cedar: starter[i].Text, Description: "starter set"})

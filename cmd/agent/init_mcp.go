@@ -24,7 +24,7 @@ const maxSettings = 1 << 20 // bytes of a client's settings
 type initMCPFlags struct {
 	agent, settings, fail string
 	write, remove, check  bool
-	guard                 bool
+	guard, ask            bool
 }
 
 func initMCPCommand() *cobra.Command {
@@ -48,7 +48,8 @@ this agent and reads it back from the server; if it cannot, it fails.
 
 With --guard, the company's calls are decided by the starter policies (examples/policies), and the
 servers are called only after a decision that allows it. A company that has policies keeps them;
-in another one, ATTESTD_KEY or ATTESTD_KEY_FILE has its admin key.
+in another one, ATTESTD_KEY or ATTESTD_KEY_FILE has its admin key. With --ask too, a person approves
+pushes, deletions, deployments and payments: such a call waits in the proxy.
 
 With --check, starts each server in the settings that runs attestd mcp, as the client would, with a
 call that the proxy refuses and that reaches no server, then reads the records of the call from the
@@ -64,6 +65,7 @@ attestd/mcp-servers.json of the user's configuration folder (mode 0600).`,
 	cmd.Flags().StringVar(&f.settings, "settings", ".mcp.json", "settings `file` of the client")
 	cmd.Flags().StringVar(&f.fail, "fail", "open", "for calls that cannot be recorded: `open` allows them, closed refuses them")
 	cmd.Flags().BoolVar(&f.guard, "guard", false, guardHelp)
+	cmd.Flags().BoolVar(&f.ask, "ask", false, askHelp)
 	cmd.Flags().BoolVar(&f.write, "write", false, "write the settings instead of printing them")
 	cmd.Flags().BoolVar(&f.remove, "remove", false, "restore the original entries")
 	cmd.Flags().BoolVar(&f.check, "check", false, "start the servers with a refused call and show its records")
@@ -125,7 +127,7 @@ func (f *initMCPFlags) record(cmd *cobra.Command, say func(what, how string)) (c
 	steps := setup.Steps{Agent: f.agent, Print: say}
 	err = steps.FirstRecord(ctx, c, reader, at.identity, "attestd init mcp", false)
 	if err == nil && f.guard {
-		err = putStarter(ctx, steps, reader)
+		err = putStarter(ctx, steps, reader, f.ask)
 	}
 	return reader.URL() + "/", err
 }
@@ -185,8 +187,8 @@ func (f *initMCPFlags) run(cmd *cobra.Command) error {
 	if f.check && f.remove || f.write && (f.check || f.remove) {
 		return cli.Usagef("--write, --check and --remove exclude each other")
 	}
-	if f.guard && (f.check || f.remove) {
-		return cli.Usagef("--guard is not for --check and --remove")
+	if err := checkGuard(f.guard, f.ask, f.check || f.remove); err != nil {
+		return err
 	}
 	closed, err := parseFail(f.fail)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -24,6 +25,7 @@ import (
 // mcpFlags are the flags of `attestd mcp`.
 type mcpFlags struct {
 	agent, fail, require, server, redact, state, record string
+	askWait                                             time.Duration
 	passport                                            passportFlags
 	remote                                              remoteFlags
 }
@@ -59,6 +61,9 @@ signature with the company's key from attestd, and asks at most every 30 s wheth
 passport is revoked. While attestd is unreachable the last status counts, unless --fail
 closed is set.
 
+A call that needs an approval by a person waits for it (--ask-wait) and is refused then: once it is
+approved, the same call again is allowed. Meanwhile the client gets progress, if it asks for that.
+
 Other messages are recorded with hashes of their content, after they were forwarded: what the
 client reads with resources/read and prompts/get, and what the server asks and says, such as
 sampling, progress and log messages. --record calls leaves them out.
@@ -89,6 +94,7 @@ A session of signed records is one connection of a client.
 	cmd.Flags().StringVar(&f.state, "state", "",
 		"`folder` of unsent records (default: one for each address and credential, in the user's state folder)")
 	cmd.Flags().StringVar(&f.redact, "redact", "", "record only the hash of `input,output` or one of them")
+	askWaitFlag(cmd, &f.askWait)
 	f.passport.add(cmd)
 	f.remote.add(cmd)
 	return cmd
@@ -129,6 +135,9 @@ func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
 	if f.record != recordAll && f.record != recordCalls {
 		return cli.Usagef("--record must be all or calls, got %q", f.record)
 	}
+	if f.askWait < 0 {
+		return cli.Usagef("--ask-wait must not be negative")
+	}
 	if err := f.passport.check(); err != nil {
 		return err
 	}
@@ -151,7 +160,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, args []string) error {
 	warn := func(text string) { cli.PrintError("attestd: %s\n", text) }
 	policy.Mask, policy.Decided = at.maskKey(warnOf), decided
 	config := mcpproxy.Config{Agent: f.agent, Server: f.server, Policy: policy, FailClosed: closed, Decided: decided, Warn: warn,
-		Signed: at.identity != nil, CallsOnly: f.record == recordCalls}
+		Signed: at.identity != nil, CallsOnly: f.record == recordCalls, AskWait: f.askWait, Approvals: c}
 	switch {
 	case config.Server != "":
 	case remote != nil:

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"attestd/agent/approval"
 	"attestd/agent/run"
 	"attestd/cmd/cli"
 	"attestd/internal/wake"
@@ -24,8 +25,9 @@ import (
 const lastFlush = 10 * time.Second
 
 func runCommand() *cobra.Command {
-	var agent, fail, folder string
+	var agent, fail, require, folder string
 	var git bool
+	var askWait time.Duration
 	cmd := &cobra.Command{
 		Use:   "run --agent ID [flags] -- COMMAND [ARGUMENT…]",
 		Short: "Run a command, and attest its start, its end and its commits",
@@ -38,7 +40,10 @@ The command keeps its standard input, output and error. Signals are forwarded, a
 status is the command's: 127 if it does not exist, 128 plus the number of a signal that ended it.
 
 Records are queued on this machine, synced to disk, and sent from there. With --fail closed,
-the command starts only after attestd has acknowledged the record of its start.
+the command starts only after attestd has acknowledged the record of its start. With
+--require policy, it starts only if the policies allow a call of the tool run with the command.
+Where that needs an approval by a person, it waits for one (--ask-wait), and does not start
+without: once it is approved, the same command again does.
 
 A session of signed records is one run.
 
@@ -51,6 +56,12 @@ A session of signed records is one run.
 			case fail != "open" && fail != "closed":
 				return cli.Usagef("--fail must be open or closed, got %q", fail)
 			}
+			if require != "" && require != "policy" {
+				return cli.Usagef("--require must be policy, got %q", require)
+			}
+			if askWait < 0 {
+				return cli.Usagef("--ask-wait must not be negative")
+			}
 			at, c, err := connectAs(cmd, agent, folder)
 			if err != nil {
 				return err
@@ -61,12 +72,13 @@ A session of signed records is one run.
 				return err
 			}
 			config := run.Config{Agent: agent, Command: args, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
-			config.Mask = at.maskKey(warnOf)
+			config.Mask, config.Decided = at.maskKey(warnOf), require != ""
 			if git {
 				config.Git = "."
 			}
 			// This is not cmd's context, because signals are for the child process.
-			status, err := runAttested(context.Background(), config, queue, fail == "closed", c, at.identity)
+			start := starting{closed: fail == "closed", decided: require != "", askWait: askWait}
+			status, err := runAttested(context.Background(), config, queue, start, c, at.identity)
 			if err != nil {
 				cli.PrintError("attestd: %v\n", err)
 			}
@@ -80,23 +92,68 @@ A session of signed records is one run.
 	cli.URLFlag(cmd)
 	cli.AgentFlag(cmd, &agent, "")
 	cmd.Flags().StringVar(&fail, "fail", "open", "when attestd is unreachable, `open` runs the command and closed does not")
+	cmd.Flags().StringVar(&require, "require", "", "`policy`: do not run the command unless attestd has decided that it is allowed")
+	askWaitFlag(cmd, &askWait)
 	cmd.Flags().BoolVar(&git, "git", false, "attest the commits made meanwhile")
 	cmd.Flags().StringVar(&folder, "state", "", "`folder` of unsent records (default: one for each address and credential, in the user's state folder)")
 	return cmd
 }
 
-// acknowledged returns when the service has recorded the attestation.
-func acknowledged(ctx context.Context, c *attestd.Client, session *spool.Session, a attestd.Attestation) (err error) {
+// acknowledged returns when the service has recorded the attestation, and the decision that the
+// record holds; nil for none.
+func acknowledged(ctx context.Context, c *attestd.Client, session *spool.Session, a attestd.Attestation) (*attestd.Decision, error) {
 	if session != nil {
-		_, err = session.AttestNow(ctx, a)
-	} else {
-		_, err = c.AttestDerived(ctx, a)
+		r, err := session.AttestNow(ctx, a)
+		return r.Payload.Decision, err
 	}
-	return err
+	r, err := c.AttestDerived(ctx, a)
+	return r.Payload.Decision, err
+}
+
+// starting is what a command needs to start.
+type starting struct {
+	closed, decided bool // an acknowledged record of the start, and a decision that allows it
+	askWait         time.Duration
+}
+
+// allow returns when attestd has decided that a command may start, and else why it may not. A
+// signal ends the wait for an approval.
+func (s *starting) allow(ctx context.Context, c *attestd.Client, session *spool.Session, a attestd.Attestation, signals <-chan os.Signal) error {
+	a.Decide = true
+	a.Folder, _ = os.Getwd() // "" is unknown
+	made, err := acknowledged(ctx, c, session, a)
+	if err != nil {
+		return err
+	}
+	if made == nil {
+		return errors.New("attestd has not decided it")
+	}
+	waiting, stop := context.WithTimeout(ctx, s.askWait)
+	defer stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-signals:
+			stop()
+		case <-waiting.Done():
+		}
+	}()
+	key := a.IdempotencyKey
+	refused := approval.Await(waiting, c, made, func(id string) (*attestd.Decision, error) {
+		a.IdempotencyKey = key + ":" + id
+		return acknowledged(ctx, c, session, a)
+	})
+	stop()
+	<-done
+	if refused != "" {
+		return &run.RefusedError{Reason: refused}
+	}
+	return nil
 }
 
 // runAttested runs a command, and sends queued records while it runs and after its end.
-func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, closed bool, c *attestd.Client, identity *attestd.Identity) (int, error) {
+func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, start starting, c *attestd.Client, identity *attestd.Identity) (int, error) {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, forwardedSignals...)
 	defer signal.Stop(signals)
@@ -114,8 +171,11 @@ func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, clo
 		}
 	}
 	config.Record = func(ctx context.Context, a attestd.Attestation) error {
-		if closed && !started {
-			err := acknowledged(ctx, c, session, a)
+		if start.decided && a.ActionType == run.Started {
+			return start.allow(ctx, c, session, a, signals)
+		}
+		if start.closed && !started {
+			_, err := acknowledged(ctx, c, session, a)
 			started = err == nil
 			return err
 		}
@@ -125,7 +185,7 @@ func runAttested(ctx context.Context, config run.Config, queue *spool.Spool, clo
 			}
 		} else if err := queue.Add(ctx, a); err != nil {
 			// When the spool is full or its disk fails, send the record directly.
-			if sent := acknowledged(ctx, c, nil, a); sent != nil {
+			if _, sent := acknowledged(ctx, c, nil, a); sent != nil {
 				return errors.Join(err, sent)
 			}
 		}

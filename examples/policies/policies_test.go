@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"attestd/chain/decision"
 	"attestd/examples/policies"
 	"attestd/internal/must"
 	"attestd/service/decide"
@@ -16,14 +17,19 @@ const project = "/srv/shop"
 // starterSet is the starter set, ready to decide.
 func starterSet(t *testing.T) *decide.Set {
 	t.Helper()
+	return compiled(t, policies.Starter())
+}
+
+func compiled(t *testing.T, set []policies.Policy) *decide.Set {
+	t.Helper()
 	var list []decide.Policy
-	for _, p := range policies.Starter() {
+	for _, p := range set {
 		must.OK(t, decide.Check(decide.Policy(p), false))
 		list = append(list, decide.Policy(p))
 	}
-	set, err := decide.Compile(list)
+	made, err := decide.Compile(list)
 	must.OK(t, err)
-	return set
+	return made
 }
 
 // call is one of the corpus.
@@ -68,6 +74,51 @@ func TestRules(t *testing.T) {
 	}
 	if len(policies.Starter()) != 8 {
 		t.Errorf("%d policies, and 7 rules have a test", len(policies.Starter()))
+	}
+}
+
+// Each rule that asks has a call of its kind approved, alone and beside the starter set, and allows
+// what is most like it.
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	tool := func(name string) call { return call{Tool: name, Input: json.RawMessage(`{}`), CWD: project} }
+	rules := map[string][2][]call{
+		"ask.push": {{bash("git push"), bash("git -C sub push origin main"), bash("gh pr merge 7"), tool("github/push_files")},
+			{bash("git pull"), bash("git log"), tool("github/list_commits")}},
+		"ask.delete": {{bash("rm old.txt"), bash("git branch -D topic"), bash("kubectl -n shop delete pod web"), bash("find . -name '*.o' -delete")},
+			{bash("mv old.txt new.txt"), bash("git branch topic"), bash("kubectl get pods")}},
+		"ask.deploy": {{bash("kubectl apply -f web.yaml"), bash("terraform apply"), bash("npm publish"), bash("vercel deploy")},
+			{bash("kubectl describe pod web"), bash("terraform plan"), bash("npm test")}},
+		"ask.pay": {{bash("stripe refunds create --charge ch_1"), tool("stripe/create_refund")},
+			{bash("striped"), tool("stripe/list_refunds")}},
+	}
+	set := compiled(t, append(policies.Starter(), policies.Ask()...))
+	for _, rule := range policies.Ask() {
+		alone := compiled(t, []policies.Policy{policies.Starter()[0], rule})
+		calls, ok := rules[rule.ID]
+		if !ok {
+			t.Errorf("%s has no test", rule.ID)
+		}
+		for _, c := range calls[0] {
+			for _, by := range []*decide.Set{alone, set} {
+				if d := c.decide(by); d.Verdict != decision.Ask {
+					t.Errorf("%s: %s %s: %+v", rule.ID, c.Tool, c.Input, d)
+				}
+			}
+		}
+		for _, c := range calls[1] {
+			if d := c.decide(alone); d.Verdict != decide.Allow {
+				t.Errorf("%s: %s %s: %+v", rule.ID, c.Tool, c.Input, d)
+			}
+		}
+	}
+	// What the starter set refuses is no matter of approval.
+	forced := bash("git push --force")
+	if d := forced.decide(set); d.Verdict != decide.Deny {
+		t.Errorf("%+v", d)
+	}
+	if len(policies.Ask()) != len(rules) {
+		t.Errorf("%d policies, and %d rules have a test", len(policies.Ask()), len(rules))
 	}
 }
 

@@ -66,11 +66,11 @@ func (c *Client) RequestApproval(ctx context.Context, n NewApproval) (a Approval
 
 // Approval returns an approval. One that is pending is waited for, for at most 55 seconds.
 func (c *Client) Approval(ctx context.Context, id string, wait time.Duration) (a Approval, err error) {
-	query := url.Values{}
-	if wait >= time.Second {
-		query.Set("wait", strconv.Itoa(int(wait/time.Second)))
+	r := request{method: http.MethodGet, route: "/v1/approvals/{approvalId}", path: []string{id}, status: http.StatusOK}
+	if wait = min(wait, maxApprovalWait).Truncate(time.Second); wait > 0 {
+		r.query, r.held = url.Values{"wait": {strconv.Itoa(int(wait / time.Second))}}, wait
 	}
-	err = c.get(ctx, "/v1/approvals/{approvalId}", query, &a, id)
+	err = c.do(ctx, r, &a)
 	return a, err
 }
 

@@ -26,9 +26,10 @@ type request struct {
 	body          []byte // nil for none
 	contentType   string // "" is JSON
 	header        http.Header
-	status        int  // the only success
-	safe          bool // idempotent; reads always are
-	public        bool // no credential is sent
+	status        int           // the only success
+	safe          bool          // idempotent; reads always are
+	public        bool          // no credential is sent
+	held          time.Duration // for which the service holds the answer; adds to the time limit
 	// gives each attempt a new proof of possession of a key that is no credential; nil for none
 	proves func(ctx context.Context, r *request) error
 
@@ -74,7 +75,7 @@ var ErrLongAnswer = errors.New("the answer is longer than 64 MiB")
 // else as JSON. A nil dest discards it.
 func (c *Client) do(ctx context.Context, r request, dest any) error {
 	return c.withRetries(ctx, &r, func(token string) error {
-		ctx, cancel := context.WithTimeout(ctx, c.timeout)
+		ctx, cancel := context.WithTimeout(ctx, c.timeout+r.held)
 		defer cancel()
 		answer, err := c.send(ctx, &r, token)
 		if err != nil {

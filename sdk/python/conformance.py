@@ -3,7 +3,7 @@ import json
 import sys
 
 import attestd
-from attestd import Agent, AttestdError, Client, ConnectionLost, FullError, Keys, MissingCryptography, OAuth, OtherLogError, PayloadError, RecordMismatchError, RefusedError, Retry, ServiceError, Spool, VerificationError
+from attestd import Agent, AttestdError, Client, ConnectionLost, FullError, Keys, MissingCryptography, NotApprovedError, OAuth, OtherLogError, PayloadError, RecordMismatchError, RefusedError, Retry, ServiceError, Spool, VerificationError
 
 class Runner:
     client = None
@@ -62,6 +62,12 @@ class Runner:
 
     def verifyPassport(self, **args):
         return self.client.verify_passport(**args)
+
+    def ask(self, **args):
+        return self.client.ask(**args)
+
+    def requestApproval(self, **args):
+        return self.client.request_approval(**args)
 
     def putPolicy(self, **args):
         return self.client.put_policy(**args)
@@ -143,6 +149,8 @@ def answer(runner, call, args):
         return {"error": {"kind": "unsupported"}}
     except ServiceError as error:
         return {"error": {"kind": "status", "status": error.status, "code": error.code, "pointer": error.pointer}}
+    except NotApprovedError as error:
+        return {"error": {"kind": "notApproved", "state": error.approval["state"]}}
     except ConnectionLost:
         return {"error": {"kind": "connection"}}
     except PayloadError:

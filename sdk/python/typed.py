@@ -27,6 +27,8 @@ for message in client.stream(from_=index):
     message["record"]["hash"].strip()
 for known in client.records(3, limit=2, log="control"):
     known["hash"].strip()
+approved = client.ask("bot", "bank/transfer", {"amount": 500}, reason="March", timeout=60)
+until: str = client.await_approval(approval_id=approved["approvalId"])["expiresAt"]
 client.attest_all([{"agentId": "bot", "actionType": "typed", "payload": 1}])
 spool = attestd.Spool("spool", client, limit=1 << 20)
 spool.run(5, threading.Event(), lambda error: print(error))

@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
 
 const load = process.argv[2] === "require" ? createRequire(import.meta.url) : (name) => import(name);
-const { Agent, AttestdError, Client, ConnectionError, OtherLogError, PayloadError, RecordMismatchError, ServiceError, VerificationError } = await load("attestd");
+const { Agent, AttestdError, Client, ConnectionError, NotApprovedError, OtherLogError, PayloadError, RecordMismatchError, ServiceError, VerificationError } = await load("attestd");
 const { FullError, RefusedError, Spool } = await load("attestd/spool");
 const { Keys, verifyEvidence, verifyPassport, verifyProof, verifyRecord } = await load("attestd/verify");
 
@@ -45,6 +45,8 @@ const calls = {
   registerAgent: (args) => client.registerAgent(args),
   issuePassport: (args) => client.issuePassport(args),
   verifyPassport: (args) => client.verifyPassport(args),
+  ask: (args) => client.ask(args),
+  requestApproval: (args) => client.requestApproval(args),
   putPolicy: (args) => client.putPolicy(args),
   testPolicies: (args) => client.testPolicies(args),
   revokePassport: (args) => client.revokePassport(args),
@@ -76,6 +78,7 @@ async function collect(source) {
 
 function errorOf(error) {
   if (error instanceof ServiceError) return { kind: "status", status: error.status, code: error.code, pointer: error.pointer };
+  if (error instanceof NotApprovedError) return { kind: "notApproved", state: error.approval.state };
   if (error instanceof ConnectionError) return { kind: "connection" };
   if (error instanceof PayloadError) return { kind: "invalid" };
   if (error instanceof FullError) return { kind: "full" };

@@ -21,6 +21,9 @@ if (!attested.queued) attested.record.hash.trim();
 await verifyEvidence(tile, { fingerprint: checkpoint, agentKey: said });
 const session = client.session("one", { continues: client.session().last });
 await client.revokeAgentKey({ agentId: "bot", thumbprint: session.id, reason: null, since: said });
+const approved = await client.ask({ agentId: "bot", tool: "bank/transfer", arguments: { amount: 500 }, reason: "March" });
+const until: string = (await client.awaitApproval({ approvalId: approved.approvalId })).expiresAt;
+until.trim();
 await client.createKey();
 await client.registerAgent({ agentId: "bot", "If-None-Match": "*" });
 

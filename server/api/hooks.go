@@ -8,10 +8,12 @@ import (
 	"log/slog"
 	"net/http"
 	"strconv"
+	"time"
 	"unicode/utf8"
 
 	"attestd/chain/action"
 	"attestd/chain/action/hookevent"
+	"attestd/chain/decision"
 	"attestd/server/httpapi"
 	"attestd/server/limit"
 	"attestd/service"
@@ -22,6 +24,7 @@ import (
 type Hooks struct {
 	Attestations *service.Attestations
 	Passports    *service.Passports
+	Approvals    *service.Approvals
 	Log          *slog.Logger
 }
 
@@ -32,6 +35,8 @@ type hookRequest struct {
 	Require string `query:"require" must:"given"`
 	Redact  string `query:"redact" must:"given"`
 	Fail    string `query:"fail" must:"given"`
+	// AskWait is for how many seconds the answer waits for an approval
+	AskWait int `query:"askWait" must:"number 0..55" default:"0"`
 
 	passport bool // a tool call needs a passport
 	decided  bool // it needs a decision that allows it
@@ -209,7 +214,15 @@ func (s *Hooks) hook(c *httpapi.Call, by store.Caller, r hookRequest, report hoo
 	if err != nil || !report.Asks || len(events) > 1 { // it is refused already
 		return answer, err
 	}
-	reason, undecided := hookevent.Refused(made), false
+	undecided := false
+	again, reason, err := s.await(c, by, r, report, made)
+	if again != nil {
+		return again, nil
+	}
+	if err != nil { // the decision refuses the call, whatever the agent makes of a hook that fails
+		s.unrecorded(c, err)
+		reason = "attestd: this call needs an approval, which could not be had, so it is refused: " + c.Classify(err).Message
+	}
 	if made == nil {
 		if undecided, err = s.Attestations.Decisions.Any(c.Context(), by); err != nil {
 			return nil, err
@@ -227,6 +240,36 @@ func (s *Hooks) hook(c *httpapi.Call, by store.Caller, r hookRequest, report hoo
 		s.unrecorded(c, err)
 	}
 	return hookevent.ClaudeCode.Deny(reason), nil
+}
+
+// await waits for the approval that the decision of a request asks for, as long as the hook says.
+// Then the request is recorded once more, which uses the approval: all that can refuse it is asked
+// again, since meanwhile a credential or a passport may have been revoked. It returns the answer to
+// a call that may be attempted again, or else nil and why it is refused.
+func (s *Hooks) await(c *httpapi.Call, by store.Caller, r hookRequest, report hookevent.Report, made *decision.Decision) (again []byte, reason string, err error) {
+	if r.AskWait == 0 || made == nil || made.Verdict != decision.Ask || made.Approval == "" {
+		return nil, hookevent.Refused(made), nil
+	}
+	began := time.Now()
+	a, err := s.Approvals.Wait(c.Context(), by, "", made.Approval, time.Duration(r.AskWait)*time.Second)
+	switch {
+	case errors.Is(err, service.ErrWaiters):
+		return nil, hookevent.Refused(made), nil
+	case err != nil:
+		return nil, "", err
+	case a.State != store.ApprovalIsApproved && a.State != store.ApprovalIsUsed:
+		why := ""
+		if a.Reason != nil {
+			why = *a.Reason
+		}
+		return nil, hookevent.Unapproved(made.Approval, a.State, why), nil
+	}
+	if by, err = c.By(httpapi.Anybody); err != nil {
+		return nil, "", err
+	}
+	r.AskWait = max(0, r.AskWait-int((time.Since(began)+time.Second-1)/time.Second))
+	again, err = s.hook(c, by, r, report)
+	return again, "", err
 }
 
 // unrecorded logs that the refusal of a call could not be recorded.

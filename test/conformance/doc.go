@@ -82,6 +82,7 @@
 //	{"kind":"mismatch"}                                       the record in the answer is not of what was sent
 //	{"kind":"otherLog"}                                       the service names another log than the agent's
 //	{"kind":"ended"}                                          the session has ended
+//	{"kind":"notApproved","state":"denied"}                   a call must not be made, for its approval is in this state
 //	{"kind":"unsupported"}                                    the client has no such call, or cannot carry it out
 //	                                                          here; the case is skipped for this language
 //
@@ -106,6 +107,8 @@
 //	issuePassport  {"agentId","scopes","ttl","authorizationDetails"} → the passport
 //	verifyPassport {"passport","tool","arguments"} → the verdict; one that is not valid is a result
 //	revokePassport {"jti","reason"} → the revocation
+//	requestApproval {"agentId","tool","arguments","reason","expiresIn"} → the approval
+//	ask            as requestApproval, and waits → the approval, once it is approved
 //	delegate       {"agentId","actingOn","scope","authorizationDetails"} → the token
 //	evidence       {"index"} → the evidence file
 //	health         {} → {}

@@ -57,9 +57,12 @@ func serveGo(ctx context.Context, in io.Reader, out io.Writer) error {
 func errorOf(err error) map[string]any {
 	var refused *attestd.Error
 	var apart *spool.RefusedError
+	var unapproved *attestd.NotApprovedError
 	var timeout net.Error
 	var named *net.OpError
 	switch {
+	case errors.As(err, &unapproved):
+		return map[string]any{"kind": "notApproved", "state": unapproved.Approval.State}
 	case errors.As(err, &refused):
 		return map[string]any{"kind": "status", "status": refused.Status, "code": refused.Code, "pointer": refused.Pointer}
 	case errors.As(err, new(*attestd.RecordMismatchError)):
@@ -233,6 +236,8 @@ func (g *goRunner) register() {
 	g.calls["revokePassport"] = typed(func(ctx ctx, a struct{ JTI, Reason string }) (any, error) {
 		return g.RevokePassport(ctx, a.JTI, a.Reason)
 	})
+	g.calls["ask"] = typed(func(ctx ctx, a attestd.NewApproval) (any, error) { return g.Ask(ctx, a) })
+	g.calls["requestApproval"] = typed(func(ctx ctx, a attestd.NewApproval) (any, error) { return g.RequestApproval(ctx, a) })
 	g.calls["putPolicy"] = typed(func(ctx ctx, a struct{ PolicyID, Cedar string }) (any, error) {
 		return g.PutPolicy(ctx, a.PolicyID, attestd.NewPolicy{Cedar: a.Cedar})
 	})

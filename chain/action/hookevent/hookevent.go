@@ -142,6 +142,8 @@ func Refused(made *decision.Decision) string {
 	}
 	by := "no policy of the company permits it"
 	switch {
+	case made.Verdict == decision.Ask && made.Approval != "":
+		return Unapproved(made.Approval, pending, "")
 	case made.Verdict == decision.Ask:
 		by = "it needs an approval by a person, and has none"
 	case made.Code == decision.Failed:
@@ -152,6 +154,23 @@ func Refused(made *decision.Decision) string {
 		by = "the policy " + strings.Join(made.By, ", ") + " forbids it"
 	}
 	return "attestd: this call is refused and recorded: " + by + ". Do not look for a way around it; ask the user."
+}
+
+// pending is the state of an approval that nobody has decided.
+const pending = "pending"
+
+// Unapproved returns the reason for a refusal of a call whose approval is in a state other than
+// approved, written for the model. why is that of the person; "" for none.
+func Unapproved(approvalID, state, why string) string {
+	if state == pending {
+		return "attestd: approval " + approvalID + " is pending, repeat the call: it needs an approval by a person, and is refused until then. " +
+			"Repeat it unchanged once the user says that it is approved."
+	}
+	text := "attestd: this call is refused and recorded: the approval " + approvalID + " is " + state
+	if why != "" {
+		text += ": " + why
+	}
+	return text + ". Do not look for a way around it; ask the user."
 }
 
 // object has the values of the known members of a JSON object, as slices of the message.

@@ -32,8 +32,8 @@ from ._agent import Agent, AgentKey, generate_agent_key, Signer
 from ._aio import AsyncClient
 from ._client import Client
 from ._errors import (
-    AttestdError, ConnectionLost, FullError, MissingCryptography, OtherLogError, PayloadError, RecordMismatchError,
-    RefusedError, ServiceError, UnknownKeyError, VerificationError,
+    AttestdError, ConnectionLost, FullError, MissingCryptography, NotApprovedError, OtherLogError, PayloadError,
+    RecordMismatchError, RefusedError, ServiceError, UnknownKeyError, VerificationError,
 )
 from ._routes import OPERATIONS, Route
 from ._session import Session
@@ -45,7 +45,7 @@ from ._verify import (
 
 __all__ = [
     "Agent", "AgentKey", "AsyncClient", "AttestdError", "Client", "ConnectionLost", "FullError", "Keys",
-    "OtherLogError", "MissingCryptography", "OAuth", "OPERATIONS", "PayloadError", "RecordMismatchError",
+    "OtherLogError", "MissingCryptography", "NotApprovedError", "OAuth", "OPERATIONS", "PayloadError", "RecordMismatchError",
     "RefusedError", "Retry", "ServiceError", "Session", "Signer", "Spool", "SpoolSession", "UnknownKeyError",
     "VerificationError", "generate_agent_key", "verify_evidence", "verify_inclusion", "verify_passport", "verify_proof",
     "verify_record", "verify_status", "verify_token",

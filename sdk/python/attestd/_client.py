@@ -3,12 +3,13 @@ from __future__ import annotations
 
 import http.client, json, sys, threading, time
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from urllib.parse import quote
 
 from ._agent import Agent
 from ._compare import _differs
 from ._errors import (
-    AttestdError, ConnectionLost, _object, PayloadError, _place, RecordMismatchError, _service_error, ServiceError,
+    AttestdError, ConnectionLost, NotApprovedError, _object, PayloadError, _place, RecordMismatchError, _service_error, ServiceError,
     _wants_nonce,
 )
 from ._jose import _proof, _public_jwk, _thumbprint
@@ -147,6 +148,40 @@ class Client(_Operations):
         if places:
             raise RecordMismatchError(route.call, places)
         return records
+
+    @_either
+    def ask(self, agent_id, tool, arguments, *, action_type=None, call_id=None, expires_in=None, reason=None, timeout=None):
+        """Asks people to approve a call, and returns when one has: then record the call with decide, which uses the approval. Where the call must not be made it raises a NotApprovedError,
+        also when it is pending after timeout seconds. The same call again, also of another process, finds its approval. Without a timeout it waits until the request expires."""
+        approval = self.request_approval(agent_id, tool, arguments, action_type=action_type, call_id=call_id, expires_in=expires_in, reason=reason)
+        approval = self._decided(approval, timeout)
+        if approval["state"] != "approved":
+            raise NotApprovedError(approval)
+        return approval
+
+    @_either
+    def await_approval(self, approval_id, *, timeout=None):
+        """Returns an approval when it is no longer pending, whatever its state is then, or after timeout seconds."""
+        return self._decided(self.get_approval(approval_id), timeout)
+
+    def _decided(self, approval, timeout):
+        """Asks about an approval until it is decided, also while the service is away, for as long as the approval is not over."""
+        ends, again, n = time.monotonic() + (sys.maxsize if timeout is None else timeout), Retry(times=sys.maxsize, min=1.0, max=8.0), 0
+        over = time.monotonic() + datetime.strptime(approval["expiresAt"], "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc).timestamp() - time.time()
+        while approval["state"] == "pending" and time.monotonic() < ends:
+            began = time.monotonic()
+            try:
+                # 55 s is what the service holds an answer for; a short deadline has none held
+                wait = max(0, int(min(55, self._connections.timeout - 5, ends - began)))
+                approval, n, pause = self.get_approval(approval["approvalId"], wait=wait), 0, 1.0 - (time.monotonic() - began)
+            except AttestdError as error:
+                pause = again._wait(min(n, 8), error, True)
+                if pause is None or began > over:
+                    raise
+                n += 1
+            if approval["state"] == "pending":
+                time.sleep(max(0.0, min(pause, ends - time.monotonic())))
+        return approval
 
     def records(self, from_=0, limit=None, log=None):
         """The records of a log from an index on, asked for by pages. Without a limit, to the end."""

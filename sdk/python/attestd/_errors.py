@@ -56,6 +56,13 @@ class VerificationError(AttestdError):
         super().__init__(f"{code}: {reason}")
         self.code = code
 
+class NotApprovedError(AttestdError):
+    """A call that must not be made, for its approval is denied, expired, withdrawn or used up, or still pending when timeout ended. approval is what the service says of it."""
+
+    def __init__(self, approval):
+        super().__init__(f"the approval {approval['approvalId']} is {approval['state']}" + (f": {approval['reason']}" if approval.get("reason") else ""))
+        self.approval = approval
+
 class MissingCryptography(AttestdError, ImportError):
     """The package cryptography is not installed, without which no signature is checked."""
 

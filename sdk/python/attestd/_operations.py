@@ -604,7 +604,7 @@ class _Operations:
         """
 
     @_operation("claudeCodeHook")
-    def claude_code_hook(self, *, agent=None, require=None, redact=None, fail=None, **members):
+    def claude_code_hook(self, *, agent=None, require=None, redact=None, fail=None, ask_wait=None, **members):
         """Record what a coding agent does.
 
         POST /v1/hooks/claude-code, claudeCodeHook of the API reference. The endpoint for HTTP hooks of Claude Code; attestd init claude-code writes the settings.
@@ -613,6 +613,7 @@ class _Operations:
         require: Literal["passport", "policy", "passport,policy", "policy,passport"]. With passport, a call of a tool that no valid passport of the agent covers (tool:<name>, tool:* or *) is refused, and the refusal recorded.
         redact: Literal["input", "output", "input,output", "output,input"]. What is recorded as {"sha256","bytes"} alone.
         fail: Literal["open", "closed"]. What becomes of a call that cannot be recorded.
+        ask_wait (or askWait): int. For how many seconds the answer to a call that needs an approval waits for it.
         """
 
     @_operation("exportLogs")

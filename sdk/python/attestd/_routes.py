@@ -107,7 +107,7 @@ OPERATIONS = {  # all of the API reference, by their names there
     "listRevokedPassports": Route("GET /v1/passports/revoked"),
     "revokePassport": Route("POST /v1/passports/{jti}/revoke", members=("reason",)),
     "getPassportStatus": Route("GET /v1/ocsp/{jti}"),
-    "claudeCodeHook": Route("POST /v1/hooks/claude-code", members=("*",), query=("agent", "fail", "redact", "require"), safe=True),
+    "claudeCodeHook": Route("POST /v1/hooks/claude-code", members=("*",), query=("agent", "askWait", "fail", "redact", "require"), safe=True),
     "exportTraces": Route("POST /v1/otlp/v1/traces", members=("*",), query=("agent", "all", "content"), safe=True),
     "exportLogs": Route("POST /v1/otlp/v1/logs", members=("*",), query=("agent", "all", "content"), safe=True),
     "createFederation": Route("POST /v1/federation", members=("name", "issuer", "audience", "jwks", "jwksUri", "rules"), status=201),

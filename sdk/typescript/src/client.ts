@@ -3,10 +3,10 @@ import { Agent, proofOf, publicJWK, thumbprintOf, type EnrolledKey, type Signer 
 import { batchOf, headerOf, itemOf, MAX_BATCH, prepare, rekeyed, type Attestation, type Prepared } from "./attestation.js";
 import { recordsOf, type Sender } from "./compare.js";
 import { Bearer, type Credential, type Token } from "./credential.js";
-import { AttestdError, codeOf, ConnectionError, PayloadError, placeOf, RecordMismatchError, REUSED, serviceError, ServiceError, wantsNonce } from "./errors.js";
+import { AttestdError, codeOf, ConnectionError, NotApprovedError, PayloadError, placeOf, RecordMismatchError, REUSED, serviceError, ServiceError, wantsNonce } from "./errors.js";
 import { onlyKnown } from "./known.js";
 import { lines, messages } from "./lines.js";
-import { operations, type Arguments, type AttestationRecord, type CallOptions, type Name, type Operations, type Route, type StreamMessage } from "./operations.js";
+import { operations, type Approval, type Arguments, type AttestationRecord, type CallOptions, type Name, type Operations, type Route, type StreamMessage } from "./operations.js";
 import { rateOf, type Rate } from "./rate.js";
 import { defaultRetry, sleep, waitBefore, type Retry } from "./retry.js";
 import { Session, type SessionOptions } from "./session.js";
@@ -204,6 +204,42 @@ export class Client {
     return this.#send("attestBatch", {}, options, async (answer) => recordsOf(operations.attestBatch.call, await textOf(answer), items, this.#sender), batchOf(items));
   }
 
+  /**
+   * Asks people to approve a call, and resolves when one has: then record the call with decide,
+   * which uses the approval. Where the call must not be made it rejects with a NotApprovedError.
+   * The same call again, also of another process, finds its approval.
+   */
+  async ask(call: Arguments<"requestApproval">, options: CallOptions = {}): Promise<Approval> {
+    const asked = await this.requestApproval(call, options);
+    const approval = asked.state === "pending" ? await this.#decided(asked, options) : asked;
+    if (approval.state !== "approved") throw new NotApprovedError(approval);
+    return approval;
+  }
+
+  /** Resolves to an approval when it is no longer pending, whatever its state is then. */
+  async awaitApproval({ approvalId }: { approvalId: string }, options: CallOptions = {}): Promise<Approval> {
+    return this.#decided(await this.getApproval({ approvalId }, options), options);
+  }
+
+  // Asks about an approval until it is decided, also while the service is away, for as long as the
+  // approval is not over.
+  async #decided(approval: Approval, options: CallOptions): Promise<Approval> {
+    const wait = Math.max(0, Math.min(MAX_APPROVAL_WAIT, Math.floor(this.#timeout / 1000) - 5));
+    for (let failures = 0; approval.state === "pending";) {
+      const began = Date.now();
+      try {
+        approval = await this.getApproval({ approvalId: approval.approvalId, wait }, options);
+        failures = 0;
+      } catch (error) {
+        const pause = waitBefore(APPROVAL_RETRY, failures++, error, true);
+        if (pause === undefined || options.signal?.aborted || Date.now() > Date.parse(approval.expiresAt)) throw error;
+        await sleep(pause, options.signal);
+      }
+      if (failures === 0 && approval.state === "pending") await sleep(Math.max(0, APPROVAL_RETRY.min - (Date.now() - began)), options.signal);
+    }
+    return approval;
+  }
+
   /** The records of a log from an index on, asked for by pages. Without a limit, to the end. */
   async* records(asked: { from?: number; limit?: number; log?: "actions" | "control" } = {}, options: CallOptions = {}): AsyncGenerator<AttestationRecord> {
     onlyKnown("records", asked, ["from", "limit", "log"]);
@@ -381,6 +417,12 @@ type Read<T> = (answer: Response) => Promise<T>;
 
 /** What Node says where no connection was made. */
 const UNSENT = ["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"];
+
+/** For how many seconds the service holds the answer about a pending approval. */
+const MAX_APPROVAL_WAIT = 55;
+
+/** Between two questions about an approval. */
+const APPROVAL_RETRY: Retry = { times: Infinity, min: 1000, max: 8000 };
 
 /** Records of a page of the chain. */
 const PAGE = 500;

@@ -88,6 +88,15 @@ export class VerificationError extends AttestdError {
   }
 }
 
+/** A call that must not be made, for its approval is denied, expired, withdrawn or used up. */
+export class NotApprovedError extends AttestdError {
+  override name = "NotApprovedError";
+
+  constructor(readonly approval: { approvalId: string; state: string; reason: string | null }) {
+    super(`the approval ${approval.approvalId} is ${approval.state}${approval.reason ? `: ${approval.reason}` : ""}`);
+  }
+}
+
 /** The code of a refusal of an idempotency key that came with another request before. */
 export const REUSED = "IDEMPOTENCY_KEY_REUSED";
 

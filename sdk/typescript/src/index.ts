@@ -2,8 +2,8 @@ export { Agent, generateKey, OtherLogError, signerOf, thumbprintOf, UnknownKeyEr
 export type { Attestation, OwnAttestation } from "./attestation.js";
 export { Client, type Config } from "./client.js";
 export type { Credential } from "./credential.js";
-export { AttestdError, ConnectionError, PayloadError, RecordMismatchError, ServiceError, VerificationError } from "./errors.js";
-export { operations, type AttestationRecord, type CallOptions, type Operations, type StreamMessage } from "./operations.js";
+export { AttestdError, ConnectionError, NotApprovedError, PayloadError, RecordMismatchError, ServiceError, VerificationError } from "./errors.js";
+export { operations, type Approval, type AttestationRecord, type CallOptions, type Operations, type StreamMessage } from "./operations.js";
 export type { Retry } from "./retry.js";
 export { Session } from "./session.js";
 export type { IssuedToken, TokenRequest } from "./tokens.js";

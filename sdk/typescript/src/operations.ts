@@ -120,7 +120,7 @@ export const operations = {
   revokePassport: { call: "POST /v1/passports/{jti}/revoke", members: ["reason"] },
   getPassportStatus: { call: "GET /v1/ocsp/{jti}" },
 
-  claudeCodeHook: { call: "POST /v1/hooks/claude-code", members: ["*"], query: ["agent", "fail", "redact", "require"], safe: true },
+  claudeCodeHook: { call: "POST /v1/hooks/claude-code", members: ["*"], query: ["agent", "askWait", "fail", "redact", "require"], safe: true },
   exportTraces: { call: "POST /v1/otlp/v1/traces", members: ["*"], query: ["agent", "all", "content"], safe: true },
   exportLogs: { call: "POST /v1/otlp/v1/logs", members: ["*"], query: ["agent", "all", "content"], safe: true },
   createFederation: { call: "POST /v1/federation", members: ["name", "issuer", "audience", "jwks", "jwksUri", "rules"], status: 201 },
@@ -188,5 +188,6 @@ export interface CallOptions {
 }
 
 type Schemas = components["schemas"];
+export type Approval = Schemas["Approval"];
 export type AttestationRecord = Schemas["AttestationRecord"];
 export type StreamMessage = Schemas["StreamMessage"];
