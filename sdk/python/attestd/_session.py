@@ -104,7 +104,7 @@ class Session:
         return self._next.last(self._agent.thumbprint)
 
     @_either
-    def attest(self, action_type, payload, *, delegation=None, decide=False, folder=None, idempotency_key=None, end=False):
+    def attest(self, action_type, payload, *, delegation=None, decide=False, folder=None, passport=None, idempotency_key=None, end=False):
         """Signs an action at the next place, and appends its record; with end, the last one of the session. After a ConnectionLost its outcome is unknown: the next call first sends
         the same statement again. The place of one that the service refuses stays used, and the next statement names it."""
         with self._lock:
@@ -113,7 +113,7 @@ class Session:
                 record = self._send(*self._unsettled)
                 if key and key == idempotency_key:
                     return record
-            prepared = _prepare({"agentId": self._agent.agent_id, "actionType": action_type, "payload": payload, "delegation": delegation, "decide": decide, "folder": folder, "idempotencyKey": idempotency_key})
+            prepared = _prepare({"agentId": self._agent.agent_id, "actionType": action_type, "payload": payload, "delegation": delegation, "decide": decide, "folder": folder, "passport": passport, "idempotencyKey": idempotency_key})
             self._client._learn_log()
             try:
                 return self._sign(prepared, end, idempotency_key)

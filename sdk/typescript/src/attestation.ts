@@ -16,6 +16,8 @@ export interface Attestation {
   decide?: boolean;
   /** The folder in which the agent works, for that decision. */
   folder?: string | null;
+  /** The agent's passport, for that decision, which names it. The record does not hold it. */
+  passport?: string | null;
   /**
    * 1 to 255 printable ASCII characters. Without it the client makes one, the same for all its
    * retries.
@@ -55,8 +57,8 @@ export const isNewKey = (key: string): boolean => /^[0-9a-f]{12}-[0-9a-f]{32}$/.
 
 /** Makes an attestation ready, once for all its retries. Refuses what could never be sent. */
 export function prepare(attestation: Attestation): Prepared {
-  onlyKnown("an attestation", attestation, ["agentId", "actionType", "payload", "delegation", "decide", "folder", "idempotencyKey"]);
-  const { agentId, actionType, payload, delegation, decide, folder, idempotencyKey } = attestation;
+  onlyKnown("an attestation", attestation, ["agentId", "actionType", "payload", "delegation", "decide", "folder", "passport", "idempotencyKey"]);
+  const { agentId, actionType, payload, delegation, decide, folder, passport, idempotencyKey } = attestation;
   const key = idempotencyKey ?? newKey();
   for (const [name, text] of [["/agentId", agentId], ["/actionType", actionType]] as const) {
     const length = typeof text === "string" ? [...text].length : 0;
@@ -64,7 +66,7 @@ export function prepare(attestation: Attestation): Prepared {
   }
   if (payload === undefined) throw new PayloadError("/payload", "is missing; null is a payload");
   if (!/^[ -~]{1,255}$/.test(key)) throw new PayloadError("/idempotencyKey", "must have 1 to 255 printable ASCII characters");
-  return { text: encode({ agentId, actionType, payload, ...(delegation != null && { delegation }), ...(decide && { decide }), ...(folder != null && { folder }) }), key, made: idempotencyKey == null };
+  return { text: encode({ agentId, actionType, payload, ...(delegation != null && { delegation }), ...(decide && { decide }), ...(folder != null && { folder }), ...(passport != null && { passport }) }), key, made: idempotencyKey == null };
 }
 
 /**

@@ -91,7 +91,7 @@ export const operations = {
   introspectToken: { call: "POST /o/{companyId}/introspect", members: ["token", "token_type_hint", "client_id", "client_secret", "client_assertion_type", "client_assertion"], body: "form", safe: true },
   revokeToken: { call: "POST /o/{companyId}/revoke", members: ["token", "token_type_hint", "client_id", "client_secret", "client_assertion_type", "client_assertion"], body: "form", safe: true },
 
-  attest: { call: "POST /v1/attest", members: ["agentId", "actionType", "payload", "delegation", "statement", "decide", "folder"], status: 201, header: ["Idempotency-Key"], safe: true },
+  attest: { call: "POST /v1/attest", members: ["agentId", "actionType", "payload", "delegation", "statement", "decide", "folder", "passport"], status: 201, header: ["Idempotency-Key"], safe: true },
   attestBatch: { call: "POST /v1/attest/batch", members: ["records"], status: 201, safe: true },
   getChain: { call: "GET /v1/chain", query: ["from", "limit", "log"] },
   searchRecords: { call: "GET /v1/records", query: [...search, "q", "payload", "hash", "order", ...page] },
