@@ -357,8 +357,8 @@ func TestApprovalAcrossServers(t *testing.T) {
 	acme.do(t, "GET /v1/verify?log=control", "").has(`{"valid":true}`)
 }
 
-// A webhook hears of a decision, with the agent that has asked.
-func TestWebhookApprovalDecided(t *testing.T) {
+// A webhook hears of a request and of its decision, with the agent that has asked.
+func TestWebhookApprovals(t *testing.T) {
 	testenv.Concurrent(t)
 	t.Parallel()
 	s := start(t, private)
@@ -368,10 +368,17 @@ func TestWebhookApprovalDecided(t *testing.T) {
 	acme.webhook(t, e.URL, `,"actions":["approval.*"]`)
 	for verdict, action := range map[string]string{"approve": "approval.granted", "deny": "approval.denied"} {
 		id := acme.attempts(t, "bot", "bank/transfer", `{"verdict":"`+verdict+`"}`).wants("ask")
+		if d := e.next(t); d.Type != "approval.requested" || d.Data.ActionType != "tool.requested" || d.Data.AgentID != "bot" || d.Data.Log != "" || !strings.Contains(string(d.body), `"approvalId":"`+id+`"`) {
+			t.Errorf("%s arrives", d.body)
+		}
 		alice.decides(t, id, verdict).status(200)
 		if d := e.next(t); d.Type != "approval.decided" || d.Data.ActionType != action || d.Data.AgentID != "bot" || d.Data.Log != "control" {
 			t.Errorf("%s arrives", d.body)
 		}
+	}
+	id := acme.do(t, "POST /v1/approvals", `{"agentId":"bot","tool":"deploy","arguments":{}}`).status(201).str("approvalId")
+	if d := e.next(t); d.Type != "approval.requested" || d.Data.ActionType != "approval.requested" || !strings.Contains(string(d.body), `"approvalId":"`+id+`"`) {
+		t.Errorf("%s arrives", d.body)
 	}
 }
 

@@ -670,7 +670,7 @@ func (p *Person) isNamed(name string) bool {
 	return false
 }
 
-// Decision is what a person says of an approval, as the passkey has signed it.
+// ApprovalDecision is what a person says of an approval, as the passkey has signed it.
 type ApprovalDecision struct {
 	Object         approval.Object
 	Passkey        Passkey // that has signed

@@ -129,8 +129,10 @@ func (d *delivery) read(ctx context.Context, cursor *feed.Cursor) (list []notice
 			if n.agent, isSent = agentConcerned(n.action, r.Payload); !isSent {
 				return true
 			}
+		} else {
+			n.approval = approvalAsked(n.action, r.Payload)
 		}
-		if d.wants(n.agent, n.action) {
+		if d.wants(n.agent, n.action) || n.approval != "" && d.wants(n.agent, approvalRequested) {
 			list = append(list, n)
 		}
 		return true

@@ -1,12 +1,14 @@
 package jobs
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"attestd/chain"
+	"attestd/chain/decision"
 	"attestd/crypto/strictjson"
 	"attestd/server/webhook"
 	"attestd/store"
@@ -20,6 +22,7 @@ type notice struct {
 	hash          chain.Hash
 	timestamp     string
 	agent, action string
+	approval      string // which the record asks for; "" for none
 }
 
 // message returns the message of a notice. Its ID depends only on the webhook and the record, so it
@@ -30,6 +33,9 @@ func (n notice) message(h store.Webhook, c *store.Company) (webhook.Message, err
 	hash := n.hash.String()
 	event, place := "record.appended", strconv.FormatInt(n.index, 10)
 	data := map[string]any{"companyId": c.ID, "index": n.index, "hash": hash, "agentId": n.agent, "actionType": n.action}
+	if n.approval != "" {
+		event, data["approvalId"] = approvalRequested, n.approval
+	}
 	if n.log == store.Control {
 		event, place, data["log"] = n.action, "control_"+place, n.log
 		if n.action == string(store.ApprovalGranted) || n.action == string(store.ApprovalDenied) {
@@ -39,6 +45,26 @@ func (n notice) message(h store.Webhook, c *store.Company) (webhook.Message, err
 	body, err := json.Marshal(webhookMessage{event, n.timestamp, data})
 	return webhook.Message{ID: fmt.Sprintf("msg_%s_%s_%s", strings.TrimPrefix(h.ID, "wh_"), place, hash[:16]),
 		Body: body}, err
+}
+
+// approvalRequested is the type of messages about records that ask for an approval, by which
+// filters of actions select them too.
+const approvalRequested = "approval.requested"
+
+// approvalAsked returns the approval that a record of actions asks for; "" for none.
+func approvalAsked(action string, payload []byte) string {
+	if action == approvalRequested {
+		var record struct{ Payload struct{ ApprovalID string } }
+		_ = json.Unmarshal(payload, &record) // what cannot be read asks for none
+		return record.Payload.ApprovalID
+	}
+	if !bytes.Contains(payload, []byte(`"verdict":"ask"`)) { // nearly all
+		return ""
+	}
+	if made, err := decision.Of(payload); err == nil && made != nil && made.Verdict == decision.Ask {
+		return made.Approval
+	}
+	return ""
 }
 
 // webhookMessage is the payload format of Standard Webhooks.
