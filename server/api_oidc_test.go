@@ -345,7 +345,9 @@ func TestProviderIsAway(t *testing.T) {
 		"a long answer": func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = w.Write([]byte(`{"x":"` + strings.Repeat("x", 300<<10) + `"}`))
 		},
-		"elsewhere": func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://evil.example", 307) },
+		"elsewhere": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://evil.example", http.StatusTemporaryRedirect)
+		},
 		"another secret": func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(401)
 			_, _ = w.Write([]byte(`{"error":"invalid_client"}`))
