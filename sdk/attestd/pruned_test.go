@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -70,6 +72,31 @@ func TestPrunedRecord(t *testing.T) {
 	} {
 		if err := json.Unmarshal([]byte(none), new(attestd.Record)); err == nil {
 			t.Errorf("%s is read", none)
+		}
+	}
+}
+
+// A request that is sent again, after the payload of its record was pruned with the decision: the
+// client says so, since nothing of the record can be compared.
+func TestPrunedDecision(t *testing.T) {
+	t.Parallel()
+	sealed := chain.Record{Index: 0, Timestamp: "2026-03-02T09:05:04.218Z"}
+	sealed.Hash = sealed.ComputeHash([]byte(`{"actionType":"a","agentId":"bot","companyId":"acme","decision":{},"payload":1}`))
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_, _ = w.Write(sealed.AppendJSON(nil))
+	}))
+	t.Cleanup(service.Close)
+	client, err := attestd.New(attestd.Config{URL: service.URL, Credential: attestd.Key("key_" + strings.Repeat("A", 43)), Retry: &attestd.Retry{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for decide, says := range map[bool]string{true: "pruned with the decision", false: "ALARM: "} {
+		_, err = client.Attest(t.Context(), attestd.Attestation{AgentID: "bot", ActionType: "a", Payload: 1, Decide: decide})
+		var mismatch *attestd.RecordMismatchError
+		if !errors.As(err, &mismatch) || !strings.Contains(err.Error(), says) {
+			t.Errorf("decide %v: %v", decide, err)
 		}
 	}
 }

@@ -92,12 +92,20 @@ func (r Record) MarshalJSON() ([]byte, error) {
 // statement, it makes one record at most.
 type RecordMismatchError struct {
 	// Differs names the member of the record that is not what was sent, by the place of the
-	// attestation among those that were sent.
+	// attestation among those that were sent. It is PrunedDecision of a record that was pruned with
+	// its decision, which the hash covers: nothing of it can be compared.
 	Differs map[int]string
 }
 
+// PrunedDecision stands in Differs for a decision that was pruned.
+const PrunedDecision = "pruned decision"
+
 func (e *RecordMismatchError) Error() string {
 	first := slices.Min(slices.Collect(maps.Keys(e.Differs)))
+	if e.Differs[first] == PrunedDecision {
+		return fmt.Sprintf("the service says that attestation %d of those that were sent is recorded already, and that its payload was pruned with the decision: "+
+			"whether the record is of what was sent cannot be compared; the archive of the operator has it", first)
+	}
 	return fmt.Sprintf("ALARM: the service answered with a record whose %s is not what was sent (attestation %d of those that were sent; %d differ): do not take it for recorded",
 		e.Differs[first], first, len(e.Differs))
 }
@@ -138,6 +146,8 @@ func (c *Client) differs(r *Record, sent *Attestation) string {
 	payload := sent.Payload.(json.RawMessage)
 	is := r.Payload
 	switch {
+	case r.Pruned && sent.Decide:
+		return PrunedDecision
 	case r.Pruned:
 		if !signs || !r.isOf(identity.company, sent, payload) { // the hash covers the company, too
 			return "hash"

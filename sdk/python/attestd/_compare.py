@@ -2,7 +2,7 @@
 
 import functools
 
-from ._errors import PayloadError
+from ._errors import PRUNED_DECISION, PayloadError
 from ._jose import _part_of, _sha256
 from .check import canonical, digest_of_parts, must, strings
 
@@ -16,6 +16,8 @@ def _differs(record, sent, company, person):
     of_person = not token and person and type(delegation) is dict and "#" in str(delegation.get("subject"))
     if (not _same(delegation, expected) or bool(token) != bool(expected)) and not of_person:
         return "delegation"
+    if record.get("pruned") is True and sent.get("decide"):
+        return PRUNED_DECISION  # which the hash covers
     if record.get("pruned") is True:
         return None if company is not None and _hash_of(record, sent, company) == record["hash"] else "hash"
     payload = record["payload"]

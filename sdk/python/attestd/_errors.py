@@ -38,13 +38,18 @@ class PayloadError(AttestdError, ValueError):
         super().__init__(f"{pointer}: {reason}" if pointer else reason)
         self.pointer = pointer
 
+PRUNED_DECISION = "pruned decision"
+
 class RecordMismatchError(AttestdError):
     """ALARM: the service, or a proxy in front of it, has answered with records of something else than was sent. Whether what was sent is recorded is unknown. places says which of the
-    items differ, and in what: agentId, actionType, payload, statement, delegation, companyId or hash."""
+    items differ, and in what: agentId, actionType, payload, statement, delegation, decision, companyId or hash; PRUNED_DECISION where the payload was pruned with the decision, so that
+    nothing can be compared."""
 
     def __init__(self, operation, places):
         at, what = next(iter(places.items()))
-        super().__init__(f"ALARM: {operation}: {len(places)} of the records in the answer are not of what was sent: that of item {at} has another {what}. "
+        super().__init__(f"{operation}: the service says that item {at} is recorded already, and that its payload was pruned with the decision: whether the record is of what was sent cannot be compared. "
+                         "The archive of the operator has it" if what == PRUNED_DECISION else
+                         f"ALARM: {operation}: {len(places)} of the records in the answer are not of what was sent: that of item {at} has another {what}. "
                          "Whether it is recorded is unknown. Find out what answers in place of the service")
         self.places = places
 

@@ -2,7 +2,7 @@
 import { canonical, canonicalize } from "./console/lib/jcs.js";
 import { member, parse, type JSONNode } from "./console/lib/json.js";
 import { canonicalDelegation, delegationOf } from "./delegation.js";
-import { RecordMismatchError } from "./errors.js";
+import { PRUNED_DECISION, RecordMismatchError } from "./errors.js";
 import type { AttestationRecord } from "./operations.js";
 
 /** Who sends, as far as it bears on what a record says. */
@@ -35,7 +35,9 @@ async function differs(record: JSONNode, sent: JSONNode, { companyId, mayActForP
   const delegation = member(record, "delegation");
   const person = !token && mayActForPerson && textOf(member(delegation, "subject"))?.includes("#");
   if ((delegation ? canonical(delegation) : "") !== (token ? expected(token) : "") && !person) return "delegation";
-  if (member(record, "pruned")?.type === "true") return await hashes(record, sent, companyId) ? "" : "hash";
+  const isPruned = member(record, "pruned")?.type === "true";
+  if (isPruned && member(sent, "decide")?.type === "true") return PRUNED_DECISION; // which the hash covers
+  if (isPruned) return await hashes(record, sent, companyId) ? "" : "hash";
   const payload = member(record, "payload");
   const names = ["agentId", "actionType", "statement", "payload"];
   const wrong = names.find((name) => {

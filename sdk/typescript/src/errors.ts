@@ -50,18 +50,25 @@ export class ConnectionError extends AttestdError {
   }
 }
 
+/** Stands in the places of a RecordMismatchError for a decision that was pruned. */
+export const PRUNED_DECISION = "pruned decision";
+
 /**
  * ALARM: the service, or a proxy in front of it, has answered with records of something else than
  * was sent. Whether what was sent is recorded is unknown. places says which of the items differ,
- * and in what: agentId, actionType, payload, statement, delegation, companyId or hash.
+ * and in what: agentId, actionType, payload, statement, delegation, decision, companyId or hash;
+ * PRUNED_DECISION where the payload was pruned with the decision, so that nothing can be compared.
  */
 export class RecordMismatchError extends AttestdError {
   override name = "RecordMismatchError";
 
   constructor(operation: string, readonly places: ReadonlyMap<number, string>) {
     const [[at, what] = [0, ""]] = places;
-    super(`ALARM: ${operation}: ${places.size} of the records in the answer are not of what was sent: that of item ${at} has another ${what}. ` +
-      "Whether it is recorded is unknown. Find out what answers in place of the service");
+    super(what === PRUNED_DECISION
+      ? `${operation}: the service says that item ${at} is recorded already, and that its payload was pruned with the decision: ` +
+        "whether the record is of what was sent cannot be compared. The archive of the operator has it"
+      : `ALARM: ${operation}: ${places.size} of the records in the answer are not of what was sent: that of item ${at} has another ${what}. ` +
+        "Whether it is recorded is unknown. Find out what answers in place of the service");
   }
 }
 
