@@ -64,11 +64,8 @@ func (b *bench) decisions(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	for _, p := range list {
-		body, _ := json.Marshal(map[string]string{"cedar": p.Text}) // text has no error
-		if _, err := ask(ctx, server.addr, request("PUT", "/v1/policies/"+p.ID, with.key, jsonType, string(body)), 200, nil); err != nil {
-			return err
-		}
+	if err := putPolicies(ctx, server.addr, with, list); err != nil {
+		return err
 	}
 	rounds, each := pick(b.quick, 3, 9), pick(b.quick, 150*time.Millisecond, time.Second)
 	for _, call := range decidedCalls {
@@ -95,6 +92,17 @@ func (b *bench) decisions(ctx context.Context) (err error) {
 				b.report.add("decisions", column, "server CPU each", micros(c.cpu), micro, nil)
 				b.report.add("decisions", column, "  without", micros(c.bareCPU), micro, nil)
 			}
+		}
+	}
+	return nil
+}
+
+// putPolicies puts policies in force.
+func putPolicies(ctx context.Context, addr string, t tenant, list []decide.Policy) error {
+	for _, p := range list {
+		body, _ := json.Marshal(map[string]string{"cedar": p.Text}) // text has no error
+		if _, err := ask(ctx, addr, request("PUT", "/v1/policies/"+p.ID, t.key, jsonType, string(body)), 200, nil); err != nil {
+			return err
 		}
 	}
 	return nil

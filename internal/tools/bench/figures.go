@@ -20,6 +20,7 @@ const (
 	milli     unit = "ms"
 	megabytes unit = "MB/s" // 10⁶ bytes
 	mebibytes unit = "MiB"
+	kibibytes unit = "KiB"
 	fileSize  unit = "MB" // 10⁶ bytes
 	ratio     unit = "ratio"
 )

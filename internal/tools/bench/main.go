@@ -55,6 +55,8 @@ var sections = []struct {
 	{"profile", (*bench).profiles},
 	{"append", (*bench).retries},
 	{"decisions", (*bench).decisions},
+	{"approvals", (*bench).approvals},
+	{"forward", (*bench).forward},
 	{"signed", (*bench).signed},
 	{"metrics", (*bench).metrics},
 	{"hooks", (*bench).hooks},
