@@ -15,6 +15,7 @@ import (
 	"attestd/internal/testenv"
 	"attestd/store"
 	"attestd/store/admin"
+	"attestd/store/db"
 	"attestd/store/storetest"
 )
 
@@ -152,7 +153,7 @@ func TestRestoreOverUnreadableDatabase(t *testing.T) {
 	in, _ := sample(t)
 	newer, _ := sample(t)
 	must.OK(t, other(t, newer, "PRAGMA user_version = 999", "PRAGMA wal_checkpoint(TRUNCATE)").Close())
-	checkRollback(t, in, newer, "what it holds cannot be compared: …this one knows 23")
+	checkRollback(t, in, newer, fmt.Sprint("what it holds cannot be compared: …this one knows ", db.SchemaVersion))
 	damaged, _ := sample(t)
 	must.OK(t, os.WriteFile(damaged, scribble(got(os.ReadFile(damaged))(t), 100, 9000), 0o600))
 	checkRollback(t, in, damaged, "what it holds cannot be compared: …")

@@ -16,6 +16,7 @@ import (
 
 	"attestd/internal/must"
 	"attestd/internal/testenv"
+	postgresdb "attestd/store/postgres"
 	"attestd/store/postgres/pgtest"
 	"attestd/store/storetest"
 )
@@ -136,7 +137,7 @@ func TestMigrateCommand(t *testing.T) {
 	db, other := postgres(t)
 	var all sync.WaitGroup
 	for range 4 {
-		all.Go(func() { exits(t, 0, "schema 23", "migrate", "--db", db) })
+		all.Go(func() { exits(t, 0, fmt.Sprint("schema ", postgresdb.Version), "migrate", "--db", db) })
 	}
 	all.Wait()
 	exits(t, 0, "already have schema", "migrate", "--db", db)

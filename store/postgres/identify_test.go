@@ -2,7 +2,9 @@ package postgres_test
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -44,6 +46,7 @@ func TestPostgreSQLLookalikesAreRefused(t *testing.T) {
 // unchanged.
 func TestIdentifyDatabase(t *testing.T) {
 	testenv.Needs(t, testenv.NotQuick)
+	newer := strconv.Itoa(postgres.Version + 1)
 	const ours = "" // Create made the tables before the statement
 	for _, c := range []struct {
 		what, made, statement string
@@ -66,8 +69,8 @@ func TestIdentifyDatabase(t *testing.T) {
 		{"ours behind a schema with the name of the role, asked for", ours, "CREATE SCHEMA pgtest", "public", nil, ""},
 		{"no schema at all", "none", "SELECT", "missing", postgres.ErrRefused, "may use no schema"},
 		{"an older one", ours, "UPDATE setting SET value = '8' WHERE name = 'schema'", "", postgres.ErrOlder, "run `attestd migrate`"},
-		{"a newer one", ours, "UPDATE setting SET value = '24' WHERE name LIKE 'schema%'", "", postgres.ErrNewer, "schema 24, this one knows 23"},
-		{"a newer one that older programs may use", ours, "UPDATE setting SET value = '24' WHERE name = 'schema'", "", nil, ""},
+		{"a newer one", ours, "UPDATE setting SET value = '" + newer + "' WHERE name LIKE 'schema%'", "", postgres.ErrNewer, fmt.Sprintf("schema %s, this one knows %d", newer, postgres.Version)},
+		{"a newer one that older programs may use", ours, "UPDATE setting SET value = '" + newer + "' WHERE name = 'schema'", "", nil, ""},
 		{"ours, damaged", ours, "UPDATE setting SET value = 'x' WHERE name = 'schema_compatible'", "", postgres.ErrCorrupt, "schema_compatible"},
 		{"citus", "none", "SET allow_system_table_mods = on; INSERT INTO pg_extension SELECT 4711, 'citus', extowner, extnamespace, false, '1' FROM pg_extension LIMIT 1", "", postgres.ErrRefused, "citus"},
 		{"several primaries", "none", "SET allow_system_table_mods = on; INSERT INTO pg_extension SELECT 4711, 'spock', extowner, extnamespace, false, '1' FROM pg_extension LIMIT 1", "", postgres.ErrRefused, "spock"},
