@@ -61,6 +61,16 @@ var rightsFlags = map[string]struct {
 		_, err := readCosignedLogs(path)
 		return err
 	}},
+	"oidc-rules": {constant(`[{"match":{"groups":"ops"},"companyId":"acme","personId":"alice"}]`), func(t *testing.T, path string) error {
+		secret := filepath.Join(t.TempDir(), "secret")
+		must.OK(t, os.WriteFile(secret, []byte("secret"), 0o600))
+		_, err := oidcFlags{"https://idp.example", "attestd", secret, path}.config(false)
+		return err
+	}},
+	"oidc-client-secret-file": {constant("secret"), func(_ *testing.T, path string) error {
+		_, err := oidcFlags{"https://idp.example", "attestd", path, ""}.config(false)
+		return err
+	}},
 	"backup-identity": {identity, readIdentity},
 	"identity":        {identity, readIdentity},
 

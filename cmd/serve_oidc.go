@@ -2,8 +2,6 @@ package cmd
 
 import (
 	"errors"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -43,12 +41,7 @@ func (f oidcFlags) config(allowPrivate bool) (*service.OIDCConfig, error) {
 	if c.Secret, err = readToken("oidc-client-secret-file", f.secretFile, 1); err != nil || f.rules == "" {
 		return c, err
 	}
-	file, err := os.Open(f.rules)
-	if err != nil {
-		return nil, cli.Usagef("--oidc-rules: %v", err)
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxRules))
+	text, err := cli.ReadRights(f.rules, maxRules)
 	if err != nil {
 		return nil, cli.Usagef("--oidc-rules: %v", err)
 	}

@@ -40,7 +40,7 @@ func TestIdentityProviderFlags(t *testing.T) {
 		"1 to 4096":               {"https://idp.example", "attestd", file("empty", "\n"), ""},
 		"/0/companyId":            {"https://idp.example", "attestd", secret, file("wrong", `[{"match":{"hd":"a"}}]`)},
 		"the rules must be":       {"https://idp.example", "attestd", secret, file("none", `{}`)},
-		"the rules must have at ": {"https://idp.example", "attestd", secret, file("long", strings.Repeat(" ", 80<<10))},
+		"has more than 65536 bytes": {"https://idp.example", "attestd", secret, file("long", strings.Repeat(" ", 80<<10))},
 	} {
 		if _, err := f.config(false); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

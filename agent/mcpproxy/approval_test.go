@@ -202,7 +202,6 @@ func TestWaitingIsBounded(t *testing.T) {
 		send(t, s.client, removes(1000, ""))
 		s.reads(pendingText)
 		s.ask(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
-		go func() { _, _ = io.Copy(io.Discard, s.toClient) }()
 		s.client.Close()
 		s.end()
 		if n := len(s.record.lines(t, true)); n != 2*(3+maxWaiting) {

@@ -21,8 +21,10 @@ export const isOfPassports = ({ subject, action }) =>
 
 /** The passports of a file that decisions may name. */
 export class Passports {
-  /** @type {Map<string, {agent: string, issued: number, revoked?: number, ends: number, scopes: string[],
-   *   details?: DetailEntry[]}>} */
+  /**
+   * @type {Map<string, {agent: string, issued: number, revoked?: number, ends: number,
+   *   scopes: string[], details?: DetailEntry[]}>}
+   */
   held = new Map();
 
   /**
