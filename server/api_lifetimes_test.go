@@ -258,7 +258,7 @@ func checkKindsOfCallers(t *testing.T) {
 	t.Helper()
 	known := []string{"Company", "Credential", "Role", "Client", "Agent", "Key", "Federation", "FederatedSince", "Delegation", "JKT", "Scope", "Details", "Expires", "HolderExpires", "At", "Operator",
 		// a person is issued what an admin is, and its session ends later than none of it
-		"Person", "Session", "SignedIn", "Passkey", "Reauthenticated"}
+		"Person", "Session", "SignedIn", "SignedInAt", "Passkey", "Reauthenticated"}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[store.Caller]()) {
 		if !slices.Contains(known, field.Name) {
 			t.Errorf("a caller has the member %s: is there a kind of caller that endings lacks?", field.Name)

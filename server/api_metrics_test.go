@@ -17,7 +17,7 @@ import (
 
 // maxSeries bounds what a scrape has after any load: each route has a histogram, and a counter for
 // each status that it answers.
-const maxSeries = 4000
+const maxSeries = 4500
 
 // withMetrics has the server serve metrics on loopback, and returns their address.
 func withMetrics(t testing.TB) (url string, change func(*server.Config)) {

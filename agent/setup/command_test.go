@@ -19,18 +19,18 @@ func TestCommandOfEachShell(t *testing.T) {
 		closed          bool
 		want            string // of an encoded script, what it decodes to
 	}{
-		{hookevent.ClaudeCode, "linux", "/opt/attestd", false, `/opt/attestd hook --agent a --url http://h --timeout 315s`},
-		{hookevent.ClaudeCode, "linux", "/opt/a b", true, `'/opt/a b' hook --agent a --url http://h --fail closed --timeout 315s || exit 2`},
+		{hookevent.ClaudeCode, "linux", "/opt/attestd", false, `/opt/attestd hook --agent a --url http://h`},
+		{hookevent.ClaudeCode, "linux", "/opt/a b", true, `'/opt/a b' hook --agent a --url http://h --fail closed || exit 2`},
 		// the bash of Git
-		{hookevent.ClaudeCode, "windows", plain, true, `'C:\attestd\attestd-agent.exe' hook --agent a --url http://h --fail closed --timeout 315s || exit 2`},
+		{hookevent.ClaudeCode, "windows", plain, true, `'C:\attestd\attestd-agent.exe' hook --agent a --url http://h --fail closed || exit 2`},
 
-		{hookevent.Gemini, "windows", plain, false, `& 'C:\attestd\attestd-agent.exe' hook --from gemini --agent a --url http://h --timeout 315s`},
-		{hookevent.Gemini, "windows", spaced, true, `$global:LASTEXITCODE = 2; & 'C:\Program Files\it''s attestd\attestd-agent.exe' hook --from gemini --agent a --url http://h --fail closed --timeout 315s; if ($global:LASTEXITCODE -ne 0) { exit 2 }`},
+		{hookevent.Gemini, "windows", plain, false, `& 'C:\attestd\attestd-agent.exe' hook --from gemini --agent a --url http://h`},
+		{hookevent.Gemini, "windows", spaced, true, `$global:LASTEXITCODE = 2; & 'C:\Program Files\it''s attestd\attestd-agent.exe' hook --from gemini --agent a --url http://h --fail closed; if ($global:LASTEXITCODE -ne 0) { exit 2 }`},
 
-		{hookevent.Codex, "windows", plain, false, `C:\attestd\attestd-agent.exe hook --from codex --agent a --url http://h --timeout 315s`},
-		{hookevent.Codex, "windows", spaced, false, `& 'C:\Program Files\it''s attestd\attestd-agent.exe' hook --from codex --agent a --url http://h --timeout 315s; exit $LASTEXITCODE`},
-		{hookevent.Codex, "windows", plain, true, `$global:LASTEXITCODE = 2; & 'C:\attestd\attestd-agent.exe' hook --from codex --agent a --url http://h --fail closed --timeout 315s; if ($global:LASTEXITCODE -ne 0) { exit 2 }`},
-		{hookevent.Codex, "darwin", "/opt/attestd", true, `/opt/attestd hook --from codex --agent a --url http://h --fail closed --timeout 315s || exit 2`},
+		{hookevent.Codex, "windows", plain, false, `C:\attestd\attestd-agent.exe hook --from codex --agent a --url http://h`},
+		{hookevent.Codex, "windows", spaced, false, `& 'C:\Program Files\it''s attestd\attestd-agent.exe' hook --from codex --agent a --url http://h; exit $LASTEXITCODE`},
+		{hookevent.Codex, "windows", plain, true, `$global:LASTEXITCODE = 2; & 'C:\attestd\attestd-agent.exe' hook --from codex --agent a --url http://h --fail closed; if ($global:LASTEXITCODE -ne 0) { exit 2 }`},
+		{hookevent.Codex, "darwin", "/opt/attestd", true, `/opt/attestd hook --from codex --agent a --url http://h --fail closed || exit 2`},
 	} {
 		h := Hooks{Source: c.source, URL: "http://h", Agent: "a", FailClosed: c.closed, Command: c.program, System: c.system}
 		var group struct{ Hooks []hook }

@@ -92,11 +92,11 @@ func (h Hooks) group(event string) []byte {
 }
 
 // timeout returns for how many seconds the agent waits for the answer of a hook, of one that runs
-// before a call or of another. An HTTP hook waits for approvals only where calls need a decision:
-// for any other a longer time would delay each call while the server cannot be reached.
+// before a call or of another. It waits for approvals only where calls need a decision: for any
+// other a longer time would delay each call while the server, or the hook, hangs.
 func (h Hooks) timeout(asks bool) int {
 	switch {
-	case asks && h.Command != "":
+	case asks && h.Decided && h.Command != "":
 		return askTimeout
 	case asks && h.Decided:
 		return askTimeoutHTTP
@@ -175,7 +175,7 @@ func (h Hooks) words(asks bool) []string {
 	if h.FailClosed {
 		words = append(words, "--fail", "closed")
 	}
-	if asks {
+	if asks && h.Decided {
 		words = append(words, "--timeout", strconv.Itoa(askTimeout)+"s")
 	}
 	return words

@@ -98,14 +98,24 @@ func TestSettings(t *testing.T) {
 	for event, e := range of(http) {
 		want := entry{"command", "", "'/opt/a b/attestd' hook --agent bot --url http://127.0.0.1:8080 --redact input --fail closed", "", 5, nil}
 		if event == "PreToolUse" {
-			want.OnFailure, want.Timeout = "block", 315 // it may wait for an approval
-			want.Command += " --timeout 315s || exit 2" // also where the program is gone
+			want.OnFailure = "block"
+			want.Command += " || exit 2" // also where the program is gone
 		}
 		if !reflect.DeepEqual(e, want) {
 			t.Errorf("%s: %+v", event, e)
 		}
 	}
-	http.Command, http.Redact, http.Decided = "", "", true
+	http.Redact, http.Decided = "", true
+	for event, e := range of(http) {
+		wait, timeout := "", 5
+		if event == "PreToolUse" { // it may wait for an approval
+			wait, timeout = " --timeout 315s || exit 2", 315
+		}
+		if e.Command != "'/opt/a b/attestd' hook --agent bot --url http://127.0.0.1:8080 --require policy --fail closed"+wait || e.Timeout != timeout {
+			t.Errorf("%s: %+v", event, e)
+		}
+	}
+	http.Command = ""
 	for event, e := range of(http) {
 		wait, timeout := "", 5
 		if event == "PreToolUse" {
@@ -134,7 +144,7 @@ func TestLacks(t *testing.T) {
 		want    string
 	}{
 		{hookevent.ClaudeCode, "2.1.295", ""},
-		{hookevent.ClaudeCode, "2.1.294", "Claude Code 2.1.294 is older than 2.1.295, and has no setting for a hook that does not answer in 315 s: it goes on with the call."},
+		{hookevent.ClaudeCode, "2.1.294", "Claude Code 2.1.294 is older than 2.1.295, and has no setting for a hook that does not answer in 5 s: it goes on with the call."},
 		{hookevent.ClaudeCode, "", "Claude Code of an unknown version may be older"},
 		{hookevent.Gemini, "0.61.0", "Gemini CLI has no setting for a hook that does not answer"},
 		{hookevent.Codex, "0.169.0", "Codex has no setting for a hook that does not answer"},

@@ -27,7 +27,7 @@ type createPersonRequest struct {
 	Email    *string         `json:"email" must:"given"`
 	Roles    []string        `json:"roles" must:"names"`
 	Groups   []string        `json:"groups" must:"texts"`
-	Subjects json.RawMessage `json:"subjects" must:"checked"`
+	Subjects json.RawMessage `json:"subjects"`
 }
 
 // Create and the endpoints below are additions to the specification.
@@ -61,7 +61,7 @@ type changePersonRequest struct {
 	Email    *string         `json:"email" must:"text"`
 	Roles    []string        `json:"roles" must:"names"`
 	Groups   []string        `json:"groups" must:"texts"`
-	Subjects json.RawMessage `json:"subjects" must:"checked"`
+	Subjects json.RawMessage `json:"subjects"`
 	Disabled *bool           `json:"disabled" must:"choice"`
 }
 
