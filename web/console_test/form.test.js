@@ -6,6 +6,8 @@ import * as general from '../console/core/answers.js';
 import * as credentials from '../console/core/credentials.js';
 import { base64url, rawKeyFromPEM } from '../console/lib/bytes.js';
 import { publicKey } from '../console/lib/ed25519.js';
+import { Approvals } from '../console/lib/evidence/approvals.js';
+import { EvidenceCheck } from '../console/lib/evidence/check.js';
 import { open } from '../console/lib/evidence/open.js';
 import { identify } from '../console/lib/keyring.js';
 import { FormError, integer, read, string, tuple } from '../console/lib/form.js';
@@ -99,8 +101,8 @@ test('a signed status is of this passport, this company and this hour', async ()
 function assertOurs(value, at) {
   if (value === null || ['string', 'number', 'bigint', 'boolean', 'undefined'].includes(typeof value)) return;
   assert.equal(typeof value, 'object', at);
-  assert.ok(Array.isArray(value) || value instanceof Uint8Array || [Object, Map].includes(value.constructor)
-    || value instanceof CryptoKey || value.constructor.name === 'EvidenceCheck', `${at} is an object of another kind`);
+  assert.ok(Array.isArray(value) || value instanceof Uint8Array || [Object, Map, EvidenceCheck, Approvals].includes(value.constructor)
+    || value instanceof CryptoKey, `${at} is an object of another kind`);
   if (value instanceof Uint8Array || value instanceof CryptoKey) return;
   if (/(Node|inner|node)$/.test(at)) return;
   for (const [name, member] of value instanceof Map ? value

@@ -37,6 +37,7 @@ const approval = having({
 }, { uses: integer, remaining: integer });
 const page = having({ approvals: list(approval, 100) }, { next: string });
 const offer = having({ object: approvalObject, challenge: string, publicKey: json });
+const passkeyRequest = having({ challenge: string, rpId: string, userVerification: string });
 
 /**
  * The newest approvals, of one state or of all: {approvals, next}, where next says that there are
@@ -112,8 +113,7 @@ export async function decide(object, { verdict, reason, uses, until }) {
   const path = at(object.approvalId);
   const offered = await call(offer, 'POST', `${path}/options`, { asked: NOTHING, body });
   const challenge = await challengeOf(object);
-  const { node, source } = offered.publicKey;
-  const asks = JSON.parse(source.slice(node.start, node.end));
+  const asks = passkeyRequest(offered.publicKey.node, offered.publicKey.source, 'publicKey');
   if (spelled(offered.object) !== spelled(object))
     throw new FormError('The server offers something else to sign than the record that is shown here. The passkey ' +
       'was not asked.');

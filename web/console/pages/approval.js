@@ -4,6 +4,7 @@ import { html, useEffect, useRef, useState } from '../vendor/preact-htm.js';
 import { decide, decisionsOf, objectOf, readApproval, requestOf } from '../core/approvals.js';
 import { timeText, plural } from '../core/format.js';
 import { isPerson, readMe, signInHere } from '../core/people.js';
+import { verdictOn } from '../core/pruned.js';
 import { href } from '../core/router.js';
 import { useSignedIn } from '../core/session.js';
 import { sessionOf } from '../core/session_calls.js';
@@ -158,7 +159,8 @@ export function ApprovalPage({ id }) {
   }, [stamp]);
   const waits = approval?.state === 'pending';
   const at = request && sessionOf(request.record);
-  const tone = request ? assess(true, { log: 'actions', index: request.record.index }).tone : '';
+  const verdict = request && verdictOn(assess, request.record.index, { ok: true });
+  const tone = verdict?.tone ?? '';
   return html`
     <div class="page-head">
       <p class="small"><a href=${href('approvals')}>Approvals</a></p>
@@ -183,7 +185,7 @@ export function ApprovalPage({ id }) {
               <${Text} of=${request.record.agentId} /></a>, ${timeText(request.record.timestamp)}${at
               && html`, in the session <a href=${sessionHref(at, request.record.index)}><${Text} of=${at.sid} /></a>`}.
               ${' '}<a href=${href('records', request.record.index)}>Record ${request.record.index}</a>:
-              ${' '}<${Badge} tone=${tone}>${tone === 'ok' ? 'verified' : 'key not confirmed'}<//></p>
+              ${' '}<${Badge} tone=${tone}>${verdict.is}<//></p>
             <${CallView} record=${request.record} isCall openRules />
             <details><summary>JSON</summary>
               <${JSONView} node=${request.record.inner} source=${request.record.source} what="payload" /></details>`}
