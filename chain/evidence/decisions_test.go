@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"attestd/chain/approval"
 	"attestd/chain/decision"
 	"attestd/chain/evidence"
 	"attestd/chain/tlog"
@@ -27,6 +28,8 @@ type rules struct {
 
 const (
 	allowAll  = `permit (principal, action, resource);`
+	asksAll   = `permit (principal, action, resource) when { context.approved };`
+	forbidAll = `forbid (principal, action, resource);`
 	noForce   = `forbid (principal, action == Action::"call", resource == Tool::"Bash") when { context.words.contains("git push --force") };`
 	pushForce = `{"tool":"Bash","input":{"command":"git push --force"}}`
 )
@@ -248,6 +251,27 @@ func decidedCases(t *testing.T) (list []decidedCase) {
 		call(r, "deny", "no-force", func(d *decision.Decision) { d.Errors = []string{"all"} })
 		return r.decidedFile(0, inForce)
 	})
+	approved := func(d *decision.Decision) { d.Approval = approval.FormatID([16]byte{1}) }
+	for _, c := range []struct {
+		name, text, verdict string
+		change              func(*decision.Decision)
+		again               evidence.Code
+	}{
+		{"asked", asksAll, "ask", approved, ""},
+		{"asked, of what cannot be approved", asksAll, "ask", nil, ""},
+		{"allowed with an approval", asksAll, "allow", approved, ""},
+		{"allowed without an approval", asksAll, "allow", nil, found},
+		{"denied with an approval", asksAll, "deny", approved, found},
+		{"asked where the policies allow", allowAll, "ask", approved, found},
+		{"allowed with an approval where the policies deny", forbidAll, "allow", approved, found},
+	} {
+		one(c.name, "", c.again, notEvaluated, func(r *rules) *evidence.File {
+			r.put("no-force", "", nil)
+			r.put("all", c.text, nil)
+			call(r, c.verdict, "all", c.change)
+			return r.decidedFile(0, nil)
+		})
+	}
 	passportCases(one)
 	add("a session over a change", "", "", "2 of 3 decisions not decided again: the rules were not evaluated here", decidedSession(t, "allow", true, nil))
 	add("a session without the policies", "", "", "2 of 3 decisions not decided again: the file does not have the policies of revision", decidedSession(t, "allow", false, nil))

@@ -29,8 +29,8 @@ type PolicySet struct {
 // Decider makes decisions again. Policies are written in Cedar, which this package cannot evaluate.
 type Decider interface {
 	// Decide decides on what a record says, by the policies that were in force. object is the
-	// payload object of the record, which holds a decision. Of the result, verdict, by, errors and
-	// code count.
+	// payload object of the record, which holds a decision. What it allows with an approval is
+	// allowed where the policies ask for one. Of the result, verdict, by, errors and code count.
 	Decide(set *PolicySet, object []byte) (decision.Decision, error)
 }
 
@@ -295,9 +295,6 @@ func (c *checker) decided(r *chain.Record, in *content) error {
 	again, err := c.trust.Decider.Decide(set, r.Payload)
 	if err != nil {
 		return fail(BadDecision, "the decision of record %d cannot be made again: %v", r.Index, err)
-	}
-	if d.Approval != "" && again.Verdict == decision.Ask {
-		again.Verdict = decision.Allow // with the approval
 	}
 	if again.Verdict != d.Verdict || again.Code != d.Code || !slices.Equal(again.By, d.By) || !slices.Equal(again.Errors, d.Errors) {
 		return fail(BadDecision, "the decision of record %d says %s, and the policies in force decide %s", r.Index, said(d), said(&again))

@@ -27,6 +27,7 @@ type Past struct {
 	company, actionType string
 	payload             []byte
 	context             decision.Context
+	approved            bool // it was allowed with an approval
 }
 
 // ReadPast reads a record of its time and payload object. It returns nil where the record is none
@@ -70,13 +71,15 @@ func ReadPast(timestamp string, object []byte) (*Past, error) {
 		return nil, nil
 	}
 	p.Was, p.context = &d.Verdict, d.Context
+	p.approved = d.Verdict == Allow && d.Approval != "" // that of ask is still to be decided
 	return &p, nil
 }
 
 var errNoAction = errors.New("the payload of a record has agentId, companyId, actionType and payload")
 
 // Again decides a record again. groups are those of its agent, which count where the record does
-// not say them because it holds no decision. differs is whether the verdict is another one.
+// not say them because it holds no decision. What was allowed with an approval has it again where
+// the policies ask for one. differs is whether the verdict is another one.
 func (s *Set) Again(p *Past, groups []string) (made Decision, differs bool) {
 	c, was := p.context, Allow
 	if p.Was == nil {
@@ -85,6 +88,9 @@ func (s *Set) Again(p *Past, groups []string) (made Decision, differs bool) {
 		was = *p.Was
 	}
 	made = s.Decide(Recorded(p.company, p.AgentID, p.actionType, p.payload, c))
+	if p.approved && made.Verdict == AskFor {
+		made.Verdict, made.Ask = Allow, nil
+	}
 	if made.By == nil {
 		made.By = []string{}
 	}

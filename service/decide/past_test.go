@@ -45,9 +45,36 @@ func TestDecisionsAreMadeAgain(t *testing.T) {
 		"genuine": 1, "genuine, with all changes": 1, "genuine, the last policy deleted": 1, "genuine, before there was a policy": 1,
 		"the policies left out as a whole": 0, "refused by its passport": 0,
 		"a session over a change": 2, "a session without the policies": 0,
+		"asked": 1, "asked, of what cannot be approved": 1, "allowed with an approval": 1,
 	} {
 		if is, has := made[name]; is != want || !has {
 			t.Errorf("%s: %d made again, want %d", name, is, want)
+		}
+	}
+}
+
+// Policies that are tried on the past count what was approved as allowed, where they ask again.
+func TestApprovedIsAllowedAgain(t *testing.T) {
+	t.Parallel()
+	const asks = `permit (principal, action, resource) when { context.approved };`
+	const approval = `"approval":"apr_AQAAAAAAAAAAAAAAAAAAAA",`
+	for _, c := range []struct {
+		was, approval, policy, becomes string
+	}{
+		{"allow", approval, asks, "allow"},
+		{"allow", "", asks, "ask"},
+		{"ask", approval, asks, "ask"},
+		{"allow", approval, `forbid (principal, action, resource);`, "deny"},
+		{"ask", approval, `permit (principal, action, resource);`, "allow"},
+	} {
+		set, err := decide.Compile([]decide.Policy{{ID: "p", Text: c.policy}})
+		must.OK(t, err)
+		past, err := decide.ReadPast("", []byte(`{"actionType":"tool.requested","agentId":"bot","companyId":"acme","decision":{`+c.approval+
+			`"by":["p"],"context":{"door":"attest","time":"2026-11-21T09:00:00.000Z"},"policies":"`+set.Hash()+`","revision":1,"verdict":"`+c.was+
+			`"},"payload":{"tool":"Bash","input":{}}}`))
+		must.OK(t, err)
+		if made, differs := set.Again(past, nil); made.Verdict != c.becomes || differs != (c.was != c.becomes) {
+			t.Errorf("%+v: %s, differs %v", c, made.Verdict, differs)
 		}
 	}
 }
