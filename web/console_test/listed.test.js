@@ -82,6 +82,15 @@ test('a row that an operator accepted says what it is from then on', () => {
   assert.deepEqual(altered(adopted, 'person:a', { roles: [] }), ['altered roles ["admin"] 2']);
 });
 
+test('lists and objects are compared whole, and none of a record stands for a time', () => {
+  index = 0;
+  const rule = { match: { sub: 'a', aud: ['b'] }, agentId: 'bot' };
+  const log = [change('federation.created', 'federation:ci', { issuer: 'i', audience: { near: at }, rules: [{ ...rule, note: 'x' }] })];
+  assert.deepEqual(altered(log, 'federation:ci', { issuer: 'i', rules: [{ ...rule, ttl: undefined }] }), []);
+  assert.deepEqual(altered(log, 'federation:ci', { audience: at, rules: [{ ...rule, agentId: 'c' }] }), [
+    `altered audience {"near":"${at}"} 0`, `altered rules [{"agentId":"bot","match":{"aud":["b"],"sub":"a"}}] 0`]);
+});
+
 // Whatever the control log says was begun has its list here, or a reason.
 test('each kind of right that begins is compared with its list', () => {
   const without = {

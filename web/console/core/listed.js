@@ -3,8 +3,8 @@
 // and not deleted since, and nothing else. The server finds the control records, and each is
 // checked here; that it left none of them out, only a report shows.
 import { FormError } from '../lib/form.js';
-import { canonical } from '../lib/jcs.js';
-import { member, parse } from '../lib/json.js';
+import { canonical, canonicalize } from '../lib/jcs.js';
+import { member, parse, textOf } from '../lib/json.js';
 import { table } from '../lib/table.js';
 import { allChanges } from './control_log.js';
 import { proveSince } from './growth.js';
@@ -12,11 +12,29 @@ import { signedIn } from './session.js';
 
 const NEAR = 60_000; // ms between the time of a change and that of its record
 
+/** A list or an object of a record, as text in its RFC 8785 form: it is compared, and never built. */
+class Compound {
+  /** @param {string} text */
+  constructor(text) {
+    this.text = text;
+  }
+}
+
+const SHOWN = ['agentId', 'match', 'person', 'register', 'ttl']; // of a rule, in canonical order
+
 /**
- * What the list has of a rule of a federation.
- * @param {Record<string, unknown>} rule
+ * What the list has of the rules of a federation.
+ * @param {unknown} rules
  */
-const shownRule = ({ match, agentId, ttl, register, person }) => ({ match, agentId, ttl, register, person });
+function shownRules(rules) {
+  const list = rules instanceof Compound ? parse(rules.text) : null;
+  if (list?.type !== 'array') return undefined;
+  const shown = list.items.map((rule) => SHOWN.flatMap((name) => {
+    const value = member(rule, name);
+    return value ? [`"${name}":${canonical(value)}`] : [];
+  }));
+  return new Compound(`[${shown.map((members) => `{${members.join()}}`).join()}]`);
+}
 
 /**
  * What is compared, by the kind in the subject of its control records: its name, the actions that
@@ -63,7 +81,7 @@ export const LISTED = table({
     created: 'federation.created',
     ended: 'federation.deleted',
     says: ({ issuer, audience, rules, jwks, jwksUri }) => ({
-      issuer, audience, jwks, jwksUri, rules: rules?.map(shownRule),
+      issuer, audience, jwks, jwksUri, rules: shownRules(rules),
     }),
   },
 });
@@ -92,7 +110,7 @@ const PAGED = table({
     says: ({ agentId, scopes, issuedAt, expiresAt, revokedAt, reason }, { actionType }) => (
       actionType === 'passport.revoked' ? { agentId, revokedAt, reason }
         : { agentId, scopes, issuedAt: timeOf(issuedAt), expiresAt: timeOf(expiresAt), revokedAt: revokedAt ?? null,
-          reason: reason?.value ?? null }),
+          reason: reason instanceof Compound ? textOf(member(parse(reason.text), 'value')) ?? null : null }),
   },
 });
 const MOST = 5000; // records that are read to compare a page
@@ -107,7 +125,23 @@ function named(subject) {
 const kindOf = (kind) => LISTED[kind] ?? PAGED[kind];
 
 /** @param {JSONNode} node */
-const valueOf = (node) => JSON.parse(canonical(node));
+function valueOf(node) {
+  switch (node.type) {
+    case 'string': return node.value;
+    case 'number': return Number(node.lexeme);
+    case 'true': return true;
+    case 'false': return false;
+    case 'null': return null;
+    default: return new Compound(canonical(node));
+  }
+}
+
+/**
+ * @param {JSONNode} node
+ * @returns {Record<string, any>}
+ */
+const membersOf = (node) =>
+  (node.type === 'object' ? Object.fromEntries(node.members.map(({ key, value }) => [key, valueOf(value)])) : {});
 
 /**
  * The members of a row that an operator adopted or accepted, as another record names them: '' is
@@ -116,7 +150,7 @@ const valueOf = (node) => JSON.parse(canonical(node));
  */
 function ofRow(row) {
   const members = Object.fromEntries(Object.entries(row).map(([name, value]) =>
-    [name, value === '' ? null : /^[[{]/.test(value) ? JSON.parse(value) : value]));
+    [name, value === '' ? null : /^[[{]/.test(value) ? new Compound(canonicalize(value)) : value]));
   const { madeBy, disabled } = members;
   return { ...members, by: madeBy, reason: disabled };
 }
@@ -130,7 +164,7 @@ function ofRow(row) {
 function saidBy(kind, record) {
   const row = member(record.inner, 'row');
   if (row?.type === 'null') return {};
-  const said = kindOf(kind).says(row ? ofRow(valueOf(row)) : valueOf(record.inner), record);
+  const said = kindOf(kind).says(row ? ofRow(membersOf(row)) : membersOf(record.inner), record);
   return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined));
 }
 
@@ -161,7 +195,8 @@ export function lives(changes, kind) {
 }
 
 /** @param {unknown} value */
-const spelled = (value) => canonical(parse(JSON.stringify(value ?? null)));
+const spelled = (value) =>
+  (value instanceof Compound ? value.text : canonical(parse(JSON.stringify(value ?? null))));
 
 /**
  * @param {any} says
@@ -220,7 +255,7 @@ function disable(known, items, disablings) {
       agent === `agent:${said?.get('agentId')?.value}` && record.index > first.index);
     if (!by) continue;
     const { record } = by;
-    const at = valueOf(record.inner).disabledAt;
+    const at = membersOf(record.inner).disabledAt;
     if (said.get('expiresAt')?.value <= at && lists.revokedAt === undefined) continue;
     said.set('revokedAt', { value: at, record });
     said.set('reason', { value: 'the agent was disabled', record });

@@ -185,7 +185,7 @@ export function ApprovalPage({ id }) {
               <${Text} of=${request.record.agentId} /></a>, ${timeText(request.record.timestamp)}${at
               && html`, in the session <a href=${sessionHref(at, request.record.index)}><${Text} of=${at.sid} /></a>`}.
               ${' '}<a href=${href('records', request.record.index)}>Record ${request.record.index}</a>:
-              ${' '}<${Badge} tone=${tone}>${verdict.is}<//></p>
+              ${' '}<${Badge} tone=${tone}>${verdict?.is}<//></p>
             <${CallView} record=${request.record} isCall openRules />
             <details><summary>JSON</summary>
               <${JSONView} node=${request.record.inner} source=${request.record.source} what="payload" /></details>`}
