@@ -36,7 +36,8 @@ async function differs(record: JSONNode, sent: JSONNode, { companyId, mayActForP
   const person = !token && mayActForPerson && textOf(member(delegation, "subject"))?.includes("#");
   if ((delegation ? canonical(delegation) : "") !== (token ? expected(token) : "") && !person) return "delegation";
   const isPruned = member(record, "pruned")?.type === "true";
-  if (isPruned && member(sent, "decide")?.type === "true") return PRUNED_DECISION; // which the hash covers
+  // the hash covers the decision, too
+  if (isPruned && member(sent, "decide")?.type === "true") return PRUNED_DECISION;
   if (isPruned) return await hashes(record, sent, companyId) ? "" : "hash";
   const payload = member(record, "payload");
   const names = ["agentId", "actionType", "statement", "payload"];
