@@ -14,6 +14,7 @@ import (
 	"attestd/internal/must"
 	"attestd/server"
 	"attestd/server/limit"
+	"attestd/store/storetest"
 )
 
 // gateway is a proxy in front of another service, with a key of its own.
@@ -284,7 +285,7 @@ func TestForwardAuthorizationFailsClosed(t *testing.T) {
 	s := start(t, func(cfg *server.Config) { cfg.Limits = limit.Limits{Log: 2, Company: 10} })
 	acme := s.company(t, "acme")
 	acme.agent(t, "bot")
-	g, other := acme.gateway(t), acme.gateway(t)
+	g := acme.gateway(t)
 	headers := append(describes("GET", "/"), "Service-Passport: "+acme.passport(t, "bot", `{"scopes":["*"]}`))
 	g.asks(t, authz, headers...).is(t, "before", 200, "")
 	acme.suspend(t)
@@ -294,8 +295,19 @@ func TestForwardAuthorizationFailsClosed(t *testing.T) {
 	if a.header.Get("Retry-After") == "" {
 		t.Error("nothing says when to ask again")
 	}
+}
+
+// So it is where the database is gone.
+func TestForwardAuthorizationWithoutDatabase(t *testing.T) {
+	storetest.AboutFile(t)
+	t.Parallel()
+	s := start(t)
+	acme := s.company(t, "acme")
+	acme.agent(t, "bot")
+	g := acme.gateway(t)
+	headers := append(describes("GET", "/"), "Service-Passport: "+acme.passport(t, "bot", `{"scopes":["*"]}`))
 	must.OK(t, s.store.Close())
-	a = other.asks(t, authz, headers...)
+	a := g.asks(t, authz, headers...)
 	a.is(t, "without a database", 403, "NOT_DECIDED")
 	if a.header.Get("Retry-After") == "" {
 		t.Error("nothing says when to ask again")
