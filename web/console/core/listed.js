@@ -12,7 +12,9 @@ import { signedIn } from './session.js';
 
 const NEAR = 60_000; // ms between the time of a change and that of its record
 
-/** A list or an object of a record, as text in its RFC 8785 form: it is compared, and never built. */
+/**
+ * A list or an object of a record, as text in its RFC 8785 form: it is compared, and never built.
+ */
 class Compound {
   /** @param {string} text */
   constructor(text) {
