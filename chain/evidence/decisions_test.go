@@ -172,7 +172,7 @@ func decidedCases(t *testing.T) (list []decidedCase) {
 		f.Policies = nil
 		return f
 	})
-	one("refused by its passport", "", "", `denied with "SCOPE_DENIED", which does not follow from policies`, func(r *rules) *evidence.File {
+	one("refused by its passport", "", "", "which does not follow from policies", func(r *rules) *evidence.File {
 		call(r, "deny", "", func(d *decision.Decision) { d.By, d.Code, d.Passport = nil, "SCOPE_DENIED", jti })
 		return r.decidedFile(0, inForce)
 	})

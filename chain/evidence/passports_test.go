@@ -185,7 +185,7 @@ func passportCases(one func(name string, code, again evidence.Code, says string,
 			return by(r, "allow", "", verified(resource), "authorization.allowed")
 		})
 	}
-	const notFrom = `denied with "SCOPE_DENIED", which does not follow from policies`
+	const notFrom = "which does not follow from policies" // without a quote, which JSON escapes
 	one("denied without a scope", "", "", notFrom, func(r *rules) *evidence.File {
 		r.issue(map[string]any{"scopes": []string{"tool:Read"}})
 		return by(r, "deny", "SCOPE_DENIED", statusCall, "tool.requested")
