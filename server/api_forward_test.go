@@ -14,7 +14,6 @@ import (
 	"attestd/internal/must"
 	"attestd/server"
 	"attestd/server/limit"
-	"attestd/store/storetest"
 )
 
 // gateway is a proxy in front of another service, with a key of its own.
@@ -292,23 +291,6 @@ func TestForwardAuthorizationFailsClosed(t *testing.T) {
 	g.asks(t, authz, headers...).is(t, "suspended", 403, "COMPANY_SUSPENDED")
 	a := g.asks(t, authz, headers...)
 	a.is(t, "too many requests", 403, "RATE_LIMITED")
-	if a.header.Get("Retry-After") == "" {
-		t.Error("nothing says when to ask again")
-	}
-}
-
-// So it is where the database is gone.
-func TestForwardAuthorizationWithoutDatabase(t *testing.T) {
-	storetest.AboutFile(t)
-	t.Parallel()
-	s := start(t)
-	acme := s.company(t, "acme")
-	acme.agent(t, "bot")
-	g := acme.gateway(t)
-	headers := append(describes("GET", "/"), "Service-Passport: "+acme.passport(t, "bot", `{"scopes":["*"]}`))
-	must.OK(t, s.store.Close())
-	a := g.asks(t, authz, headers...)
-	a.is(t, "without a database", 403, "NOT_DECIDED")
 	if a.header.Get("Retry-After") == "" {
 		t.Error("nothing says when to ask again")
 	}
