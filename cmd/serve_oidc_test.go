@@ -30,16 +30,16 @@ func TestIdentityProviderFlags(t *testing.T) {
 		t.Errorf("http on this machine: %v", err)
 	}
 	for want, f := range map[string]oidcFlags{
-		"require each other":      {"https://idp.example", "attestd", "", ""},
-		"--oidc-rules requires":   {"", "", "", rules},
-		"an https URL":            {"http://localhost:9", "attestd", secret, ""},
-		"a fragment":              {"https://idp.example#x", "attestd", secret, ""},
-		"without a query":         {"https://idp.example?x", "attestd", secret, ""},
-		"not public":              {"https://10.0.0.1", "attestd", secret, ""},
-		"no such file":            {"https://idp.example", "attestd", secret + "2", ""},
-		"1 to 4096":               {"https://idp.example", "attestd", file("empty", "\n"), ""},
-		"/0/companyId":            {"https://idp.example", "attestd", secret, file("wrong", `[{"match":{"hd":"a"}}]`)},
-		"the rules must be":       {"https://idp.example", "attestd", secret, file("none", `{}`)},
+		"require each other":        {"https://idp.example", "attestd", "", ""},
+		"--oidc-rules requires":     {"", "", "", rules},
+		"an https URL":              {"http://localhost:9", "attestd", secret, ""},
+		"a fragment":                {"https://idp.example#x", "attestd", secret, ""},
+		"without a query":           {"https://idp.example?x", "attestd", secret, ""},
+		"not public":                {"https://10.0.0.1", "attestd", secret, ""},
+		"no such file":              {"https://idp.example", "attestd", secret + "2", ""},
+		"1 to 4096":                 {"https://idp.example", "attestd", file("empty", "\n"), ""},
+		"/0/companyId":              {"https://idp.example", "attestd", secret, file("wrong", `[{"match":{"hd":"a"}}]`)},
+		"the rules must be":         {"https://idp.example", "attestd", secret, file("none", `{}`)},
 		"has more than 65536 bytes": {"https://idp.example", "attestd", secret, file("long", strings.Repeat(" ", 80<<10))},
 	} {
 		if _, err := f.config(false); err == nil || !strings.Contains(err.Error(), want) {
