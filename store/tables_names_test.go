@@ -44,10 +44,10 @@ const isSigned = "idx IN (1, 5, 9)"
 // what verify says of it.
 var nameForgeries = map[string]struct{ statement, says string }{
 	"idempotency_key.chain":      {"UPDATE idempotency_key SET chain = 2 WHERE " + isSigned, "is missing, and is a name of the statement of record"},
-	"idempotency_key.name":       {"UPDATE idempotency_key SET name = zeroblob(32) WHERE name IN (SELECT name FROM idempotency_key WHERE expires_at IS NULL ORDER BY idx LIMIT 1)", "is missing, and is a name of the statement of record 1"},
+	"idempotency_key.name":       {"UPDATE idempotency_key SET name = zeroblob(32) WHERE name IN (SELECT name FROM idempotency_key WHERE expires_at = (SELECT max(expires_at) FROM idempotency_key) ORDER BY idx LIMIT 1)", "is missing, and is a name of the statement of record 1"},
 	"idempotency_key.request":    {"UPDATE idempotency_key SET request = zeroblob(32) WHERE " + isSigned, "for another request"},
 	"idempotency_key.idx":        {"UPDATE idempotency_key SET idx = idx + 4 WHERE idx IN (1, 5)", "leads to record"},
-	"idempotency_key.expires_at": {"UPDATE idempotency_key SET expires_at = 9999999999999 WHERE expires_at IS NULL", "has an end, and the name is taken for good"},
+	"idempotency_key.expires_at": {"UPDATE idempotency_key SET expires_at = 9999999999999 WHERE expires_at = (SELECT max(expires_at) FROM idempotency_key)", "has an end, and the name is taken for good"},
 	"agent_session.company":      {"UPDATE agent_session SET company = 2 WHERE sid = 'run'", "is missing, and record 1 has a statement of it"},
 	"agent_session.agent_id":     {"UPDATE agent_session SET agent_id = 'other' WHERE sid = 'run'", "is missing, and record 1 has a statement of it"},
 	"agent_session.kid":          {"UPDATE agent_session SET kid = kid || 'x' WHERE sid = 'run'", "is missing, and record 1 has a statement of it"},
