@@ -81,8 +81,8 @@ func New(cfg Config) *Server {
 	attestations := &service.Attestations{Store: db, Agents: agents, Delegations: delegations, Keys: agentKeys, Passports: passports, Decisions: decisions}
 	checkpoints := service.NewCheckpoints(db)
 	proofs := &service.Evidence{Store: db, Checkpoints: checkpoints}
-	s.federations = service.NewFederations(db, agents, nonces, s.keySets, fetcher.CheckURL)
-	s.federations.MostSubjects, s.federations.Refusals = func() int { return bounds().Subjects }, s.refusals
+	s.federations = service.NewFederations(db, agents, nonces, s.refusals, s.keySets, fetcher.CheckURL)
+	s.federations.MostSubjects = func() int { return bounds().Subjects }
 
 	// what all routes share
 	bodies := limit.NewPool(cfg.Budgets.Bodies)

@@ -167,7 +167,7 @@ func TestFetchedFederationKeysAreFollowed(t *testing.T) {
 		sets := keysets.New(at)
 		defer sets.Close()
 		agents := &Agents{Store: db, Most: func() int { return 10 }}
-		federations := NewFederations(db, agents, &Nonces{Store: db}, sets, func(string) error { return nil })
+		federations := NewFederations(db, agents, &Nonces{Store: db}, &Refusals{Store: db}, sets, func(string) error { return nil })
 		federations.MostSubjects = func() int { return 10 }
 		key := func(algorithm, kid string) (*jose.PrivateKey, string) {
 			made, err := jose.GenerateKey(algorithm)

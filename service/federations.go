@@ -35,8 +35,8 @@ type Federations struct {
 }
 
 // NewFederations returns the federations of a store, whose fetched keys come from sets.
-func NewFederations(s *store.Store, agents *Agents, nonces *Nonces, sets *keysets.Sets, checkURL func(url string) error) *Federations {
-	return &Federations{Store: s, Agents: agents, Nonces: nonces, Sets: sets, CheckURL: checkURL,
+func NewFederations(s *store.Store, agents *Agents, nonces *Nonces, refusals *Refusals, sets *keysets.Sets, checkURL func(url string) error) *Federations {
+	return &Federations{Store: s, Agents: agents, Nonces: nonces, Refusals: refusals, Sets: sets, CheckURL: checkURL,
 		rules: newParsed(federation.Parse), pinned: newParsed(idtoken.ParseKeySet)}
 }
 
