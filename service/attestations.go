@@ -231,9 +231,7 @@ func (a *Attestations) decide(ctx context.Context, by store.Caller, item *Attest
 	}
 	if passport != nil {
 		c.Scopes = passport.Scopes
-		if !passport.Details.IsZero() {
-			c.Details = append(c.Details, json.RawMessage(passport.Details.String()))
-		}
+		limited(&c, passport.Details)
 	}
 	made, ask, err := a.Decisions.Decide(ctx, by, item.AgentID, item.ActionType, item.Payload, c)
 	if err != nil {

@@ -188,12 +188,17 @@ func contextOf(by store.Caller, item *Attestation, delegation []byte) (c decisio
 		}
 		limits = append(limits, d.Details)
 	}
+	limited(&c, limits...)
+	return c, delegated(&c, delegation)
+}
+
+// limited puts authorization details into a context, each of which must cover the call.
+func limited(c *decision.Context, limits ...details.Details) {
 	for _, limit := range limits {
 		if !limit.IsZero() {
 			c.Details = append(c.Details, json.RawMessage(limit.String()))
 		}
 	}
-	return c, delegated(&c, delegation)
 }
 
 // delegated puts a canonical DelegationInfo into a context; nil for none.

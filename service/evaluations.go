@@ -47,9 +47,7 @@ func (a *Authorizations) Evaluate(ctx context.Context, by store.Caller, e Evalua
 			}
 		}
 	}
-	if !by.Details.IsZero() {
-		q.Context.Details = append(q.Context.Details, json.RawMessage(by.Details.String()))
-	}
+	limited(&q.Context, by.Details)
 	q.AgentID = agent
 	switch {
 	case agent == "":

@@ -32,7 +32,7 @@ type approvalQuery struct {
 	requests map[int64]evidence.Entry // of actions, without their proofs
 	control  map[int64]bool
 	seen     map[string]bool
-	size     int
+	bytes    int // of the records
 }
 
 func (g *gatherer) approvalQuery(size int64) *approvalQuery {
@@ -86,7 +86,7 @@ func (q *approvalQuery) add(ctx context.Context, id string, index int64) (ok boo
 			for _, use := range uses[max(0, len(uses)-1-maxUsesBefore):] {
 				q.control[use] = true
 			}
-			return q.size <= maxApprovalBytes, q.people(ctx, found.Index)
+			return q.bytes <= maxApprovalBytes, q.people(ctx, found.Index)
 		case store.ApprovalGranted:
 			o, err := approval.Parse(e.Payload.Object)
 			if err != nil {
@@ -105,7 +105,7 @@ func (q *approvalQuery) add(ctx context.Context, id string, index int64) (ok boo
 func (q *approvalQuery) take(ctx context.Context, index int64) (chain.Record, error) {
 	record, err := recordAt(ctx, q.view, q.company.Control, index)
 	if !q.control[index] {
-		q.size += len(record.Payload)
+		q.bytes += len(record.Payload)
 	}
 	return record, err
 }
@@ -117,7 +117,7 @@ func (q *approvalQuery) granted(ctx context.Context, o *approval.Object, credent
 		if err != nil || record.IsPruned() {
 			return false, err
 		}
-		q.size += len(record.Payload)
+		q.bytes += len(record.Payload)
 		q.requests[o.Index] = evidence.Entry{Record: record}
 	}
 	for _, action := range []store.ControlAction{store.PasskeyEnrolled, store.PasskeyRevoked} {

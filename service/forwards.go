@@ -129,9 +129,7 @@ func (f *Forwards) byPassport(ctx context.Context, by store.Caller, r Forwarded)
 		return p, err
 	}
 	p.agent, p.passport, p.context.Scopes = claims.AgentID, claims.ID, claims.Scopes
-	if !claims.Details.IsZero() {
-		p.context.Details = []json.RawMessage{json.RawMessage(claims.Details.String())}
-	}
+	limited(&p.context, claims.Details)
 	if _, err := claims.GrantHTTP(r.URL.Method); errors.As(err, &refused) {
 		p.code = refused.Code
 	}
@@ -148,9 +146,7 @@ func (f *Forwards) byOpaque(ctx context.Context, by store.Caller, token string) 
 		return p, "", err
 	}
 	p.agent, p.context.Scopes = found.Agent, strings.Fields(string(found.Scope))
-	if !found.Details.IsZero() {
-		p.context.Details = []json.RawMessage{json.RawMessage(found.Details.String())}
-	}
+	limited(&p.context, found.Details)
 	if found.Delegation != "" {
 		err = delegated(&p.context, []byte(found.Delegation))
 	}
@@ -177,9 +173,7 @@ func (f *Forwards) byJWT(ctx context.Context, by store.Caller, r Forwarded) (p p
 		return p, "", ErrNotIssued
 	}
 	p.agent, p.context.Scopes = agent, strings.Fields(c.Scope)
-	if !d.Details.IsZero() {
-		p.context.Details = []json.RawMessage{json.RawMessage(d.Details.String())}
-	}
+	limited(&p.context, d.Details)
 	if len(d.Chain) > 1 {
 		p.context.Delegation = d.Chain
 		if !by.Company.Issuer.Domain.IsID(d.Chain[0]) {

@@ -415,9 +415,7 @@ func (p *Passports) decide(
 	// what the company has not issued, or not like this, names nobody
 	if isOurs && q.Code != cred.CodeVerificationError {
 		q.AgentID, q.Passport, q.Context.Scopes = claims.AgentID, claims.ID, claims.Scopes
-		if !claims.Details.IsZero() {
-			q.Context.Details = []json.RawMessage{json.RawMessage(claims.Details.String())}
-		}
+		limited(&q.Context, claims.Details)
 	}
 	made, err := p.Authorizations.Decide(ctx, by, q)
 	switch {

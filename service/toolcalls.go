@@ -244,6 +244,10 @@ func (a *Attestations) attemptKey(ctx context.Context, by store.Caller, item *At
 	if of == "" || item.ActionType != string(action.ToolRequested) {
 		return key, nil
 	}
+	// without policies nothing was ever decided ask
+	if set, err := a.Store.Cedar.Set(ctx, by); err != nil || set.Revision == 0 {
+		return key, err
+	}
 	for range maxAttempts {
 		isOf := func(r *chain.Record) bool {
 			var has struct{ AgentID, ActionType string }
