@@ -1,7 +1,8 @@
 // What a person signs for an approval is what package approval makes of it.
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { askedBy, challengeOf, notOver, readObject, toolOf } from '../console/lib/signed_approval.js';
+import { toolOf } from '../console/lib/approval.js';
+import { askedBy, challengeOf, notOver, readObject } from '../console/lib/signed_approval.js';
 import { parse } from '../console/lib/json.js';
 
 const object = {

@@ -2,11 +2,12 @@
 // Approvals: calls that wait for a person, and what people decided. A request is read from its
 // record, which is checked here; what a passkey signs is built here from that record, and an offer
 // of the server that differs is refused.
-import { approvalObject, askedBy, challengeOf, notOver, spelled, toolOf } from '../lib/signed_approval.js';
+import { approvalObject, toolOf } from '../lib/approval.js';
 import { utf8 } from '../lib/bytes.js';
 import { check as checkEvidence } from '../lib/evidence/check.js';
 import { FormError, hash, having, integer, json, list, nullable, oneOf, string, timestamp } from '../lib/form.js';
 import { member, textOf } from '../lib/json.js';
+import { askedBy, challengeOf, notOver, spelled } from '../lib/signed_approval.js';
 import { call, records } from './api.js';
 import { mustFit, mustName, NOTHING } from './asked.js';
 import { checkActions } from './check_actions.js';

@@ -22,22 +22,40 @@ const uses = (node, source, name) => {
   return n >= 1 && n <= MOST_USES ? n : refuse(name, `from 1 to ${MOST_USES}`);
 };
 
-const members = exactly({
+/** The object that a person signs. */
+export const approvalObject = exactly({
   approvalId: approvalID, log: given, index: integer, hash, agentId: given, tool: given, person: personID,
   verdict: oneOf('approve', 'deny'), uses, expiresAt: timestamp, reason: nullable(string),
 });
 
 /**
  * The object that a person signs, with its node.
- * @type {Form<ReturnType<typeof members> & {node: JSONNode}>}
+ * @type {Form<ReturnType<typeof approvalObject> & {node: JSONNode}>}
  */
-export const approvalForm = (node, source, name) => ({ ...members(node, source, name), node });
+export const approvalForm = (node, source, name) => ({ ...approvalObject(node, source, name), node });
 
 /**
  * What a passkey signs of an object.
  * @param {JSONNode} object
  */
 export const challengeOf = (object) => sha256(utf8(`attestd approval v1\n${canonical(object)}`));
+
+/**
+ * The tool that a record is about, with its MCP server before a slash; the action where it is about
+ * none.
+ * @param {Pick<LogRecord, 'actionType' | 'inner'>} record
+ */
+export function toolOf({ actionType, inner }) {
+  const tool = textIn(inner, 'tool');
+  const server = textIn(inner, 'server');
+  if (!tool) return actionType;
+  if (server) return `${server}/${tool}`;
+  const named = 'mcp__';
+  const cut = tool.startsWith(named) ? tool.indexOf('__', named.length) : -1;
+  if (cut < 0) return tool;
+  const [of, name] = [tool.slice(named.length, cut), tool.slice(cut + '__'.length)];
+  return of ? `${of}/${name}` : name;
+}
 
 /**
  * What a record asks for, as policies read it: {agent, isCall, tool, arguments, session, hooks}.
@@ -48,19 +66,10 @@ export const challengeOf = (object) => sha256(utf8(`attestd approval v1\n${canon
 export function callOf({ agentId: agent, actionType, inner, statement }) {
   const hooks = textIn(inner, 'sessionId');
   const session = (statement === undefined ? '' : readStatement(statement).claims.sid) || hooks;
-  let tool = textIn(inner, 'tool');
-  let server = textIn(inner, 'server');
-  if (!tool) return { agent, session, hooks, isCall: false, tool: actionType, arguments: canonical(inner) };
-  const cut = tool.startsWith('mcp__') && !server ? tool.indexOf('__', 'mcp__'.length) : -1;
-  if (cut >= 0) {
-    server = tool.slice('mcp__'.length, cut);
-    tool = tool.slice(cut + '__'.length);
-  }
+  const tool = toolOf({ actionType, inner });
+  if (!textIn(inner, 'tool')) return { agent, session, hooks, isCall: false, tool, arguments: canonical(inner) };
   const input = member(inner, 'input') ?? member(inner, 'arguments');
-  return {
-    agent, session, hooks, isCall: true, tool: server ? `${server}/${tool}` : tool,
-    arguments: input ? canonical(input) : '{}',
-  };
+  return { agent, session, hooks, isCall: true, tool, arguments: input ? canonical(input) : '{}' };
 }
 
 /**

@@ -1,25 +1,10 @@
 // @ts-check
 // What the inbox shows of what a person signs, and compares with what the server offers.
-import { challengeOf as challengeOfNode } from './approval.js';
+import { approvalObject, challengeOf as challengeOfNode } from './approval.js';
 import { base64url, unbase64url, text } from './bytes.js';
-import { exactly, hash, integer, nullable, oneOf, read, string, timestamp } from './form.js';
+import { read } from './form.js';
 import { canonical } from './jcs.js';
 import { member, parse, textOf } from './json.js';
-
-/** @type {Form<ApprovalObject>} */
-export const approvalObject = exactly({
-  approvalId: string,
-  log: string,
-  index: integer,
-  hash,
-  agentId: string,
-  tool: string,
-  person: string,
-  verdict: oneOf('approve', 'deny'),
-  uses: integer,
-  expiresAt: timestamp,
-  reason: nullable(string),
-});
 
 /**
  * The RFC 8785 form of an object.
@@ -45,20 +30,6 @@ export function askedBy({ actionType, inner, decision }) {
       approvalId: textOf(member(inner, 'approvalId')) ?? '', expiresAt: textOf(member(inner, 'expiresAt')) ?? '',
     };
   return decision?.verdict === 'ask' && decision.approval ? { approvalId: decision.approval, expiresAt: '' } : null;
-}
-
-/**
- * The tool that a record is about, with its MCP server before a slash; the action where it is about
- * none.
- * @param {Pick<LogRecord, 'actionType' | 'inner'>} record
- */
-export function toolOf({ actionType, inner }) {
-  const tool = textOf(member(inner, 'tool')) ?? '';
-  const server = textOf(member(inner, 'server')) ?? '';
-  if (!tool) return actionType;
-  if (server) return `${server}/${tool}`;
-  const cut = tool.startsWith('mcp__') ? tool.indexOf('__', 5) : -1;
-  return cut < 0 ? tool : `${tool.slice(5, cut)}/${tool.slice(cut + 2)}`;
 }
 
 const clientData = (/** @type {string} */ encoded) => parse(text(unbase64url(encoded)));
