@@ -49,19 +49,10 @@ func TestProxyWaitsForApproval(t *testing.T) {
 	}
 	must.OK(t, in.Close())
 	must.OK(t, cmd.Wait())
-	var chain struct {
-		Records []struct {
-			Payload struct {
-				ActionType string
-				Decision   struct{ Verdict, Approval string }
-			}
-		}
-	}
-	c.call(t, 200, "GET", "/v1/chain", "", &chain)
 	var got []string
-	for _, r := range chain.Records {
-		if r.Payload.ActionType != "mcp.message" {
-			got = append(got, strings.TrimSpace(r.Payload.ActionType+" "+r.Payload.Decision.Verdict+" "+r.Payload.Decision.Approval))
+	for _, r := range c.decided(t) {
+		if r.ActionType != "mcp.message" {
+			got = append(got, strings.TrimSpace(r.ActionType+" "+r.Decision.Verdict+" "+r.Decision.Approval))
 		}
 	}
 	want := []string{
@@ -74,4 +65,23 @@ func TestProxyWaitsForApproval(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("recorded\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
+}
+
+// decidedAction is what a record of the actions says of a decision.
+type decidedAction struct {
+	ActionType string
+	Decision   struct{ Verdict, Approval string }
+}
+
+// decided returns the actions of the company, in their order.
+func (c *client) decided(t *testing.T) (all []decidedAction) {
+	t.Helper()
+	var chain struct {
+		Records []struct{ Payload decidedAction }
+	}
+	c.call(t, 200, "GET", "/v1/chain", "", &chain)
+	for _, r := range chain.Records {
+		all = append(all, r.Payload)
+	}
+	return all
 }

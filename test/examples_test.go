@@ -107,23 +107,15 @@ func TestExamplesWaitForApproval(t *testing.T) {
 				if err := cmd.Wait(); err != nil || !strings.HasSuffix(out.String(), want.says) {
 					t.Fatalf("the agent ends with %v:\n%s", err, &out)
 				}
-				var chain struct {
-					Records []struct {
-						Payload struct {
-							ActionType string
-							Decision   struct{ Verdict, Approval string }
-						}
-					}
-				}
-				c.call(t, 200, "GET", "/v1/chain", "", &chain)
+				all := c.decided(t)
 				var actions []string
-				for _, r := range chain.Records {
-					actions = append(actions, r.Payload.ActionType)
+				for _, r := range all {
+					actions = append(actions, r.ActionType)
 				}
 				if !slices.Equal(actions, want.actions) {
 					t.Fatalf("recorded %q, want %q", actions, want.actions)
 				}
-				if d := chain.Records[len(actions)-1].Payload.Decision; verdict == "approve" && (d.Verdict != "allow" || d.Approval != id) {
+				if d := all[len(actions)-1].Decision; verdict == "approve" && (d.Verdict != "allow" || d.Approval != id) {
 					t.Errorf("the decision of the call is %+v", d)
 				}
 			})

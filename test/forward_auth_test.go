@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -69,22 +68,8 @@ func guard(t *testing.T, language string, file func(folder, configuration string
 		"$server_name;", "$server_name:"+port+";", "{host}", "{hostport}")
 	name := filepath.Join(folder, "configuration")
 	must.OK(t, os.WriteFile(name, []byte(file(folder, strings.Replace(blocks[0], "api.example.com {", "attest.example.com:"+port+" {", 1), places)), 0o600))
-	cmd := command(folder, name)
-	cmd.Dir, cmd.Env = folder, append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME="+folder, "XDG_CONFIG_HOME="+folder, "ATTESTD_GATEWAY_KEY="+made.Key)
-	var answer strings.Builder
-	cmd.Stdout, cmd.Stderr = &answer, &answer
-	must.OK(t, cmd.Start())
-	t.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		_ = cmd.Wait()
-		if t.Failed() {
-			t.Logf("the proxy: %s", tail(answer.String(), 4000))
-		}
-	})
-	awaitListener(t, proxy)
-	dialer := net.Dialer{}
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool()}, DialContext: dialer.DialContext}
-	transport.TLSClientConfig.ServerName = "attest.example.com"
+	startProxy(t, command(folder, name), folder, proxy, "ATTESTD_GATEWAY_KEY="+made.Key)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: ca.Pool(), ServerName: "attest.example.com"}}
 	t.Cleanup(transport.CloseIdleConnections)
 	g.http, g.url = &http.Client{Transport: transport, Timeout: patience}, "https://"+proxy
 	return g

@@ -68,8 +68,14 @@ func behind(t *testing.T, language string, places func(folder, proxy, server, co
 	must.OK(t, os.WriteFile(filepath.Join(folder, "tls.key"), key, 0o600))
 	file := filepath.Join(folder, "configuration")
 	must.OK(t, os.WriteFile(file, []byte(places(folder, p.proxy, strings.TrimPrefix(p.URL, "http://"), blocks[0])), 0o600))
-	cmd := command(folder, file)
-	cmd.Dir, cmd.Env = folder, append(os.Environ(), "HOME="+folder, "XDG_DATA_HOME="+folder, "XDG_CONFIG_HOME="+folder)
+	startProxy(t, command(folder, file), folder, p.proxy)
+	return p
+}
+
+// startProxy starts a reverse proxy in a folder of its own, and waits until it listens.
+func startProxy(t *testing.T, cmd *exec.Cmd, folder, address string, env ...string) {
+	t.Helper()
+	cmd.Dir, cmd.Env = folder, append(os.Environ(), append(env, "HOME="+folder, "XDG_DATA_HOME="+folder, "XDG_CONFIG_HOME="+folder)...)
 	var answer strings.Builder
 	cmd.Stdout, cmd.Stderr = &answer, &answer
 	must.OK(t, cmd.Start())
@@ -80,8 +86,7 @@ func behind(t *testing.T, language string, places func(folder, proxy, server, co
 			t.Logf("the proxy: %s", tail(answer.String(), 4000))
 		}
 	})
-	awaitListener(t, p.proxy)
-	return p
+	awaitListener(t, address)
 }
 
 // Behind nginx with the configuration of docs/operate/tls-and-proxies.md, everything works as
